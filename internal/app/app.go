@@ -1,12 +1,11 @@
-// Package app composes one Signalbox process from its parts, as a library: a program, a test or another program's
-// process makes as many as it wants.
+// Package app assembles one Signalbox process from its components, as a library: one program or test can run several.
 //
 //	a, err := app.New(ctx, app.Options{Config: cfg, Version: version, Log: log})
 //	err = a.Start(ctx)   // listens; does not wait for Temporal
 //	a.Addr()
 //	err = a.Stop(ctx)    // drains within ctx
 //
-// It holds no state outside an [App], handles no signals, and never ends the process.
+// All state is in an [App]. The package handles no signals and never exits the process.
 package app
 
 import (
@@ -26,32 +25,31 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
-	"github.com/signalbox-dev/signalbox/internal/app/crew"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/memory"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
-	"github.com/signalbox-dev/signalbox/internal/run/queue"
-	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -61,52 +59,52 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// Options say what to compose.
+// Options configure an App.
 type Options struct {
 	Config  *config.Config
 	Version string
 	Log     *slog.Logger
-	// Memory is the memory limit of the process, which main has applied. The zero value is none.
+	// Memory is the memory limit that main has applied to the process. The zero value means no limit.
 	Memory memory.Limit
-	// Keys seal sensitive values; nil: those that the configuration names.
-	Keys *seal.Ring
+	// Keys seal sensitive values. If nil, New loads the keys that the configuration names.
+	Keys *keyring.Ring
 }
 
-// giveUpWithin bounds the clean-up after a start that failed.
-const giveUpWithin = 5 * time.Second
+// cleanupTimeout bounds the cleanup after a failed start.
+const cleanupTimeout = 5 * time.Second
 
-// part is anything with a life of its own.
+// part is a component with a lifecycle.
 type part interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 }
 
-// step is a part in its place in the order.
+// step is a part in the start order.
 type step struct {
 	part
-	// opened tells that the part holds something from New on, and must be stopped even where it never started.
+	// opened reports that the part holds resources from New on and must be stopped even if it was never started.
 	opened bool
 }
 
-// App is one process's worth of Signalbox. It is started once and stopped once.
+// App is one Signalbox process. It is started once and stopped once.
 type App struct {
 	cfg    *config.Config
 	log    *slog.Logger
-	keys   *seal.Ring
+	keys   *keyring.Ring
 	health *health.Health
 	memory *memory.Monitor
 	store  *store.Store
-	// payloads are what Temporal refers to.
-	payloads *claimcheck.Storage
+	// payloads stores the large payloads that Temporal histories refer to.
+	payloads *codec.Storage
 	engine   *engine.Engine
 	api      *rpc.Server
 
-	// steps in the order they start; they stop in reverse. started counts those that did.
+	// steps are in start order; Stop runs them in reverse. started counts the steps whose Start succeeded.
 	steps   []step
 	started int
 }
 
-// New opens the store and wires everything. Nothing listens, polls or migrates before Start.
+// New opens the store and wires all parts. Nothing listens, polls or migrates before Start.
 func New(ctx context.Context, opts Options) (*App, error) {
 	cfg := opts.Config
 	a := &App{cfg: cfg, log: opts.Log, keys: opts.Keys}
@@ -121,43 +119,43 @@ func New(ctx context.Context, opts Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.then(step{tel, true})
+	a.add(step{tel, true})
 	a.memory = memory.NewMonitor(memory.Options{Limit: opts.Memory, Relieve: temporalworker.PurgeStickyWorkflowCache, Log: opts.Log})
-	a.then(step{a.memory, false})
+	a.add(step{a.memory, false})
 	a.store, err = store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
-	a.then(step{a.store, true})
-	a.payloads = claimcheck.New(a.store.Payloads(), claimcheck.Options{MaxBytes: payloads.MaxBytes})
-	if err := a.wire(opts, tel); err != nil { //nolint:contextcheck // a handshake brings its own
+	a.add(step{a.store, true})
+	a.payloads = codec.New(a.store.Payloads(), codec.Options{MaxBytes: payloads.MaxBytes})
+	if err := a.wire(opts, tel); err != nil { //nolint:contextcheck // each TLS handshake has its own context
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	return a, nil
 }
 
-// then adds steps to the order.
-func (a *App) then(steps ...step) { a.steps = append(a.steps, steps...) }
+// add appends steps to the start order.
+func (a *App) add(steps ...step) { a.steps = append(a.steps, steps...) }
 
-// wire makes the parts above the store.
+// wire creates the parts above the store.
 func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	cfg, now := a.cfg, time.Now
 	serverID := newServerID()
 	limits := dsl.DefaultLimits()
 	limits.MaxBytes = int(cfg.Workflows.MaxDefinitionBytes)
 
-	changes := notice.NewBoard()
-	var events *eventing // made below, of what is made here
-	ended := func(project string) { events.schedules.Ended(project) }
-	var kids *children // as well
-	over := func(runIDs ...string) { kids.watch.Ended(runIDs...) }
+	changes := pubsub.NewNotifier()
+	var events *eventParts // assigned below, after the parts it depends on
+	projectRunEnded := func(project string) { events.schedules.Ended(project) }
+	var childRuns *childParts // also assigned below
+	runsEnded := func(runIDs ...string) { childRuns.watch.Ended(runIDs...) }
 	documents := engine.NewDocuments(a.store, limits)
-	safe := newSealing(a.keys, a.store, documents)
-	rows := safe.rows
-	written := observer{changes, tel.Runs, ended, over}
-	tap, writer := projecting(rows, written, now)
+	stores := newSealedStores(a.keys, a.store, documents)
+	rows := stores.rows
+	written := observer{changes, tel.Runs, projectRunEnded, runsEnded}
+	tap, writer := newProjection(rows, written, now)
 	repeated := engine.NewRepeated()
 	manager, err := a.connect(serverID, tel, tap, repeated)
 	if err != nil {
@@ -165,94 +163,99 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	}
 	a.engine = engine.New(engine.Options{
 		Connection: manager, Address: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace,
-		ServerID: serverID, Keys: a.keys, Payloads: a.payloads, Sensitive: safe.Sensitive, Limits: flowLimits(cfg), MaxSteps: stepLimit(a.store, cfg.Runs.MaxSteps),
+		ServerID: serverID, Keys: a.keys, Payloads: a.payloads, Sensitive: stores.Sensitive, Limits: flowLimits(cfg), MaxSteps: stepLimit(a.store, cfg.Runs.MaxSteps),
 		Log: a.log, Now: now,
 	}, documents, tap)
-	starter := safe.Engine(a.engine)
-	a.then(step{writer, false}, step{manager, false})
+	starter := stores.Engine(a.engine)
+	a.add(step{writer, false}, step{manager, false})
 
 	projects := project.NewService(a.store, now)
-	workflows := workflow.NewService(definitions{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
-	workflows.LookFor(secrets(cfg.Secrets))
+	workflows := workflow.NewService(workflowStore{a.store, func() { events.schedules.Wake() }}, a.store, limits, now)
+	workflows.SetSecretProvider(secrets(cfg.Secrets))
 	fingerprint := func() worker.Fingerprint { return a.fingerprint(manager) }
-	placed := a.placing(fingerprint)
-	repairs := a.repairing(rows, tap, writer, written, tel)
+	placed := a.newPlacementMonitor(fingerprint)
+	repairs := a.newRepairer(rows, tap, writer, written, tel)
 	options := run.Options{
 		MaxInputBytes: int(cfg.Runs.MaxInputBytes), StartTimeout: cfg.Runs.StartTimeout, AnswerWithin: cfg.Runs.AnswerWithin,
 		Queue: queueOptions(cfg), Workers: placed, Interpreter: interp.Version,
-		Now: now, Metrics: tel.Runs, Originals: safe.Vault, Redact: safe.Text, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
+		Now: now, Metrics: tel.Runs, Originals: stores.Sealer, Redact: stores.Text, Digests: a.keys, Admit: a.memory.Admit, Holds: holds(tap, writer), Requested: repairs.Wake,
 		Changed: written.Changed,
 	}
 	runs := control.New(run.NewService(rows, starter, workflows, documents, changes, options), rows, starter, changes, options)
-	runs.Locate(whereabouts{a.store, a.engine})
-	a.then(step{ender{runs.Close}, false})
-	kids = a.children(runs)
-	if events, err = a.eventing(opts, serverID, tel, manager, runs.Service, safe); err != nil {
+	runs.SetClusterReader(clusterReader{a.store, a.engine})
+	a.add(step{stopper{runs.Close}, false})
+	childRuns = a.newChildParts(runs)
+	if events, err = a.newEventParts(opts, serverID, tel, manager, runs.Service, stores); err != nil {
 		return err
 	}
-	quotas, err := a.quotas(runs, starter, manager, changes, options, tel)
+	quotas, err := a.newQuotaParts(runs, starter, manager, changes, options, tel)
 	if err != nil {
 		return err
 	}
-	batches := a.batching(manager, workflows, runs, safe.batches)
-	waiting := queue.New(runs.Service, rows, starter, changes, options)
-	watcher, failures := a.stuck(manager, tap, changes, events.events, fingerprint, safe, runs)
-	compare := reconciler.New(rows, inspecting{starter, a.engine}, reconciler.Options{
+	batches := a.newBatchParts(manager, workflows, runs, stores.batches)
+	waiting := pending.NewQueue(runs.Service, rows, starter, changes, options)
+	watcher, failures := a.newDiagnosis(manager, tap, changes, events.events, fingerprint, stores, runs)
+	compare := reconcile.New(rows, reconcileEngine{starter, a.engine}, reconcile.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes, Imports: a.store,
 		Requested: repairs.Wake,
 	})
-	manager.OnConnect("queue and reconciler", wake(runs.Service, waiting, compare))
-	platform := system.NewService(link{manager}, a.store, comparer{compare}, a.store, a.store, system.Options{
+	manager.OnConnect("queue and reconciler", resumeOnConnect(runs.Service, waiting, compare))
+	platform := system.NewService(connection{manager}, a.store, reconciler{compare}, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
-		Fingerprint: fingerprint, Mismatch: placed.Mismatch, Dependencies: a.dependenciesNow,
+		Fingerprint: fingerprint, Dependencies: a.dependenciesNow,
 		QueueMode: system.QueueMode{
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
-	if err := tel.Observe(telemetry.Observed{Connection: link{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts,
-		Mismatch: func() bool { return placed.Mismatch() != "" }, Memory: a.memory.Used}); err != nil {
+	certificate := &clientCertificate{temporal: a.cfg.Temporal, now: now, log: a.log}
+	if err := tel.Observe(telemetry.Observed{Connection: connection{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts,
+		Mismatch: func() bool { return placed.Mismatch() != "" }, Memory: a.memory.Used, CertificateEnds: certificate.ends}); err != nil {
 		return err
 	}
-	dependencies := append(a.dependencies(link{manager}, placed), events.dependency())
+	dependencies := append(a.dependencies(connection{manager}, certificate, placed), events.dependency())
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{
 			AllowPrivate: cfg.Calls.Networks(), UserAgent: "signalbox/" + opts.Version, Secrets: secrets(cfg.Secrets), Repeated: repeated.Has, Writable: a.payloads.Writable,
 		})
-		workers = engine.NewWorkers(a.engine, a.store, caller, workerOptions(cfg, events, kids, quotas))
+		workers = engine.NewWorkers(a.engine, a.store, caller, workerOptions(cfg, events, childRuns, quotas))
 		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: workers, Required: []string{config.RoleWorker}})
-		a.then(step{closer{caller.Close}, true})
+		a.add(step{closer{caller.Close}, true})
 	}
 	a.health = health.New(now, dependencies, roles(cfg)...)
-	codec, err := a.codec()
+	codec, err := a.codecEndpoint()
 	if err != nil {
 		return err
 	}
-	a.api, err = a.listener(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(crew.New(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, vault.NewViewer(safe.Vault, runs, a.store, now), a.explaining(safe, documents), codec}))
+	a.api, err = a.newServer(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
+		dispatcher.NewService(newDispatcherSource(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, sealed.NewViewer(stores.Sealer, runs, a.store, now), a.newExplainer(stores, documents), codec}))
 	if err != nil {
 		return err
 	}
-	a.then(step{a.api, false}, step{placed, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.keeper(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
-	a.migration(tel)
+	a.add(step{a.api, false}, step{placed, false}, step{waiting, false}, step{quotas.admission, false}, step{quotas.service, false}, step{batches.runner, false}, step{a.newRetention(tel), false}, step{events.schedules, false}, step{watcher, false}, step{failures, false})
+	a.addMigration(tel)
 	if workers != nil {
-		heartbeat := a.heartbeat(serverID, manager, fingerprint)
-		a.then(step{workers, false}, step{heartbeat, false}, step{repairs, false}, step{compare, false}, step{events.dispatchers, false})
+		heartbeat := a.newHeartbeat(serverID, manager, fingerprint)
+		a.add(step{workers, false}, step{heartbeat, false}, step{repairs, false}, step{compare, false}, step{events.dispatchers, false})
 	}
 	return nil
 }
 
-// dependencies are what every process needs, whatever its roles.
-func (a *App) dependencies(temporal link, placed *placement.Monitor) []health.Dependency {
-	return []health.Dependency{
+// dependencies returns what every process depends on, whatever its roles.
+func (a *App) dependencies(temporal connection, certificate *clientCertificate, placed *placement.Monitor) []health.Dependency {
+	all := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "temporal", Condition: temporal.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
 		{Name: "placement", Checker: health.CheckFunc(placed.Healthy), Used: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "memory", Checker: a.memory, Used: []string{config.RoleAPI, config.RoleWorker}},
 	}
+	if certificate.used() {
+		all = append(all, health.Dependency{Name: "certificate", Condition: certificate.condition, Used: []string{config.RoleAPI, config.RoleWorker}})
+	}
+	return all
 }
 
-// dependenciesNow returns the states that /readyz shows.
+// dependenciesNow returns the dependency states that /readyz shows.
 func (a *App) dependenciesNow(ctx context.Context) []system.Dependency {
 	var list []system.Dependency
 	for _, d := range a.health.Report(ctx).Dependencies {
@@ -265,7 +268,7 @@ func (a *App) dependenciesNow(ctx context.Context) []system.Dependency {
 	return list
 }
 
-// services are what the API is a face of.
+// services are the domain services behind the API.
 type services struct {
 	workflows *workflow.Service
 	runs      *control.Service
@@ -282,10 +285,10 @@ type services struct {
 	codec       rpc.Codec
 }
 
-// shedding reports whether diagnosis and repair are suspended for want of memory.
-func (a *App) shedding() bool { return a.memory.Level() >= memory.High }
+// shedsLoad reports whether diagnosis and repair are suspended because memory is short.
+func (a *App) shedsLoad() bool { return a.memory.Level() >= memory.High }
 
-// rpcOptions describes the listener. A process without the API role serves health and metrics alone.
+// rpcOptions returns the options of the API server. A process without the API role serves only health, metrics and its own system status.
 func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s services) rpc.Options {
 	options := rpc.Options{
 		Address: a.cfg.Listen, MaxConnections: a.cfg.API.MaxConnections,
@@ -300,18 +303,18 @@ func (a *App) rpcOptions(version, serverID string, tel *telemetry.Telemetry, s s
 		options.Unredacted, options.Explainer, options.Codec = s.unredacted, s.explainer, s.codec
 		options.Workflows, options.Runs, options.Projects, options.Audit = s.workflows, s.runs, s.projects, a.store
 		options.Events, options.EventLimits, options.Dispatchers = s.events, eventLimits(a.cfg), s.dispatchers
-		options.Touched, options.Clock, options.Batches = s.events, s.clock, s.batches
+		options.RunDeliveries, options.Clock, options.Batches = s.events, s.clock, s.batches
 		options.Quotas = s.quotas
 	}
 	return options
 }
 
-// Start starts all parts in order. When one fails, everything is stopped and closed, and its error is returned.
+// Start starts all parts in order. If one fails, Start stops and closes all of them and returns the error.
 func (a *App) Start(ctx context.Context) error {
 	ctx = config.WithContext(logger.WithContext(ctx, a.log), a.cfg)
 	for _, s := range a.steps {
 		if err := s.Start(ctx); err != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpWithin)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 			defer cancel()
 			return errors.Join(err, a.Stop(ctx))
 		}
@@ -320,14 +323,14 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop makes the process unavailable, then stops the parts in reverse order, each within what is left of ctx. It also
-// closes what New opened for an app that was never started.
+// Stop makes the process unavailable, then stops the parts in reverse order within ctx. It also closes what New opened for an App
+// that was never started.
 func (a *App) Stop(ctx context.Context) error {
 	a.health.Drain()
 	return a.unwind(logger.WithContext(ctx, a.log))
 }
 
-// unwind stops what has started and closes what was opened, the last one first.
+// unwind stops the started parts and closes the opened ones, in reverse order.
 func (a *App) unwind(ctx context.Context) error {
 	var errs []error
 	for i, s := range slices.Backward(a.steps) {
@@ -339,15 +342,15 @@ func (a *App) unwind(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Addr returns where the process listens, once started.
+// Addr returns the listen address; the App must have been started.
 func (a *App) Addr() net.Addr { return a.api.Addr() }
 
 // Health returns the state of the process.
 func (a *App) Health(ctx context.Context) health.Report { return a.health.Report(ctx) }
 
-func workerOptions(cfg *config.Config, e *eventing, kids *children, q quotaParts) engine.WorkerOptions {
+func workerOptions(cfg *config.Config, e *eventParts, childRuns *childParts, q quotaParts) engine.WorkerOptions {
 	return engine.WorkerOptions{
-		Children:        kids.service,
+		Children:        childRuns.service,
 		Events:          e.events,
 		Quota:           q.grant,
 		Extend:          e.work,
@@ -370,7 +373,7 @@ type projectReader interface {
 	GetProject(ctx context.Context, name string) (project.Project, error)
 }
 
-// stepLimit gives how many steps a new run of a project may enter: the configured number, or the project's where that is lower.
+// stepLimit returns how many steps a new run of a project may enter: the configured number, or the project's own if that is lower.
 func stepLimit(projects projectReader, configured int) func(ctx context.Context, name string) (int64, error) {
 	return func(ctx context.Context, name string) (int64, error) {
 		p, err := projects.GetProject(ctx, name)
@@ -390,7 +393,7 @@ func flowLimits(cfg *config.Config) flow.Limits {
 	return limits
 }
 
-// roles lists the process's roles, the one that decides its health first.
+// roles lists the roles of the process. The first one decides whether the process is ready.
 func roles(cfg *config.Config) []string {
 	var out []string
 	for _, role := range []string{config.RoleAPI, config.RoleWorker} {
@@ -401,7 +404,7 @@ func roles(cfg *config.Config) []string {
 	return out
 }
 
-// newServerID identifies this start of the process; it never becomes part of a workflow ID.
+// newServerID returns the identity of this start of the process. It is never part of a workflow ID.
 func newServerID() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -22,27 +22,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/app"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/project"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 )
 
-// TestMain sees that whatever started has stopped, and that what failed to start left nothing behind.
+// TestMain verifies that no goroutine is left after any start, failed or not.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	// nobody is an address that refuses connections: Temporal is away.
-	nobody = "127.0.0.1:1"
-	// stopWithin is more than an idle platform may take to stop.
+	// noTemporal is an address that refuses connections.
+	noTemporal = "127.0.0.1:1"
+	// stopWithin is the upper bound for stopping an idle platform.
 	stopWithin = 5 * time.Second
 )
 
-// settings are a valid configuration without Temporal, changed by variables given as name and value.
+// settings returns a valid configuration without Temporal, changed by variables given as name and value.
 func settings(t *testing.T, variables ...string) *config.Config {
 	t.Helper()
 	env := config.Environment{
 		"SIGNALBOX_LISTEN":           "127.0.0.1:0",
 		"SIGNALBOX_STORE_DSN":        filepath.Join(t.TempDir(), "signalbox.db"),
-		"SIGNALBOX_TEMPORAL_ADDRESS": nobody,
+		"SIGNALBOX_TEMPORAL_ADDRESS": noTemporal,
 		"SIGNALBOX_ENCRYPTION_KEYS":  "test=" + keyFile(t),
 	}
 	for i := 0; i < len(variables); i += 2 {
@@ -53,15 +53,15 @@ func settings(t *testing.T, variables ...string) *config.Config {
 	return cfg
 }
 
-// keyFile is a new key.
+// keyFile writes a new key file.
 func keyFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.key")
-	require.NoError(t, os.WriteFile(path, seal.Generate(), 0o600))
+	require.NoError(t, os.WriteFile(path, keyring.Generate(), 0o600))
 	return path
 }
 
-// platform is one app that serves, and clients of it.
+// platform is a running App with clients for it.
 type platform struct {
 	app       *app.App
 	base      string
@@ -89,7 +89,7 @@ func options(cfg *config.Config) app.Options {
 	return app.Options{Config: cfg, Version: "test", Log: slog.New(slog.DiscardHandler)}
 }
 
-// stop stops the app, once or again, and holds it to its budget.
+// stop stops the app, also repeatedly, and requires that it stays within its budget.
 func (p *platform) stop(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
@@ -98,7 +98,7 @@ func (p *platform) stop(t *testing.T) {
 	require.NoError(t, ctx.Err(), "the stop took its whole budget")
 }
 
-// get asks for a path and reads the answer as a report of the health where it is one.
+// get requests a path and decodes the response as a health report if it is one.
 func (p *platform) get(t *testing.T, path string) (int, health.Report) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+path, http.NoBody)
@@ -135,26 +135,26 @@ func (p *platform) names(t *testing.T) []string {
 	return names
 }
 
-// Two whole platforms share nothing: no registry, no port, no store, no health, no end.
+// Two platforms in one process share no registry, port, store, health or lifecycle.
 func TestTwoPlatformsInOneProcess(t *testing.T) {
 	t.Parallel()
 	one, two := serve(t, settings(t)), serve(t, settings(t))
 	require.NotEqual(t, one.base, two.base)
 	for name, p := range map[string]*platform{"one": one, "two": two} {
 		p.publish(t, name)
-		require.Len(t, p.names(t), 1, "a platform sees its own workflows alone")
+		require.Len(t, p.names(t), 1, "a platform lists only its own workflows")
 		status, _ := p.get(t, "/metrics")
 		require.Equal(t, http.StatusOK, status)
 	}
 	one.stop(t)
-	one.http.CloseIdleConnections() // whoever connects now is refused
+	one.http.CloseIdleConnections() // so that new requests open a connection, which is refused
 	_, err := one.workflows.ListWorkflows(t.Context(), connect.NewRequest(&signalboxv1.ListWorkflowsRequest{Project: project.Default}))
 	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
-	require.Len(t, two.names(t), 1, "the other platform goes on")
+	require.Len(t, two.names(t), 1, "the other platform keeps running")
 }
 
-// Without Temporal the API refuses what it cannot do, at once and without a trace, and stays ready for the rest.
-func TestTemporalIsAway(t *testing.T) {
+// Without Temporal the API refuses starts at once, writes no row, and stays ready for other calls.
+func TestStartsAreRefusedWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	p := serve(t, settings(t))
 	p.publish(t, "hello")
@@ -170,7 +170,7 @@ func TestTemporalIsAway(t *testing.T) {
 		}
 	}
 	require.Len(t, down, 2)
-	require.Contains(t, down["temporal"], nobody)
+	require.Contains(t, down["temporal"], noTemporal)
 	require.Contains(t, down, "pollers")
 	status, _ = p.get(t, "/readyz?role=worker")
 	require.Equal(t, http.StatusServiceUnavailable, status)
@@ -185,7 +185,7 @@ func TestTemporalIsAway(t *testing.T) {
 	require.Empty(t, list.Msg.GetRuns(), "a refused start leaves no run behind")
 }
 
-func TestRoles(t *testing.T) {
+func TestRolesDecideWhatIsServed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		role, other string
@@ -215,7 +215,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// What cannot start says why, and gives back what it took: the same store and the same port serve the next one.
+// A failed start returns the reason and releases its resources: the same store and port work for the next App.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -232,7 +232,7 @@ func TestPortInUse(t *testing.T) {
 	serve(t, cfg).publish(t, "hello")
 }
 
-func TestStoreCannotBeUsed(t *testing.T) {
+func TestUnusableStoreIsReported(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	noDatabase := filepath.Join(folder, "notes.txt")
@@ -253,24 +253,24 @@ func TestStoreCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Without auto_migrate an empty database is refused, with what to do.
-func TestSchemaIsMissing(t *testing.T) {
+// Without auto_migrate an empty database is refused, and the error names the command to run.
+func TestMissingSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	a, err := app.New(t.Context(), options(settings(t, "STORE_AUTO_MIGRATE", "false")))
 	require.NoError(t, err)
 	require.ErrorContains(t, a.Start(t.Context()), "signalbox migrate up")
 }
 
-// What New opened is closed also where nothing was started.
-func TestNeverStarted(t *testing.T) {
+// Stop closes what New opened even if Start was never called.
+func TestStopWithoutStart(t *testing.T) {
 	t.Parallel()
 	a, err := app.New(t.Context(), options(settings(t)))
 	require.NoError(t, err)
 	require.NoError(t, a.Stop(t.Context()))
 }
 
-// A caller that gives up during the start gets its own reason back, and everything that had started is stopped.
-func TestStartIsInterrupted(t *testing.T) {
+// A start that is canceled returns the cause of the cancellation, and all started parts are stopped.
+func TestInterruptedStartStopsEverything(t *testing.T) {
 	t.Parallel()
 	a, err := app.New(t.Context(), options(settings(t)))
 	require.NoError(t, err)
@@ -287,7 +287,7 @@ func roles(report health.Report) map[string]string {
 	return found
 }
 
-// reasonOf is the reason that programs read from an error.
+// reasonOf returns the machine-readable reason of an error.
 func reasonOf(t *testing.T, err error) string {
 	t.Helper()
 	var failed *connect.Error

@@ -12,23 +12,23 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// batching are the parts that do one thing to many runs.
-type batching struct {
+// batchParts holds the parts that apply one action to many runs.
+type batchParts struct {
 	service *batch.Service
 	runner  *batch.Runner
 }
 
-// batching makes them. Every process can do the work; one of all does.
-func (a *App) batching(manager *conn.Manager, workflows *workflow.Service, runs *control.Service, work batch.WorkStore) batching {
+// newBatchParts creates them. Every process starts a runner; one elected process executes the batches.
+func (a *App) newBatchParts(manager *conn.Manager, workflows *workflow.Service, runs *control.Service, work batch.WorkStore) batchParts {
 	runner := batch.NewRunner(work, controls{runs}, time.Now)
 	manager.OnConnect("batches", func(context.Context, client.Client) error {
 		runner.Wake()
 		return nil
 	})
-	return batching{batch.NewService(a.store.Batches(), workflows, runner.Wake, time.Now), runner}
+	return batchParts{batch.NewService(a.store.Batches(), workflows, runner.Wake, time.Now), runner}
 }
 
-// controls are what batches do to runs.
+// controls adapts the run controls to batches.
 type controls struct{ *control.Service }
 
 // Replay implements [batch.Controls].

@@ -5,18 +5,18 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
-// children are the parts for runs that other runs start.
-type children struct {
+// childParts holds the parts that start child runs and notify parents of completion.
+type childParts struct {
 	service *child.Service
-	watch   *child.Watch
+	watch   *child.Watcher
 }
 
-// children makes them. Each process tells of the ends that it writes, and one of all looks for what others left untold.
-func (a *App) children(runs *control.Service) *children {
-	c := &children{
+// newChildParts creates them. Each process notifies parents of the run ends that it writes; one elected process scans for missed ones.
+func (a *App) newChildParts(runs *control.Service) *childParts {
+	c := &childParts{
 		service: child.New(runs, a.store, child.Options{MaxDepth: a.cfg.Runs.MaxDepth}),
-		watch:   child.NewWatch(a.store.Awaited(), a.store, runs, a.engine, a.store.Exclusive),
+		watch:   child.NewWatcher(a.store.Awaited(), a.store, runs, a.engine, a.store.Exclusive),
 	}
-	a.then(step{c.watch, false})
+	a.add(step{c.watch, false})
 	return c
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
-	"github.com/signalbox-dev/signalbox/internal/run/queue"
-	"github.com/signalbox-dev/signalbox/internal/run/reconciler"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// connect makes the manager of the connection to Temporal. It dials nothing.
+// connect creates the manager of the connection to Temporal. It does not dial.
 func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection.Tap, repeated *engine.Repeated) (*conn.Manager, error) {
 	cfg := a.cfg.Temporal
 	complete := func(options client.Options) client.Options {
@@ -61,7 +61,7 @@ func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection
 	})
 }
 
-// fingerprint is what this process and the workers of its runs must agree about.
+// fingerprint returns the values in which this process and the workers of its runs must agree.
 func (a *App) fingerprint(m *conn.Manager) worker.Fingerprint {
 	return worker.Fingerprint{
 		Contract: contract.Fingerprint(), Address: a.cfg.Temporal.Address, Namespace: a.cfg.Temporal.Namespace,
@@ -69,34 +69,35 @@ func (a *App) fingerprint(m *conn.Manager) worker.Fingerprint {
 	}
 }
 
-// placing compares the Temporal of this process with the one where the runs are and those of the live workers.
-func (a *App) placing(own func() worker.Fingerprint) *placement.Monitor {
+// newPlacementMonitor creates the part that compares the Temporal of this process with the one that holds the runs and with those of
+// the live workers.
+func (a *App) newPlacementMonitor(own func() worker.Fingerprint) *placement.Monitor {
 	return placement.New(placement.Options{
-		Store: a.store, Registry: worker.NewRegistry(a.store, own), Here: func() run.Place { return placeOf(own()) },
-		Works: a.cfg.HasRole(config.RoleWorker),
+		Store: a.store, Registry: worker.NewRegistry(a.store, own), Here: func() run.ClusterID { return clusterOf(own()) },
+		ExecutesRuns: a.cfg.HasRole(config.RoleWorker),
 	})
 }
 
-// heartbeat gives the signs of life of a worker process, one of them as soon as it has reached Temporal.
-func (a *App) heartbeat(serverID string, m *conn.Manager, own func() worker.Fingerprint) *worker.Heartbeat {
+// newHeartbeat creates the part that registers a worker process periodically, and immediately after each connection to Temporal.
+func (a *App) newHeartbeat(serverID string, m *conn.Manager, own func() worker.Fingerprint) *worker.Heartbeat {
 	h := worker.NewHeartbeat(a.store, serverID, a.cfg.Projects, own)
-	m.OnConnect("signs of life", func(context.Context, client.Client) error {
+	m.OnConnect("worker heartbeat", func(context.Context, client.Client) error {
 		h.Wake()
 		return nil
 	})
 	return h
 }
 
-// placeOf is where a process with the fingerprint is connected.
-func placeOf(f worker.Fingerprint) run.Place {
-	return run.Place{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
+// clusterOf returns the Temporal that a process with the fingerprint is connected to.
+func clusterOf(f worker.Fingerprint) run.ClusterID {
+	return run.ClusterID{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
 }
 
-// link shows the connection as the platform tells of it.
-type link struct{ *conn.Manager }
+// connection adapts the connection manager to [system.Connector].
+type connection struct{ *conn.Manager }
 
-// Connection implements system.Link.
-func (l link) Connection() system.Connection {
+// Connection implements [system.Connector].
+func (l connection) Connection() system.Connection {
 	s := l.Status()
 	c := system.Connection{
 		State: string(s.State), Kind: string(s.Kind), Since: s.Since, Address: s.Address, Namespace: s.Namespace,
@@ -113,8 +114,8 @@ func (l link) Connection() system.Connection {
 	return c
 }
 
-// condition is the connection as the process's health tells of it.
-func (l link) condition() health.Condition {
+// condition returns the state of the connection for the process's health.
+func (l connection) condition() health.Condition {
 	s := l.Status()
 	_, err := l.Client()
 	c := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
@@ -127,11 +128,11 @@ func (l link) condition() health.Condition {
 	return c
 }
 
-// comparer shows the reconciler as the platform tells of it.
-type comparer struct{ *reconciler.Reconciler }
+// reconciler adapts the reconciler to [system.Reconciler].
+type reconciler struct{ *reconcile.Reconciler }
 
-// Last implements system.Reconciler.
-func (c comparer) Last() system.Reconciliation {
+// Last implements [system.Reconciler].
+func (c reconciler) Last() system.Reconciliation {
 	report, at, err := c.Reconciler.Last()
 	out := system.Reconciliation{At: at, Checked: report.Checked, Corrections: report.Total, Failed: report.Failed}
 	if err != nil {
@@ -140,8 +141,8 @@ func (c comparer) Last() system.Reconciliation {
 	return out
 }
 
-// wake tells those who wait for Temporal that it is back.
-func wake(runs *run.Service, waiting *queue.Queue, r *reconciler.Reconciler) conn.Hook {
+// resumeOnConnect returns a hook that resumes waiting runs, the queue and the reconciler when Temporal is connected again.
+func resumeOnConnect(runs *run.Service, waiting *pending.Queue, r *reconcile.Reconciler) conn.Hook {
 	return func(context.Context, client.Client) error {
 		runs.Resume()
 		waiting.Wake()

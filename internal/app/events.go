@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,19 +14,17 @@ import (
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
-	"github.com/signalbox-dev/signalbox/internal/app/crew"
-	"github.com/signalbox-dev/signalbox/internal/app/journal"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
-	"github.com/signalbox-dev/signalbox/internal/event/router"
 	"github.com/signalbox-dev/signalbox/internal/health"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -33,17 +33,17 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// eventing are the parts that turn events into deliveries.
-type eventing struct {
+// eventParts holds the parts that store events, match them and deliver them.
+type eventParts struct {
 	leases      lease.Store
 	events      *event.Service
 	inbox       *router.Router
 	dispatchers *dispatch.Dispatchers
 	overview    *dispatch.Overview
-	schedules   *schedule.Keeper
+	schedules   *schedule.Reconciler
 }
 
-// openLeases opens the store of leases: Redis, or the memory of this process where there is none.
+// openLeases opens the lease store: Redis, or this process's memory if no Redis is configured.
 func (a *App) openLeases() (lease.Store, error) {
 	if !a.cfg.Redis.Used() {
 		return lease.NewMemory(), nil
@@ -56,29 +56,29 @@ func (a *App) openLeases() (lease.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.then(step{ender{func(context.Context) error { return leases.Close() }}, true})
+	a.add(step{stopper{func(context.Context) error { return leases.Close() }}, true})
 	return leases, nil
 }
 
-// eventing makes the parts that take events and deliver them. Each process rings and asks; those with the role of a worker own
-// dispatchers as well, once [dispatch.Dispatchers.Start] was called.
-func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service, safe *sealing) (*eventing, error) {
+// newEventParts creates the parts that accept and deliver events. Every process can notify and query dispatchers; a process with the worker role
+// also owns dispatchers after [dispatch.Dispatchers.Start].
+func (a *App) newEventParts(opts Options, serverID string, tel *telemetry.Telemetry, manager *conn.Manager, runs *run.Service, stores *sealedStores) (*eventParts, error) {
 	leases, err := a.openLeases()
 	if err != nil {
 		return nil, err
 	}
-	e := &eventing{leases: leases}
-	hints, timers := notice.NewBoard(), a.store.Events()
-	rows := safe.events
+	e := &eventParts{leases: leases}
+	hints, timers := pubsub.NewNotifier(), a.store.Events()
+	rows := stores.events
 	e.events = event.NewService(rows, a.store, hints, e, event.Options{Limits: eventLimits(a.cfg), Now: time.Now})
 	e.inbox = router.New(router.Options{Store: rows, Matcher: match.New(match.Options{}), Runs: runs, Waker: a.engine, Hints: hints, Reports: event.Platform{Service: e.events}})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: serverID, Build: opts.Version, Client: manager.Client, Namespace: a.cfg.Temporal.Namespace,
-		Converter: payload.Converter(a.keys),
-		Describe:  func() map[string]string { return describe(manager) },
-		// A worker that does not come so far as to work owns nothing.
+		Converter: codec.Converter(a.keys),
+		Describe:  func() map[string]string { return heartbeatFacts(manager) },
+		// A worker that does not poll yet must not own a dispatcher.
 		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
-		Leases: leases, Inbox: e.inbox, Journal: journal.New(e.events, a.store),
+		Leases: leases, Inbox: e.inbox, Journal: NewDispatcherJournal(e.events, a.store),
 		Timing: timing(a.cfg), Supervisor: supervisor(a.cfg), Metrics: tel.Dispatch(), Log: a.log,
 	})
 	if err != nil {
@@ -86,20 +86,20 @@ func (a *App) eventing(opts Options, serverID string, tel *telemetry.Telemetry, 
 	}
 	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
 		Client: manager.Client, Namespace: a.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(a.cfg),
-		LegacyIDs: a.cfg.Supervisor.LegacyIDs, Converter: payload.Converter(a.keys), Names: a.dispatcherNames,
+		LegacyIDs: a.cfg.Supervisor.LegacyIDs, Converter: codec.Converter(a.keys), Names: a.dispatcherNames,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := tel.ObserveDispatch(a.dispatching(e, manager)); err != nil {
+	if err := tel.ObserveDispatch(a.dispatchMetrics(e, manager)); err != nil {
 		return nil, err
 	}
 	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: timers, Store: a.store, Now: time.Now})
-	a.then(step{e.events, false}, step{e.inbox, false})
+	a.add(step{e.events, false}, step{e.inbox, false})
 	return e, nil
 }
 
-// dispatcherNames returns the names of the dispatchers of all projects, those included whose dispatcher was never started.
+// dispatcherNames returns the dispatcher names of all projects, including projects with a dispatcher that was never started.
 func (a *App) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
 	const page = 500
 	var names []dispatch.Name
@@ -109,7 +109,7 @@ func (a *App) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
 			return nil, err
 		}
 		for _, p := range projects {
-			names, after = append(names, crew.NameOf(p.Name)), p.Name
+			names, after = append(names, dispatcherName(p.Name)), p.Name
 		}
 		if len(projects) < page {
 			return names, nil
@@ -117,9 +117,13 @@ func (a *App) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
 	}
 }
 
-// dispatching is what is shown of dispatchers on this process, whatever its roles.
-func (a *App) dispatching(e *eventing, manager *conn.Manager) telemetry.Dispatching {
+// dispatchMetrics returns the sources of the dispatcher metrics of this process, whatever its roles.
+func (a *App) dispatchMetrics(e *eventParts, manager *conn.Manager) telemetry.Dispatching {
 	return telemetry.Dispatching{
+		Conditions: func(ctx context.Context) ([]telemetry.Conditions, error) {
+			found, err := e.overview.List(ctx)
+			return conditions(found), err
+		},
 		Backlogs: func(ctx context.Context) ([]telemetry.Backlog, error) {
 			read, err := a.store.Events().Backlogs(ctx, timing(a.cfg).WithDefaults().StaleAfter)
 			list := make([]telemetry.Backlog, len(read))
@@ -128,7 +132,7 @@ func (a *App) dispatching(e *eventing, manager *conn.Manager) telemetry.Dispatch
 			}
 			return list, err
 		},
-		Begin: e.dispatchers.Begin,
+		Begin: e.dispatchers.InitMetrics,
 		Usable: func() bool {
 			_, err := manager.Client()
 			return err == nil
@@ -136,25 +140,50 @@ func (a *App) dispatching(e *eventing, manager *conn.Manager) telemetry.Dispatch
 	}
 }
 
-// Ring implements [event.Bell].
-func (e *eventing) Ring(ctx context.Context, project string) error {
-	return e.dispatchers.Ring(ctx, crew.NameOf(project))
+// conditions counts the unhealthy dispatchers by project. Projects with an unknown state are left out.
+func conditions(found []dispatch.Dispatcher) []telemetry.Conditions {
+	counts, unknown := map[string]telemetry.Conditions{}, map[string]bool{}
+	for i := range found {
+		d := &found[i]
+		project := d.Name.Project
+		if len(d.Errors) > 0 || d.Status == dispatch.Unknown && d.Execution != nil {
+			unknown[project] = true
+		}
+		c := counts[project]
+		c.Project = project
+		c.Stale += d.Stale
+		c.Duplicates += len(d.Others)
+		if d.Execution == nil && len(d.Others) > 0 {
+			c.Duplicates--
+		}
+		if d.Status == dispatch.Foreign {
+			c.Foreign++
+		}
+		counts[project] = c
+	}
+	maps.DeleteFunc(counts, func(project string, _ telemetry.Conditions) bool { return unknown[project] })
+	return slices.Collect(maps.Values(counts))
 }
 
-// work is what the worker of a project's task queue does for events, beside its runs.
-func (e *eventing) work(_ string, r worker.Registry) {
+// Wake implements [event.Waker].
+func (e *eventParts) Wake(ctx context.Context, project string) error {
+	return e.dispatchers.Ring(ctx, dispatcherName(project))
+}
+
+// work registers the event workflows and activities on the worker of a project's task queue.
+func (e *eventParts) work(_ string, r worker.Registry) {
 	e.dispatchers.Register(r)
 	schedule.Register(r, event.Platform{Service: e.events}, e.schedules)
 }
 
-// serve has this process own the dispatcher of a project, when nobody else does.
-func (e *eventing) serve(project string) {
-	_ = e.dispatchers.Serve(crew.NameOf(project)) // names of projects are names of dispatchers
+// serve makes this process a candidate for ownership of a project's dispatcher.
+func (e *eventParts) serve(project string) {
+	_ = e.dispatchers.Serve(dispatcherName(project)) // names of projects are names of dispatchers
 }
 
-// dependency is the store of leases in the process's health. Without it nothing is delivered late or lost, but ownership rests, and the API
-// does not know which worker lives.
-func (e *eventing) dependency() health.Dependency {
+// dependency reports the lease store in the process's health. Without it no delivery is late or lost, but ownership cannot change, and the
+// API cannot determine which workers are alive.
+func (e *eventParts) dependency() health.Dependency {
 	return health.Dependency{Name: "leases", Used: []string{config.RoleAPI, config.RoleWorker}, Checker: health.CheckFunc(func(ctx context.Context) error {
 		if _, err := e.leases.Get(ctx, "health"); err != nil && !errors.Is(err, lease.ErrNotFound) {
 			return fmt.Errorf("redis does not answer: %w", err)
@@ -163,9 +192,9 @@ func (e *eventing) dependency() health.Dependency {
 	})}
 }
 
-// describe is what the heartbeat of a worker says beside its server ID and version.
-func describe(m *conn.Manager) map[string]string {
-	facts := map[string]string{crew.InterpreterFact: strconv.Itoa(interp.Version), crew.ContractFact: contract.Fingerprint()}
+// heartbeatFacts returns the facts that a worker adds to its heartbeat besides server ID and version.
+func heartbeatFacts(m *conn.Manager) map[string]string {
+	facts := map[string]string{InterpreterFact: strconv.Itoa(interp.Version), ContractFact: contract.Fingerprint()}
 	var last time.Time
 	for _, w := range m.Status().Workers {
 		if w.LastPoll.After(last) {
@@ -173,7 +202,7 @@ func describe(m *conn.Manager) map[string]string {
 		}
 	}
 	if !last.IsZero() {
-		facts[crew.LastPollFact] = last.UTC().Format(time.RFC3339)
+		facts[LastPollFact] = last.UTC().Format(time.RFC3339)
 	}
 	return facts
 }
@@ -195,15 +224,15 @@ func supervisor(cfg *config.Config) dispatch.SupervisorOptions {
 	return dispatch.SupervisorOptions{Interval: s.Interval, Confirm: s.Confirm, MaxTerminations: s.MaxTerminations, LegacyIDs: s.LegacyIDs}
 }
 
-// definitions is the store as definitions see it. The keeper of schedules hears of every change.
-type definitions struct {
+// workflowStore is the workflow store with a callback: every change wakes the schedule keeper.
+type workflowStore struct {
 	*store.Store
 
 	changed func()
 }
 
 // Publish implements [workflow.Store].
-func (d definitions) Publish(
+func (d workflowStore) Publish(
 	ctx context.Context, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
 ) (workflow.Version, bool, error) {
 	defer d.changed()
@@ -211,13 +240,13 @@ func (d definitions) Publish(
 }
 
 // SetPaused implements [workflow.Store].
-func (d definitions) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (workflow.Workflow, error) {
+func (d workflowStore) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (workflow.Workflow, error) {
 	defer d.changed()
 	return d.Store.SetPaused(ctx, project, name, paused, reason, e)
 }
 
 // DeleteWorkflow implements [workflow.Store].
-func (d definitions) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
+func (d workflowStore) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
 	defer d.changed()
 	return d.Store.DeleteWorkflow(ctx, project, name, e)
 }

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
-	"github.com/signalbox-dev/signalbox/internal/cutover"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// migration adds the part that follows an older engine's database, where one is named. Every process has it; one of all works.
-func (a *App) migration(tel *telemetry.Telemetry) {
+// addMigration adds the part that copies runs from an older engine's database, if one is configured. One elected process does the work.
+func (a *App) addMigration(tel *telemetry.Telemetry) {
 	m := a.cfg.Migration
 	if m.From == "" {
 		return
@@ -21,5 +21,5 @@ func (a *App) migration(tel *telemetry.Telemetry) {
 		driver = sqldb.Postgres
 	}
 	source := a.store.FollowLegacy(legacy.Options{Driver: driver, DSN: m.From.Reveal(), Project: m.Project, Namespace: m.Namespace, Now: time.Now})
-	a.then(step{cutover.New(a.store, source, cutover.Options{Interval: m.Interval, Metrics: tel.Cutover}), false})
+	a.add(step{migrate.New(a.store, source, migrate.Options{Interval: m.Interval, Metrics: tel.Cutover}), false})
 }

@@ -7,40 +7,40 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/admission"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// quotaParts are what gives out what projects may use.
+// quotaParts holds the parts that enforce project quotas.
 type quotaParts struct {
 	service   *quota.Service
-	admission *admission.Admission
+	admission *pending.Admission
 }
 
-// placing is the store as admission sees it.
-type placing struct {
+// admissionStore is the store that admission uses.
+type admissionStore struct {
 	*quotas.Store
 
 	runs *store.Store
 }
 
-// GetRun implements [admission.Store].
-func (p placing) GetRun(ctx context.Context, project, id string) (run.Run, error) {
+// GetRun implements [run.AdmissionStore].
+func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run, error) {
 	return p.runs.GetRun(ctx, project, id)
 }
 
-// quotas makes the parts over the service of runs. From then on the ends of runs are told to admission.
-func (a *App) quotas(
-	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *notice.Board, options run.Options, tel *telemetry.Telemetry,
+// newQuotaParts creates the parts. After it returns, the store notifies admission when a run can be admitted.
+func (a *App) newQuotaParts(
+	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *pubsub.Notifier, options run.Options, tel *telemetry.Telemetry,
 ) (quotaParts, error) {
-	admitting := admission.New(runs.Service, placing{a.store.Quotas(), a.store}, starter, changes, options)
-	a.store.OnPlaces(admitting.Wake)
+	admitting := pending.NewAdmission(runs.Service, admissionStore{a.store.Quotas(), a.store}, starter, changes, options)
+	a.store.OnAdmissible(admitting.Wake)
 	manager.OnConnect("admission", func(context.Context, client.Client) error {
 		admitting.WakeAll()
 		return nil
@@ -53,13 +53,13 @@ func (a *App) quotas(
 	}, tel.ObserveQuotas(a.heldUp)
 }
 
-// grant is the activity in which runs ask for steps.
+// grant is the activity in which runs request steps.
 func (p quotaParts) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
 	g, err := p.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
 	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}, err
 }
 
-// heldUp is what quotas hold up, as it is measured.
+// heldUp returns how many runs quotas hold up, for metrics.
 func (a *App) heldUp(ctx context.Context) ([]telemetry.Held, error) {
 	held, err := a.store.Quotas().HeldUp(ctx)
 	all := make([]telemetry.Held, len(held))

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// keeper is the part that deletes what is not to be kept. Every process has one; one of all works.
-func (a *App) keeper(tel *telemetry.Telemetry) *retention.Keeper {
+// newRetention creates the part that deletes data past its retention limits. Every process has one; one elected process does the work.
+func (a *App) newRetention(tel *telemetry.Telemetry) *retention.Cleaner {
 	r := a.cfg.Retention
 	limits := func(l config.RetentionLimits) retention.Limits {
 		return retention.Limits{MaxAge: l.MaxAge, MaxCount: l.MaxCount}

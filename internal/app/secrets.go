@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret/provider"
 )
 
-// secrets is who gives the secrets of this process.
+// secrets returns the provider of this process's secrets.
 func secrets(cfg config.Secrets) secret.Provider {
 	return provider.New(provider.Options{
 		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout, Keep: cfg.Cache, Now: time.Now,

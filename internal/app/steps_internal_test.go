@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
-// withSteps is a store whose projects all have the same step limit.
+// withSteps is a store in which all projects have the same step limit.
 type withSteps int64
 
 func (s withSteps) GetProject(_ context.Context, name string) (project.Project, error) {

@@ -1,13 +1,13 @@
-// Package dispatcher is what the platform tells about its dispatchers and workers, and the two things that an operator does to
-// dispatchers: hand one over to another worker, and reconcile all of them at once.
+// Package dispatcher is the platform's view of its dispatchers and workers, with the two operations of an operator: hand a dispatcher over
+// to another worker, and reconcile all of them.
 //
 //	service := dispatcher.NewService(source, history, auditLog, time.Now)
-//	all, err := service.List(ctx)                    // what cannot be asked says so in its place
+//	all, err := service.List(ctx)                    // sources that cannot be read are reported in the result
 //	owner, err := service.HandOver(ctx, "shop", why) // audited
-//	report, err := service.Reconcile(ctx, dryRun)    // audited, unless it only looked
+//	report, err := service.Reconcile(ctx, dryRun)    // audited, except dry runs
 //
-// The package holds no state and runs no loop. Leases, Temporal and the inbox are read by a [Source]; owning and supervising
-// dispatchers is package dispatch's.
+// The package holds no state and runs no loop. A [Source] reads leases, Temporal and the inbox; package dispatch owns and supervises
+// dispatchers.
 package dispatcher
 
 import (
@@ -17,115 +17,116 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// State is what a dispatcher is doing.
+// State is the current state of a dispatcher.
 type State string
 
 // The states of a dispatcher.
 const (
-	Routing State = "routing" // it has work and does it, or looks out for some
-	Parked  State = "parked"  // it sleeps until its doorbell rings
-	Stale   State = "stale"   // nobody owns it or works for it; the supervisor ends it
+	Routing State = "routing" // it delivers events, or polls for more
+	Parked  State = "parked"  // it waits for its doorbell signal
+	Stale   State = "stale"   // it has neither an owner nor a worker; the supervisor terminates it
 	Missing State = "missing" // nothing is open in Temporal
-	Foreign State = "foreign" // its ID is taken by what is none of ours
+	Foreign State = "foreign" // a foreign workflow has its ID
 	// NoWorkers: no live worker serves its project, so nothing is routed.
 	NoWorkers State = "no_workers"
-	Unknown   State = "unknown" // a source that decides it could not be read
+	Unknown   State = "unknown" // a source that determines the state could not be read
 )
 
-// Dispatcher is one dispatcher, seen from all sides.
+// Dispatcher is one dispatcher as all sources show it.
 type Dispatcher struct {
 	Name       inbox.Name
 	WorkflowID string
 	State      State
-	// Detail says why, where the state does not say it all.
+	// Detail is the reason for the state, where there is more to it.
 	Detail string
-	// Lease is the owner's entry, Execution what is open in Temporal, Progress what the inbox knows; nil where there is none, or it
-	// could not be asked.
+	// Lease is the owner's entry, Execution the open workflow in Temporal, Progress its row in the inbox; nil if there is none or the
+	// source could not be read.
 	Lease     *Lease
 	Execution *Execution
 	Progress  *inbox.Progress
-	// Workers are registered with it; not filled in lists.
+	// Workers are the registered workers; not set in lists.
 	Workers []Registered
-	// Owners are its last ones, newest first; not filled in lists.
+	// Owners are the last owners, newest first; not set in lists.
 	Owners []event.OwnerChange
-	// Errors say what could not be asked, one line each, without anything secret.
+	// Errors describe the sources that could not be read, one line each, without secrets.
 	Errors []string
 }
 
-// Lease is the owner's, by the clock of the store that keeps it.
+// Lease is the owner's lease, by the clock of its store.
 type Lease struct {
 	// State is held, resigned or expired.
 	State string
 	Owner inbox.Owner
 	// AcquiredAt is when it was acquired, RenewedAt when last renewed.
 	AcquiredAt, RenewedAt time.Time
-	// Remaining is how long it counts without a renewal; negative once it does not.
+	// Remaining is the time until the lease expires without a renewal; negative once it has.
 	Remaining time.Duration
 }
 
 // Execution is an open workflow.
 type Execution struct {
-	// RunID is Temporal's.
+	// RunID is the run ID in Temporal.
 	RunID     string
 	StartedAt time.Time
-	// Owner adopted it last, by its memo; zero where that says nothing.
+	// Owner is the last owner by its memo; zero if there is no memo.
 	Owner inbox.Owner
-	// Interpreter is the version of its code.
+	// Interpreter is the version of its workflow code.
 	Interpreter int
-	// HistoryLength is in events.
+	// HistoryLength is the number of events.
 	HistoryLength int64
 }
 
-// Registered is a worker as a dispatcher knows it.
+// Registered is a worker as registered with a dispatcher.
 type Registered struct {
 	ServerID, TaskQueue, Build string
 	At                         time.Time
-	// Missed is how often in a row its heartbeat was missing.
+	// Missed is the number of consecutive checks that found no heartbeat.
 	Missed int
 }
 
-// WorkerState is what a worker's heartbeat says of it.
+// WorkerState is the state that a worker's heartbeat shows.
 type WorkerState string
 
 // The states of a worker.
 const (
-	Alive   WorkerState = "alive"   // its heartbeat is there
-	Late    WorkerState = "late"    // its heartbeat did not come in time
-	Stopped WorkerState = "stopped" // it said that it stops
-	Silent  WorkerState = "silent"  // registered, and without a heartbeat
-	Unsure  WorkerState = "unknown" // registered, and its heartbeat cannot be asked for
+	Alive   WorkerState = "alive"   // its heartbeat is current
+	Late    WorkerState = "late"    // its heartbeat has expired
+	Stopped WorkerState = "stopped" // it resigned its heartbeat
+	Silent  WorkerState = "silent"  // registered, without a heartbeat
+	Unsure  WorkerState = "unknown" // registered, and its heartbeat cannot be read
 )
 
-// Worker is a worker process: its heartbeat, beside its registrations.
+// Worker is a worker process with its heartbeat and its registrations.
 type Worker struct {
 	ServerID string
 	State    WorkerState
-	// Build is Signalbox's version, Interpreter that of the interpreter of runs, Contract the fingerprint of names in Temporal.
+	// Build is the version of Signalbox, Interpreter the version of the workflow interpreter, Contract the fingerprint of the names in
+	// Temporal.
 	Build       string
 	Interpreter int
 	Contract    string
-	// Projects that it works for; none: all.
+	// Projects are the served projects; none means all.
 	Projects                    []string
 	StartedAt, BeatAt, LastPoll time.Time
-	// StaleIn is how long until it is late; negative once it is.
+	// StaleIn is the time until it is late; negative once it is.
 	StaleIn       time.Duration
 	Registrations []Registration
 }
 
-// Registration says that a dispatcher knows a worker.
+// Registration is a worker's registration with a dispatcher.
 type Registration struct {
 	Name inbox.Name
 	At   time.Time
 }
 
-// Workers is everything that is known of workers.
+// Workers is the result of [Service.Workers].
 type Workers struct {
 	Workers []Worker
-	// Errors say what could not be asked, one line each, without anything secret.
+	// Errors describe the sources that could not be read, one line each, without secrets.
 	Errors []string
 }
 
-// Action is what the supervisor does about something.
+// Action is the kind of an item.
 type Action string
 
 // The actions.
@@ -136,24 +137,24 @@ const (
 	Alert       Action = "alert"
 )
 
-// Item is one thing that the supervisor does, or would do.
+// Item is one action of the supervisor, taken or planned, or an alert.
 type Item struct {
 	Action Action
-	// Kind is why, in one word.
+	// Kind is the reason in one word.
 	Kind              string
 	Name              inbox.Name
 	WorkflowID, RunID string
 	Owner             inbox.Owner
 	Reason            string
-	// Applied tells that it was done; Error why it could not be.
+	// Applied reports that the action was taken; Error is why it was not.
 	Applied bool
 	Error   string
 }
 
-// Report is what one reconciliation found and did.
+// Report is the result of a reconciliation.
 type Report struct {
 	Items []Item
-	// Dispatchers counts those that are open; the others what is made of them.
+	// Dispatchers counts the open dispatchers; Healthy, Stale and Unknown count them by class.
 	Dispatchers, Healthy, Stale, Unknown int
 	Took                                 time.Duration
 	DryRun                               bool

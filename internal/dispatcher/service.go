@@ -9,41 +9,41 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// ownersShown is how much of the history of its owners comes with a dispatcher.
+// ownersShown is the number of last owners that are returned with a dispatcher.
 const ownersShown = 20
 
-// Source reads leases, Temporal and the inbox, and acts on dispatchers. What it returns may come in any order.
+// Source reads leases, Temporal and the inbox, and acts on dispatchers. Its results may be in any order.
 type Source interface {
-	// List returns all dispatchers that any of the three knows, and one of each project. It fails only where none of them can be asked.
+	// List returns the dispatchers of all three sources, and one of each project. It fails only if no source can be read.
 	List(ctx context.Context) ([]Dispatcher, error)
-	// Get returns a project's dispatcher with its workers: [Missing] where there is none.
+	// Get returns a project's dispatcher with its workers; its state is [Missing] if there is none.
 	Get(ctx context.Context, project string) (Dispatcher, error)
 	Workers(ctx context.Context) (Workers, error)
-	// HandOver asks the owner of a project's dispatcher to resign, and returns who that is. It returns
-	// [fault.DispatcherNotOwned] while there is none, and [fault.LeasesUnavailable] where that cannot be asked.
+	// HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns [apperror.DispatcherNotOwned] if there
+	// is none, and [apperror.LeasesUnavailable] if the leases cannot be read.
 	HandOver(ctx context.Context, project, by, reason string) (inbox.Owner, error)
-	// Reconcile makes one cycle of the supervisor now. It returns a [fault.Unavailable] where there is nothing to judge by.
+	// Reconcile runs one supervisor cycle now. It returns an [apperror.Unavailable] if the sources cannot be read.
 	Reconcile(ctx context.Context, dryRun bool) (Report, error)
 }
 
-// History keeps the owners that dispatchers had.
+// History stores the owners of dispatchers.
 type History interface {
 	// OwnerHistory returns up to limit changes, newest first.
 	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]event.OwnerChange, error)
 }
 
-// AuditLog takes entries of what changes no row.
+// AuditLog stores audit entries of operations that change no row.
 type AuditLog interface {
 	WriteAudit(ctx context.Context, e audit.Entry) error
 }
 
-// Service tells of dispatchers and workers, and does what is done to them.
+// Service reads dispatchers and workers, and runs the operations.
 type Service struct {
 	source  Source
 	history History
@@ -51,19 +51,20 @@ type Service struct {
 	now     func() time.Time
 }
 
-// NewService wires the service.
+// NewService returns a service.
 func NewService(source Source, history History, log AuditLog, now func() time.Time) *Service {
 	return &Service{source: source, history: history, audit: log, now: now}
 }
 
-// List returns all dispatchers by project and task queue.
+// List returns all dispatchers, ordered by project and task queue.
 func (s *Service) List(ctx context.Context) ([]Dispatcher, error) {
 	all, err := s.source.List(ctx)
 	slices.SortFunc(all, func(a, b Dispatcher) int { return a.Name.Compare(b.Name) })
 	return all, err
 }
 
-// Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is one of its errors.
+// Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is reported in the dispatcher's
+// Errors.
 func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 	d, err := s.source.Get(ctx, project)
 	if err != nil {
@@ -73,12 +74,12 @@ func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 		return cmp.Or(strings.Compare(a.ServerID, b.ServerID), strings.Compare(a.TaskQueue, b.TaskQueue))
 	})
 	if d.Owners, err = s.history.OwnerHistory(ctx, d.Name, ownersShown); err != nil {
-		d.Errors = append(d.Errors, "the history of its owners: "+told(ctx, err))
+		d.Errors = append(d.Errors, "the history of its owners: "+publicError(ctx, err))
 	}
 	return d, nil
 }
 
-// Workers returns all workers by server ID.
+// Workers returns all workers, ordered by server ID.
 func (s *Service) Workers(ctx context.Context) (Workers, error) {
 	found, err := s.source.Workers(ctx)
 	slices.SortFunc(found.Workers, func(a, b Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
@@ -88,7 +89,7 @@ func (s *Service) Workers(ctx context.Context) (Workers, error) {
 	return found, err
 }
 
-// HandOver asks the owner of a project's dispatcher to resign, and returns who that is.
+// HandOver asks the owner of a project's dispatcher to resign, and returns the owner.
 func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.Owner, error) {
 	entry := audit.NewEntry(ctx, s.now(), audit.DispatcherHandOver, project, project, reason)
 	owner, err := s.source.HandOver(ctx, project, entry.Actor.Name, reason)
@@ -102,8 +103,8 @@ func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.O
 	return owner, nil
 }
 
-// Reconcile makes one cycle of the supervisor now. A dry run does nothing and leaves no entry. Each termination has an entry of
-// its own, which whoever terminates writes.
+// Reconcile runs one supervisor cycle now. A dry run takes no action and has no audit entry. Each termination has its own entry, which the
+// terminating process writes.
 func (s *Service) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
 	report, err := s.source.Reconcile(ctx, dryRun)
 	if err != nil || dryRun {
@@ -121,7 +122,7 @@ func (s *Service) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
 	return report, nil
 }
 
-// record writes an entry for what has been done already: a failure is logged, with all that the entry would have said.
+// record writes the entry of a completed operation: a failure is logged with the contents of the entry.
 func (s *Service) record(ctx context.Context, e audit.Entry) {
 	if err := s.audit.WriteAudit(ctx, e); err != nil {
 		logger.FromContext(ctx).ErrorContext(ctx, "An audit entry could not be written", "action", e.Action,
@@ -129,11 +130,11 @@ func (s *Service) record(ctx context.Context, e audit.Entry) {
 	}
 }
 
-// told is an error as callers may see it; the log has the rest.
-func told(ctx context.Context, err error) string {
-	if f, ok := fault.From(err); ok {
+// publicError returns the text of an error for callers; the log has the error.
+func publicError(ctx context.Context, err error) string {
+	if f, ok := apperror.From(err); ok {
 		return f.Message
 	}
-	logger.FromContext(ctx).WarnContext(ctx, "A part of what is known of a dispatcher is missing", "error", err)
-	return "not known; the server's log says why"
+	logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "error", err)
+	return "cannot be read; the server's log has the cause"
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -23,8 +23,8 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 var shop = inbox.Name{Project: "shop", TaskQueue: "signalbox-shop"}
 
-// surroundings are everybody the service asks, with the answers that a test gives them.
-type surroundings struct {
+// dependencies are the service's dependencies, with the answers that a test sets.
+type dependencies struct {
 	all        []dispatcher.Dispatcher
 	workers    dispatcher.Workers
 	owner      inbox.Owner
@@ -37,53 +37,53 @@ type surroundings struct {
 	auditError error
 }
 
-func (s *surroundings) List(context.Context) ([]dispatcher.Dispatcher, error) { return s.all, s.refuse }
+func (s *dependencies) List(context.Context) ([]dispatcher.Dispatcher, error) { return s.all, s.refuse }
 
-func (s *surroundings) Get(_ context.Context, project string) (dispatcher.Dispatcher, error) {
+func (s *dependencies) Get(_ context.Context, project string) (dispatcher.Dispatcher, error) {
 	for _, d := range s.all {
 		if d.Name.Project == project {
 			return d, nil
 		}
 	}
-	return dispatcher.Dispatcher{}, fault.New(fault.Unavailable, fault.StoreUnavailable, "none can be asked")
+	return dispatcher.Dispatcher{}, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "none can be asked")
 }
 
-func (s *surroundings) Workers(context.Context) (dispatcher.Workers, error) {
+func (s *dependencies) Workers(context.Context) (dispatcher.Workers, error) {
 	return s.workers, s.refuse
 }
 
-func (s *surroundings) HandOver(_ context.Context, project, by, reason string) (inbox.Owner, error) {
+func (s *dependencies) HandOver(_ context.Context, project, by, reason string) (inbox.Owner, error) {
 	s.by = append(s.by, project+" "+by+" "+reason)
 	return s.owner, s.refuse
 }
 
-func (s *surroundings) Reconcile(_ context.Context, dryRun bool) (dispatcher.Report, error) {
+func (s *dependencies) Reconcile(_ context.Context, dryRun bool) (dispatcher.Report, error) {
 	s.dry = append(s.dry, dryRun)
 	return s.report, s.refuse
 }
 
-func (s *surroundings) OwnerHistory(_ context.Context, name inbox.Name, limit int) ([]event.OwnerChange, error) {
+func (s *dependencies) OwnerHistory(_ context.Context, name inbox.Name, limit int) ([]event.OwnerChange, error) {
 	if limit < 1 || limit > 100 {
 		return nil, errors.New("history without bounds")
 	}
 	return []event.OwnerChange{{Name: name, How: "takeover"}}, s.history
 }
 
-func (s *surroundings) WriteAudit(_ context.Context, e audit.Entry) error {
+func (s *dependencies) WriteAudit(_ context.Context, e audit.Entry) error {
 	s.entries = append(s.entries, e)
 	return s.auditError
 }
 
-func newService(s *surroundings) *dispatcher.Service {
+func newService(s *dependencies) *dispatcher.Service {
 	return dispatcher.NewService(s, s, s, func() time.Time { return noon })
 }
 
-func TestListsAreInOrder(t *testing.T) {
+func TestListsAreSorted(t *testing.T) {
 	t.Parallel()
 	queue := func(project, queue string) dispatcher.Dispatcher {
 		return dispatcher.Dispatcher{Name: inbox.Name{Project: project, TaskQueue: queue}}
 	}
-	s := &surroundings{
+	s := &dependencies{
 		all: []dispatcher.Dispatcher{queue("b", "x"), queue("a", "y"), queue("a", "x")},
 		workers: dispatcher.Workers{Errors: []string{"Temporal is away"}, Workers: []dispatcher.Worker{
 			{ServerID: "2", Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "b"}}, {Name: inbox.Name{Project: "a"}}}},
@@ -101,17 +101,17 @@ func TestListsAreInOrder(t *testing.T) {
 		{ServerID: "2", Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "a"}}, {Name: inbox.Name{Project: "b"}}}},
 	}}, workers)
 
-	s.refuse = fault.New(fault.Unavailable, fault.LeasesUnavailable, "away")
+	s.refuse = apperror.New(apperror.Unavailable, apperror.LeasesUnavailable, "away")
 	_, err = service.List(t.Context())
-	require.True(t, fault.Is(err, fault.LeasesUnavailable))
+	require.True(t, apperror.Is(err, apperror.LeasesUnavailable))
 	_, err = service.Workers(t.Context())
-	require.True(t, fault.Is(err, fault.LeasesUnavailable))
+	require.True(t, apperror.Is(err, apperror.LeasesUnavailable))
 }
 
-// A history that cannot be read takes nothing else away, and the caller does not see why.
-func TestOneDispatcherWithItsHistory(t *testing.T) {
+// A history that cannot be read affects nothing else, and the cause is not in the answer.
+func TestGetReturnsHistory(t *testing.T) {
 	t.Parallel()
-	s := &surroundings{all: []dispatcher.Dispatcher{{
+	s := &dependencies{all: []dispatcher.Dispatcher{{
 		Name: shop, State: dispatcher.Routing,
 		Workers: []dispatcher.Registered{{ServerID: "b"}, {ServerID: "a", TaskQueue: "y"}, {ServerID: "a", TaskQueue: "x"}},
 	}}}
@@ -126,21 +126,21 @@ func TestOneDispatcherWithItsHistory(t *testing.T) {
 	d, err = service.Get(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)), "shop")
 	require.NoError(t, err)
 	require.Equal(t, dispatcher.Routing, d.State)
-	require.Equal(t, []string{"the history of its owners: not known; the server's log says why"}, d.Errors)
-	s.history = fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(s.history)
+	require.Equal(t, []string{"the history of its owners: cannot be read; the server's log has the cause"}, d.Errors)
+	s.history = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(s.history)
 	d, err = service.Get(t.Context(), "shop")
 	require.NoError(t, err)
 	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Errors)
 
 	_, err = service.Get(t.Context(), "other")
-	require.True(t, fault.Is(err, fault.StoreUnavailable))
+	require.True(t, apperror.Is(err, apperror.StoreUnavailable))
 }
 
-func TestHandOverIsAuditedUnlessRefused(t *testing.T) {
+func TestHandOverIsAuditedUnlessRejected(t *testing.T) {
 	t.Parallel()
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}
 	ctx := auth.WithActor(t.Context(), ada)
-	s := &surroundings{owner: inbox.Owner{Epoch: 7, Holder: "host-1"}}
+	s := &dependencies{owner: inbox.Owner{Epoch: 7, Holder: "host-1"}}
 	service := newService(s)
 	owner, err := service.HandOver(ctx, "shop", "a new node")
 	require.NoError(t, err)
@@ -156,19 +156,19 @@ func TestHandOverIsAuditedUnlessRefused(t *testing.T) {
 	s.auditError = errors.New("the database is away")
 	var log strings.Builder
 	_, err = service.HandOver(logger.WithContext(ctx, slog.New(slog.NewTextHandler(&log, nil))), "shop", "again")
-	require.NoError(t, err, "it has been done already")
+	require.NoError(t, err, "the operation is already complete")
 	require.Contains(t, log.String(), "actor=ada")
 	require.Contains(t, log.String(), "reason=again")
 
-	s.refuse = fault.New(fault.Refused, fault.DispatcherNotOwned, "nobody")
+	s.refuse = apperror.New(apperror.Refused, apperror.DispatcherNotOwned, "no owner")
 	_, err = service.HandOver(ctx, "shop", "")
-	require.True(t, fault.Is(err, fault.DispatcherNotOwned))
+	require.True(t, apperror.Is(err, apperror.DispatcherNotOwned))
 	require.Len(t, s.entries, 2)
 }
 
-func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
+func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	t.Parallel()
-	s := &surroundings{report: dispatcher.Report{Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatcher.Item{
+	s := &dependencies{report: dispatcher.Report{Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatcher.Item{
 		{Action: dispatcher.Terminate, Applied: true}, {Action: dispatcher.Terminate, Error: "away"},
 		{Action: dispatcher.DeleteEntry, Applied: true}, {Action: dispatcher.Alert},
 	}}}
@@ -185,8 +185,8 @@ func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	require.Equal(t, "dispatcher.reconcile", s.entries[0].Action)
 	require.JSONEq(t, `{"dispatchers":4,"healthy":1,"stale":2,"unknown":1,"terminate":1,"delete_entry":1}`, string(s.entries[0].Detail))
 
-	s.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "away")
+	s.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
 	_, err = service.Reconcile(t.Context(), false)
-	require.True(t, fault.Is(err, fault.EngineUnavailable))
+	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	require.Len(t, s.entries, 1)
 }

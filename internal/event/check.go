@@ -12,60 +12,60 @@ import (
 	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Limits bound the events that are accepted.
+// Limits bound the events that the service accepts.
 type Limits struct {
-	// MaxDataBytes is the largest payload of one event, as it is kept.
+	// MaxDataBytes is the largest payload of one event, as it is stored.
 	MaxDataBytes int
-	// MaxBatch is how many events one request may bring.
+	// MaxBatch is the largest number of events in one request.
 	MaxBatch int
 }
 
-// DefaultLimits are those of a platform that was told nothing else.
+// DefaultLimits returns the limits of a platform without settings of its own.
 func DefaultLimits() Limits { return Limits{MaxDataBytes: 256 << 10, MaxBatch: 1000} }
 
-// Bounds that hold everywhere: what identifies an event is part of an index.
+// These bounds hold on every platform: an index contains the attributes that identify an event.
 const (
 	// MaxAttribute is the longest text of an attribute, in bytes.
 	MaxAttribute = 1024
 	// MaxName is the longest name of an attribute, in bytes.
 	MaxName = 64
-	// MaxExtensions is how many attributes of its own an event may have.
+	// MaxExtensions is the largest number of extension attributes of one event.
 	MaxExtensions = 50
 )
 
-// Own is what the types of the platform's own events begin with; nobody else may give such events.
+// Own is the prefix of the types of the platform's own events. Callers cannot publish such events.
 const Own = "io.signalbox."
 
-// maxFindings is how many mistakes of one request are told.
+// maxFindings is the number of mistakes that the answer to one request reports.
 const maxFindings = 50
 
-// CheckBatch refuses more events than one request may bring.
+// CheckBatch returns an error for more events than one request may contain.
 func (l Limits) CheckBatch(count int) error {
 	if count <= l.MaxBatch {
 		return nil
 	}
-	return fault.New(fault.Exhausted, fault.EventTooLarge,
+	return apperror.New(apperror.Exhausted, apperror.EventTooLarge,
 		"the request has %d events, more than the limit of %d (events.max_batch); send them in several requests", count, l.MaxBatch).
-		WithField("events", "are too many")
+		WithField("events", "is too long")
 }
 
-// Validate refuses events that [Limits.Check] finds anything wrong with, all at once. Where it is several, the paths begin with events[i].
+// Validate returns one error with everything that [Limits.Check] finds in the events. With several events, the paths begin with events[i].
 func (l Limits) Validate(events []Event) error {
 	if err := l.CheckBatch(len(events)); err != nil {
 		return err
 	}
-	var found []fault.Field
+	var found []apperror.Field
 	for i, e := range events {
 		prefix := ""
 		if len(events) > 1 {
 			prefix = fmt.Sprintf("events[%d].", i)
 		}
 		if n := len(e.Data); n > l.MaxDataBytes {
-			return fault.New(fault.Exhausted, fault.EventTooLarge,
-				"the data of event %q has %d bytes, more than the limit of %d (events.max_data_bytes); nothing was kept", e.ID, n, l.MaxDataBytes).
+			return apperror.New(apperror.Exhausted, apperror.EventTooLarge,
+				"the data of event %q has %d bytes, more than the limit of %d (events.max_data_bytes); no event was stored", e.ID, n, l.MaxDataBytes).
 				WithField(prefix+"data", "is too large")
 		}
 		found = append(found, l.Check(prefix, e)...)
@@ -76,20 +76,20 @@ func (l Limits) Validate(events []Event) error {
 	return Refusal(found)
 }
 
-// Refusal is the answer to a request with mistakes: the first one in the message, all of them as fields.
-func Refusal(found []fault.Field) error {
+// Refusal returns the error for a request with mistakes: the first one in the message, all of them as fields.
+func Refusal(found []apperror.Field) error {
 	message := fmt.Sprintf("%s %s", found[0].Path, found[0].Message)
 	if more := len(found) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
-	f := fault.New(fault.Invalid, fault.EventInvalid, "no CloudEvent 1.0: %s; nothing was kept", message)
+	f := apperror.New(apperror.Invalid, apperror.EventInvalid, "not a valid CloudEvent 1.0: %s; no event was stored", message)
 	f.Fields = found[:min(len(found), maxFindings)]
 	return f
 }
 
-// Check finds everything that is wrong with an event by the rules of CloudEvents 1.0 and by the limits. Each finding's path begins with
-// prefix and names an attribute.
-func (l Limits) Check(prefix string, e Event) []fault.Field {
+// Check reports everything that is wrong with an event by the rules of CloudEvents 1.0 and by the limits. The path of each finding
+// begins with prefix and names an attribute.
+func (l Limits) Check(prefix string, e Event) []apperror.Field {
 	c := checker{prefix: prefix}
 	c.required("id", e.ID)
 	c.required("source", e.Source)
@@ -98,27 +98,27 @@ func (l Limits) Check(prefix string, e Event) []fault.Field {
 	c.text("datacontenttype", e.DataContentType)
 	c.text("dataschema", e.DataSchema)
 	if _, err := url.Parse(e.Source); err != nil {
-		c.add("source", "is no URI reference: %v", err)
+		c.add("source", "is not a URI reference: %v", err)
 	}
 	if e.DataSchema != "" {
 		if u, err := url.Parse(e.DataSchema); err != nil || !u.IsAbs() {
-			c.add("dataschema", "is no absolute URI")
+			c.add("dataschema", "is not an absolute URI")
 		}
 	}
 	if e.DataContentType != "" {
 		if _, _, err := mime.ParseMediaType(e.DataContentType); err != nil {
-			c.add("datacontenttype", "is no media type: %v", err)
+			c.add("datacontenttype", "is not a media type: %v", err)
 		}
 	}
 	if y := e.Time.Year(); !e.Time.IsZero() && (y < 1 || y > 9999) {
-		c.add("time", "has no year between 1 and 9999")
+		c.add("time", "is not in the years 1 to 9999")
 	}
 	c.extensions(e.Extensions)
 	c.data(e, l.MaxDataBytes)
 	return c.found
 }
 
-// Reserved tells whether a name is an attribute of CloudEvents itself, or its payload.
+// Reserved reports whether a name is an attribute of CloudEvents itself, or its payload.
 func Reserved(name string) bool {
 	return slices.Contains([]string{
 		"specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data", "data_base64",
@@ -127,11 +127,11 @@ func Reserved(name string) bool {
 
 type checker struct {
 	prefix string
-	found  []fault.Field
+	found  []apperror.Field
 }
 
 func (c *checker) add(name, format string, args ...any) {
-	c.found = append(c.found, fault.Field{Path: c.prefix + name, Message: fmt.Sprintf(format, args...)})
+	c.found = append(c.found, apperror.Field{Path: c.prefix + name, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *checker) required(name, value string) {
@@ -142,13 +142,13 @@ func (c *checker) required(name, value string) {
 	c.text(name, value)
 }
 
-// text holds a value against the rules for CloudEvents' strings.
+// text checks a value against the rules for strings in CloudEvents.
 func (c *checker) text(name, value string) {
 	switch {
 	case len(value) > MaxAttribute:
 		c.add(name, "has %d bytes, more than %d", len(value), MaxAttribute)
 	case !utf8.ValidString(value):
-		c.add(name, "is no UTF-8")
+		c.add(name, "is not valid UTF-8")
 	default:
 		for _, r := range value {
 			if unicode.IsControl(r) || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF {
@@ -165,7 +165,7 @@ func (c *checker) extensions(raw json.RawMessage) {
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		c.add("extensions", "are no JSON object: %v", err)
+		c.add("extensions", "are not a JSON object: %v", err)
 		return
 	}
 	if len(all) > MaxExtensions {
@@ -184,7 +184,7 @@ func (c *checker) extension(name string, raw json.RawMessage) {
 	}
 	value, err := jq.DecodeJSON(raw)
 	if err != nil {
-		c.add(name, "is no JSON: %v", err)
+		c.add(name, "is not valid JSON: %v", err)
 		return
 	}
 	switch v := value.(type) {
@@ -201,7 +201,7 @@ func (c *checker) extension(name string, raw json.RawMessage) {
 	}
 }
 
-// badName tells what is wrong with the name of an extension.
+// badName returns what is wrong with the name of an extension; empty for a valid name.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -209,7 +209,7 @@ func badName(name string) string {
 	case len(name) > MaxName:
 		return fmt.Sprintf("its name has %d bytes, more than %d", len(name), MaxName)
 	case Reserved(name):
-		return "belongs to CloudEvents itself and is no extension"
+		return "is an attribute of CloudEvents and cannot be an extension"
 	}
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
@@ -230,13 +230,13 @@ func (c *checker) data(e Event, limit int) {
 	value, err := jq.DecodeJSON(e.Data)
 	switch {
 	case err != nil:
-		c.add("data", "is no JSON: %v", err)
+		c.add("data", "is not valid JSON: %v", err)
 	case !utf8.Valid(e.Data):
-		c.add("data", "is no UTF-8")
+		c.add("data", "is not valid UTF-8")
 	case e.DataBase64:
 		text, ok := value.(string)
 		if _, err := base64.StdEncoding.DecodeString(text); !ok || err != nil {
-			c.add("data_base64", "is no string in base64")
+			c.add("data_base64", "is not a base64 string")
 		}
 	}
 }

@@ -5,37 +5,37 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
 const (
-	// maxGroup is how many events one transaction commits, unless a single request has more.
+	// maxGroup is the number of events in one transaction, unless a single request has more.
 	maxGroup = 1000
-	// maxWaiting is how many events wait for their transaction in one process; more are refused, so that a slow database does not
-	// fill the memory.
+	// maxWaiting is the number of events that wait for a transaction in one process. More are refused, so that a slow database does
+	// not fill the memory.
 	maxWaiting = 20_000
 )
 
-// committer commits the events of several callers together: while a transaction of a project is under way, what comes in
-// waits for the next one. A single caller waits for nobody.
+// committer commits the events of several callers together: requests that arrive during a transaction of their project wait for the
+// next one. A single caller does not wait.
 type committer struct {
 	store Store
-	// committed is told of each transaction.
+	// committed is called after each transaction.
 	committed func(ctx context.Context, project string, wake bool)
 
 	mu      sync.Mutex
-	lines   map[string]*line
+	queues  map[string]*queue
 	waiting int
 	closed  bool
 	joined  sync.WaitGroup
 }
 
-// line are the requests for one project; it exists while somebody commits.
-type line struct{ requests []*request }
+// queue holds the requests of one project; it exists while a goroutine commits them.
+type queue struct{ requests []*request }
 
 type request struct {
-	ctx    context.Context //nolint:containedctx // the caller's, for its logger and for nothing else
+	ctx    context.Context //nolint:containedctx // the caller's, only for its logger
 	events []Event
 	answer chan answer
 }
@@ -46,11 +46,11 @@ type answer struct {
 }
 
 func newCommitter(store Store, committed func(context.Context, string, bool)) *committer {
-	return &committer{store: store, committed: committed, lines: map[string]*line{}}
+	return &committer{store: store, committed: committed, queues: map[string]*queue{}}
 }
 
-// commit returns what became of the events. When ctx ends first, they may be committed nevertheless: whoever gives them
-// again is told that they are duplicates.
+// commit returns the result for each event. When ctx ends first, the events may be committed nevertheless; a caller that publishes
+// them again gets them reported as duplicates.
 func (c *committer) commit(ctx context.Context, project string, events []Event) ([]Accepted, error) {
 	r := &request{ctx: context.WithoutCancel(ctx), events: events, answer: make(chan answer, 1)}
 	if err := c.enter(project, r); err != nil {
@@ -69,17 +69,17 @@ func (c *committer) enter(project string, r *request) error {
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return fault.New(fault.Unavailable, fault.StoreUnavailable, "this server is stopping; nothing was kept, try again").WithRetry(retryAfter)
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "this server is stopping; no event was stored, try again").WithRetry(retryAfter)
 	case c.waiting+len(r.events) > maxWaiting:
-		return fault.New(fault.Unavailable, fault.StoreUnavailable,
-			"%d events wait to be written already; nothing was kept, try again in a moment", c.waiting).WithRetry(retryAfter)
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+			"%d events are waiting to be written; no event was stored, try again in a moment", c.waiting).WithRetry(retryAfter)
 	}
 	c.waiting += len(r.events)
-	if l, busy := c.lines[project]; busy {
-		l.requests = append(l.requests, r)
+	if q, busy := c.queues[project]; busy {
+		q.requests = append(q.requests, r)
 		return nil
 	}
-	c.lines[project] = &line{requests: []*request{r}}
+	c.queues[project] = &queue{requests: []*request{r}}
 	c.joined.Go(func() {
 		for group := c.next(project); group != nil; group = c.next(project) {
 			c.write(project, group)
@@ -88,30 +88,30 @@ func (c *committer) enter(project string, r *request) error {
 	return nil
 }
 
-// next takes the requests that are committed together, none where the line is empty: then it is closed.
+// next returns the requests to commit together. When the queue is empty, it removes the queue and returns nil.
 func (c *committer) next(project string) []*request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[project]
+	q := c.queues[project]
 	count := 0
-	for i, r := range l.requests {
+	for i, r := range q.requests {
 		if count += len(r.events); i > 0 && count > maxGroup {
-			group := l.requests[:i:i]
-			l.requests = l.requests[i:]
+			group := q.requests[:i:i]
+			q.requests = q.requests[i:]
 			return group
 		}
 	}
-	group := l.requests
-	l.requests = nil
+	group := q.requests
+	q.requests = nil
 	if len(group) == 0 {
-		delete(c.lines, project)
+		delete(c.queues, project)
 		return nil
 	}
 	return group
 }
 
-// write commits a group. When that fails for another reason than the database being away, each request is tried alone: one that
-// cannot be kept does not take the others with it.
+// write commits a group. When that fails although the database is available, it tries each request alone, so that one request that
+// cannot be stored does not fail the others.
 func (c *committer) write(project string, group []*request) {
 	var events []Event
 	for _, r := range group {
@@ -119,7 +119,7 @@ func (c *committer) write(project string, group []*request) {
 	}
 	ctx := group[0].ctx
 	accepted, wake, err := c.store.Publish(ctx, project, events)
-	if f, ok := fault.From(err); err != nil && len(group) > 1 && (!ok || f.Class != fault.Unavailable) {
+	if f, ok := apperror.From(err); err != nil && len(group) > 1 && (!ok || f.Class != apperror.Unavailable) {
 		logger.FromContext(ctx).WarnContext(ctx, "Events could not be committed together; each request is tried alone",
 			"project", project, "requests", len(group), "error", err)
 		for _, r := range group {
@@ -142,7 +142,7 @@ func (c *committer) write(project string, group []*request) {
 	}
 }
 
-// close takes no more and waits until what was taken is written; every call to the store has its own deadline.
+// close accepts no more requests and waits until the accepted ones are written; every call to the store has its own deadline.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true

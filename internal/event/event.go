@@ -1,9 +1,9 @@
-// Package event holds what happens to an event from its acceptance to its last delivery: the inbox that keeps it, the
+// Package event implements the path of an event from its acceptance to its last delivery: the inbox that stores it, the
 // triggers and listeners that it is matched with, and the deliveries that start runs and wake waiting ones.
 //
 // An event is committed before it is acknowledged. Positions number the events of a project in the order of their commits,
-// without gaps, so that "accepted before" has one meaning: an event is delivered to a listener only if its position is
-// higher than that of the newest event when the listener was committed.
+// without gaps, so that "accepted before" is well defined: an event is delivered to a listener only if its position is
+// higher than that of the newest event at the listener's commit.
 package event
 
 import (
@@ -11,56 +11,56 @@ import (
 	"time"
 )
 
-// Status is how far an event has come.
+// Status is the state of an event.
 type Status string
 
 // The states of an event.
 const (
 	Pending   Status = "pending"   // accepted, not matched yet
-	Routed    Status = "routed"    // matched; its deliveries tell the rest
-	Unmatched Status = "unmatched" // nobody wanted it; Reason says who came near
-	Rejected  Status = "rejected"  // it could not be matched with anything; Reason says why
+	Routed    Status = "routed"    // matched; its deliveries have states of their own
+	Unmatched Status = "unmatched" // no trigger or listener matched; Reason lists near matches
+	Rejected  Status = "rejected"  // it could not be matched; Reason is the cause
 )
 
-// Event is a CloudEvent that was given to Signalbox.
+// Event is a CloudEvent that was published to Signalbox.
 type Event struct {
 	Project string
-	// Position is its place among the project's events, from 1.
+	// Position numbers the events of the project, from 1.
 	Position int64
 	// ID and Source together are unique in a project.
 	ID, Source, Type string
-	// Subject, DataContentType, DataSchema are empty where the event has none, Time is zero.
+	// Subject, DataContentType and DataSchema are empty and Time is zero where the event has none.
 	Subject, DataContentType, DataSchema string
 	Time                                 time.Time
-	// Extensions are its other attributes, as a JSON object; nil where there are none.
+	// Extensions are the extension attributes, as a JSON object; nil where there are none.
 	Extensions json.RawMessage
-	// Data is its payload as JSON: the value itself where it is JSON, a string where it is text; nil where there is none.
+	// Data is the payload as JSON: JSON unchanged, text as a string; nil where there is none.
 	Data json.RawMessage
-	// DataBase64 tells that Data is a string that holds bytes in base64.
+	// DataBase64: Data is a string that holds bytes in base64.
 	DataBase64 bool
 	ReceivedAt time.Time
-	// Actor is who gave it.
+	// Actor is the name of the publisher.
 	Actor string
-	// RunID is the run that emits it: what is sensitive in the run is so in the event. It is not kept.
+	// RunID is the run that emits the event: values that are sensitive in the run are sensitive in the event. It is not stored.
 	RunID  string
 	Status Status
 	Reason string
-	// Original is what the marks in Subject, Extensions and Data stand for; nil where there are none. Who shows events does not read it.
+	// Original holds the values behind the marks in Subject, Extensions and Data; nil where there are none. Code that shows events does not read it.
 	Original *Original
-	// Sensitive are the texts that are to be hidden in it wherever they come up: given with an event that a run emits, and told with one
-	// that was opened, for those who get it. They are kept in Original alone.
+	// Sensitive are the texts to hide wherever the event is used: set for an event that a run emits, and for an opened event. Only
+	// Original stores them.
 	Sensitive []string
-	// Opened tells that there were marks, and that what they stand for is in their place again: it must not get into what is shown.
+	// Opened: the values behind the marks are restored. They must not get into any output that users see.
 	Opened bool
 }
 
-// Original is what an event was before marks were put in, sealed.
+// Original is the event before marks replaced its values, sealed.
 type Original struct {
 	KeyID  string
 	Sealed []byte
 }
 
-// Kind is what a delivery does.
+// Kind is the effect of a delivery.
 type Kind string
 
 // The kinds of deliveries.
@@ -69,7 +69,7 @@ const (
 	Wake  Kind = "wake"  // hand the event to a run that listens
 )
 
-// DeliveryStatus is how far a delivery has come.
+// DeliveryStatus is the state of a delivery.
 type DeliveryStatus string
 
 // The states of a delivery.
@@ -79,32 +79,32 @@ const (
 	DeliveryDead    DeliveryStatus = "dead"
 )
 
-// Delivery is one event, or with a trigger that takes several the last of them, for one target.
+// Delivery is one event for one target; with a trigger that combines several events, the last of them.
 type Delivery struct {
-	// ID is unique among the deliveries of all projects, and derived from what is delivered to whom.
+	// ID is unique among the deliveries of all projects, and derived from the events and the target.
 	ID       string
 	Project  string
 	Position int64 // of the event
 	Kind     Kind
-	// Workflow, Version, for Start: what to start. RunID: the run to be started, derived from event and target, or to be woken.
+	// Workflow and Version are what to start, for Start. RunID is the run to start, derived from event and target, or the run to wake.
 	Workflow, Version, RunID string
-	// Listener is the listener to be woken, for Wake.
+	// Listener is the listener to wake, for Wake.
 	Listener string
-	// Positions are the events to hand over, in order; more than one where a trigger asks for all.
+	// Positions are the events to deliver, in order; several where a trigger combines events.
 	Positions []int64
 	Status    DeliveryStatus
-	// Attempts are those that were made.
+	// Attempts is the number of attempts so far.
 	Attempts int
-	// NextAt is when it is due; zero when it is settled, and while it waits for an earlier delivery of its run.
+	// NextAt is the time of the next attempt; zero when the delivery is done or dead, and while it waits for an earlier delivery of its run.
 	NextAt    time.Time
 	Reason    string
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	// Events are what Positions name; filled for those who deliver.
+	// Events are the events at Positions; set only for the code that delivers.
 	Events []Event
 }
 
-// DeliveryCursor is a place among the deliveries of a run, in order of the events' positions.
+// DeliveryCursor is a position in the list of a run's deliveries, in order of the events' positions.
 type DeliveryCursor struct {
 	Position int64
 	ID       string

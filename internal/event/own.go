@@ -9,36 +9,36 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
 
-// OwnerChanged is the type of the event that tells of a dispatcher's new owner. Its source is [DispatcherSource].
+// OwnerChanged is the type of the event that reports a dispatcher's new owner. Its source is [DispatcherSource].
 const OwnerChanged = Own + "dispatcher.owner.changed"
 
-// DispatcherSource is the source of the events of a project's dispatcher.
+// DispatcherSource returns the source of the events of a project's dispatcher.
 func DispatcherSource(project, taskQueue string) string {
 	return "/projects/" + project + "/dispatchers/" + taskQueue
 }
 
-// RecordOwner writes a change of a dispatcher's owner: into the history and the audit log, and as an event that others can act
-// on. Recording it again changes nothing.
+// RecordOwner writes a change of a dispatcher's owner to the history and the audit log, and publishes an event about it.
+// Recording it again changes nothing.
 func (s *Service) RecordOwner(ctx context.Context, c OwnerChange) error {
 	if c.At.IsZero() {
 		c.At = s.opts.Now()
 	}
-	tell, err := tellOwner(c)
+	published, err := ownerEvent(c)
 	if err != nil {
 		return err
 	}
 	entry := audit.NewEntry(ctx, c.At, audit.DispatcherChangeOwner, c.Name.Project, c.Name.DispatcherID(), c.Reason)
-	entry.Detail = tell.Data
-	tell.Actor = entry.Actor.Name
-	if err := s.store.RecordOwner(ctx, c, tell, entry); err != nil {
+	entry.Detail = published.Data
+	published.Actor = entry.Actor.Name
+	if err := s.store.RecordOwner(ctx, c, published, entry); err != nil {
 		return err
 	}
 	s.hints.Notify(c.Name.Project)
 	return nil
 }
 
-// tellOwner is the event of a change of owner.
-func tellOwner(c OwnerChange) (Event, error) {
+// ownerEvent returns the event of a change of owner.
+func ownerEvent(c OwnerChange) (Event, error) {
 	type owner struct {
 		ServerID string `json:"serverId"`
 		Epoch    int64  `json:"epoch"`

@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
 
 const shop = "shop"
 
-// slow is a store of nothing but positions, whose commits take a second.
+// slow is a store that only assigns positions, and whose commits take a second.
 type slow struct {
 	event.Store
 	mu      sync.Mutex
@@ -52,44 +52,44 @@ func (s *slow) Publish(_ context.Context, _ string, events []event.Event) ([]eve
 
 func (s *slow) GetProject(_ context.Context, name string) (project.Project, error) {
 	if name != shop && name != "other" {
-		return project.Project{}, fault.New(fault.NotFound, fault.ProjectNotFound, "project %q not found", name)
+		return project.Project{}, apperror.New(apperror.NotFound, apperror.ProjectNotFound, "project %q not found", name)
 	}
 	return project.Project{Name: name}, nil
 }
 
-// bell counts rings; it refuses the first ones.
-type bell struct {
+// waker counts its calls; the first ones fail.
+type waker struct {
 	mu      sync.Mutex
-	rings   int
+	calls   int
 	refuses int
-	rung    chan struct{}
+	release chan struct{}
 }
 
-func (b *bell) Ring(context.Context, string) error {
+func (b *waker) Wake(context.Context, string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rings++
-	if b.rings <= b.refuses {
-		return errors.New("temporal is away")
+	b.calls++
+	if b.calls <= b.refuses {
+		return errors.New("temporal is unavailable")
 	}
-	if b.rung != nil {
+	if b.release != nil {
 		b.mu.Unlock()
-		<-b.rung
+		<-b.release
 		b.mu.Lock()
 	}
 	return nil
 }
 
-func (b *bell) count() int {
+func (b *waker) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.rings
+	return b.calls
 }
 
 // serve starts a service and stops it with the test.
-func serve(t *testing.T, s *slow, b *bell) (*event.Service, *notice.Board) {
+func serve(t *testing.T, s *slow, b *waker) (*event.Service, *pubsub.Notifier) {
 	t.Helper()
-	hints := notice.NewBoard()
+	hints := pubsub.NewNotifier()
 	service := event.NewService(s, s, hints, b, event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, service.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
@@ -109,7 +109,7 @@ func TestPublishCommitsTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		var joined sync.WaitGroup
 		begin := time.Now()
 		for i := range 10 {
@@ -117,22 +117,22 @@ func TestPublishCommitsTogether(t *testing.T) {
 				accepted, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i, "a"), fmt.Sprint(i, "b")))
 				require.NoError(t, err)
 				require.Len(t, accepted, 2)
-				require.Equal(t, accepted[0].Position+1, accepted[1].Position, "a request's events stay together")
+				require.Equal(t, accepted[0].Position+1, accepted[1].Position, "a request's events are consecutive")
 			})
 			synctest.Wait()
 		}
 		joined.Wait()
-		require.Equal(t, 2*time.Second, time.Since(begin), "one transaction for the first, one for all that came meanwhile")
+		require.Equal(t, 2*time.Second, time.Since(begin), "one transaction for the first request, one for all that arrived during it")
 		require.Len(t, s.groups, 2)
 		require.Equal(t, []string{"0a", "0b"}, s.groups[0])
-		require.Equal(t, []string{"1a", "1b", "2a"}, s.groups[1][:3], "in the order in which they came")
+		require.Equal(t, []string{"1a", "1b", "2a"}, s.groups[1][:3], "in order of arrival")
 	})
 }
 
-func TestPublishOfSeveralProjectsAtOnce(t *testing.T) {
+func TestProjectsPublishInParallel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		service, _ := serve(t, &slow{}, &bell{})
+		service, _ := serve(t, &slow{}, &waker{})
 		var joined sync.WaitGroup
 		begin := time.Now()
 		for _, name := range []string{shop, "other"} {
@@ -150,7 +150,7 @@ func TestPublishGroupsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		var joined sync.WaitGroup
 		for range 4 {
 			joined.Go(func() {
@@ -170,23 +170,23 @@ func TestPublishGroupsAreBounded(t *testing.T) {
 	})
 }
 
-// TestPublishOfOneThatCannotBeKept: the others of its group are kept.
-func TestPublishOfOneThatCannotBeKept(t *testing.T) {
+// The other requests of the group are committed.
+func TestRequestThatCannotBeStoredFailsAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{refuses: func(e event.Event) error {
 			if e.ID == "bad" {
-				return errors.New("no column takes it")
+				return errors.New("value too long for column")
 			}
 			return nil
 		}}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		var joined sync.WaitGroup
 		for _, id := range []string{"first", "good", "bad", "fine"} {
 			joined.Go(func() {
 				_, err := service.Publish(t.Context(), shop, numbered(id))
 				if id == "bad" {
-					require.ErrorContains(t, err, "no column takes it")
+					require.ErrorContains(t, err, "value too long for column")
 					return
 				}
 				require.NoError(t, err)
@@ -198,21 +198,21 @@ func TestPublishOfOneThatCannotBeKept(t *testing.T) {
 	})
 }
 
-// TestPublishWhileTheStoreIsAway: everybody is told, and nothing is tried again and again.
-func TestPublishWhileTheStoreIsAway(t *testing.T) {
+// Every caller gets the error, and no request is tried alone.
+func TestPublishFailsWhileStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		s := &slow{refuses: func(event.Event) error {
 			tries++
-			return fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away")
+			return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is unavailable")
 		}}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		var joined sync.WaitGroup
 		for i := range 5 {
 			joined.Go(func() {
 				_, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i)))
-				require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+				require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
 			})
 			synctest.Wait()
 		}
@@ -221,11 +221,11 @@ func TestPublishWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-func TestPublishOfWhoeverLeaves(t *testing.T) {
+func TestPublishCommitsAfterCallerCancels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var joined sync.WaitGroup
@@ -245,7 +245,7 @@ func TestPublishIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		ids := make([]string, 1000)
 		for i := range ids {
 			ids[i] = fmt.Sprint(i + 1)
@@ -259,8 +259,8 @@ func TestPublishIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		_, err := service.Publish(t.Context(), shop, numbered("one too many"))
-		require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
-		f, _ := fault.From(err)
+		require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
+		f, _ := apperror.From(err)
 		require.Positive(t, f.RetryAfter)
 		joined.Wait()
 		_, err = service.Publish(t.Context(), shop, numbered("now"))
@@ -272,7 +272,7 @@ func TestPublishAfterStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		var joined sync.WaitGroup
 		joined.Go(func() {
 			_, err := service.Publish(t.Context(), shop, numbered("taken"))
@@ -282,7 +282,7 @@ func TestPublishAfterStop(t *testing.T) {
 		require.NoError(t, service.Stop(t.Context()))
 		require.Equal(t, [][]string{{"taken"}}, s.groups)
 		_, err := service.Publish(t.Context(), shop, numbered("late"))
-		require.True(t, fault.Is(err, fault.StoreUnavailable), "%v", err)
+		require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
 		joined.Wait()
 	})
 }
@@ -291,7 +291,7 @@ func TestPublishChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		for says, give := range map[string]func() error{
 			`project "none" not found`: func() error {
 				_, err := service.Publish(t.Context(), "none", numbered("1"))
@@ -305,7 +305,7 @@ func TestPublishChecks(t *testing.T) {
 				_, err := service.Publish(t.Context(), shop, numbered("1", ""))
 				return err
 			},
-			"only the platform's own": func() error {
+			"reserved for the platform's own": func() error {
 				_, err := service.Publish(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
 				return err
 			},
@@ -325,7 +325,7 @@ func TestPublishChecks(t *testing.T) {
 	})
 }
 
-func TestPublishTellsWhoGave(t *testing.T) {
+func TestPublishRecordsActorAndNotifiesProject(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var got []event.Event
@@ -333,7 +333,7 @@ func TestPublishTellsWhoGave(t *testing.T) {
 			got = append(got, e)
 			return nil
 		}}
-		service, hints := serve(t, s, &bell{})
+		service, hints := serve(t, s, &waker{})
 		hinted, end := hints.Subscribe(shop)
 		defer end()
 		other, endOther := hints.Subscribe("other")
@@ -347,16 +347,16 @@ func TestPublishTellsWhoGave(t *testing.T) {
 		<-hinted
 		select {
 		case <-other:
-			t.Fatal("another project is told")
+			t.Fatal("another project is notified")
 		default:
 		}
 	})
 }
 
-func TestBellIsRungWhereTheDispatcherSleeps(t *testing.T) {
+func TestPublishWakesParkedDispatcher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, b := &slow{}, &bell{refuses: 3}
+		s, b := &slow{}, &waker{refuses: 3}
 		service, _ := serve(t, s, b)
 		_, err := service.Publish(t.Context(), shop, numbered("awake"))
 		require.NoError(t, err)
@@ -367,41 +367,41 @@ func TestBellIsRungWhereTheDispatcherSleeps(t *testing.T) {
 		begin := time.Now()
 		_, err = service.Publish(t.Context(), shop, numbered("asleep"))
 		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(begin), "the answer waits for no bell")
+		require.Equal(t, time.Second, time.Since(begin), "Publish does not wait for the waker")
 		<-time.After(time.Minute)
-		require.Equal(t, 4, b.count(), "until it was heard")
+		require.Equal(t, 4, b.count(), "called until it succeeds")
 	})
 }
 
-// TestBellIsRungOnceForMany: what comes while it rings is rung for once more, however much it is.
-func TestBellIsRungOnceForMany(t *testing.T) {
+// All requests that arrive during a call cause one more call.
+func TestManyPublishesWakeOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, b := &slow{wake: true}, &bell{rung: make(chan struct{})}
+		s, b := &slow{wake: true}, &waker{release: make(chan struct{})}
 		service, _ := serve(t, s, b)
 		for i := range 5 {
 			_, err := service.Publish(t.Context(), shop, numbered(fmt.Sprint(i)))
 			require.NoError(t, err)
 		}
-		close(b.rung)
+		close(b.release)
 		synctest.Wait()
 		require.Equal(t, 2, b.count())
 	})
 }
 
-func TestBellGivesUp(t *testing.T) {
+func TestWakeGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, b := &slow{wake: true}, &bell{refuses: 1000}
+		s, b := &slow{wake: true}, &waker{refuses: 1000}
 		service, _ := serve(t, s, b)
 		_, err := service.Publish(t.Context(), shop, numbered("1"))
 		require.NoError(t, err)
 		<-time.After(time.Hour)
-		require.Equal(t, 10, b.count(), "then it is left to the sweep")
+		require.Equal(t, 10, b.count(), "then the scan for parked dispatchers finds it")
 		_, err = service.Publish(t.Context(), shop, numbered("2"))
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Equal(t, 11, b.count())
-		require.NoError(t, service.Stop(t.Context()), "stopping does not wait for it")
+		require.NoError(t, service.Stop(t.Context()), "Stop does not wait for the backoff")
 	})
 }

@@ -1,34 +1,34 @@
 package event
 
-// Partial is a trigger's open set of events: some of its filters are met, others not yet.
+// Partial is an open set of events of a trigger: some of its filters have a matching event, others not yet.
 type Partial struct {
 	Project, Workflow string
-	// Key names it among the partials of its workflow, at most [MaxPartialKey] bytes. Only matching reads it: it holds the
-	// values of the correlation keys that its events share, and what it was made for.
+	// Key identifies it among the partials of its workflow, at most [MaxPartialKey] bytes. Only package match reads it: it holds the
+	// values of the correlation keys that its events share, and a hash of the filters that it was made for.
 	Key string
-	// Positions are the events by the index of the filter that they met; 0 where none did yet.
+	// Positions are the events by the index of the filter that they match; 0 for a filter without an event.
 	Positions []int64
 }
 
 // MaxPartialKey is the longest [Partial.Key], in bytes.
 const MaxPartialKey = 8 << 10
 
-// Routing is what matching made of one event.
+// Routing is the result of matching one event.
 type Routing struct {
 	Position   int64
 	Status     Status
 	Reason     string
 	Deliveries []Delivery
-	// Partials are written as they are; one with no positions is removed.
+	// Partials replace those with the same key; one without positions is removed.
 	Partials []Partial
 }
 
-// Batch is what is to be matched: events in order, and what they may be for.
+// Batch is the input of matching: events in order, and the targets that they may match.
 type Batch struct {
 	Events    []Event
 	Triggers  []Trigger
-	Listeners []Listener // those whose types occur among the events, and those that take any type
+	Listeners []Listener // those that match a type of the events, and those that match any type
 	Partials  []Partial  // of the triggers
-	// Earlier are the events that the partials name: their positions, IDs and sources, since there may be many.
+	// Earlier are the events that the partials name: only their positions, IDs and sources, because there may be many.
 	Earlier []Event
 }

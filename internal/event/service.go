@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
 
-// retryAfter is what callers are told when nothing else says when to try again.
+// retryAfter is the default delay before callers retry.
 const retryAfter = time.Second
 
 // Projects finds projects.
@@ -28,50 +28,50 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Service takes events, and tells what became of them.
+// Service accepts events and returns their state.
 type Service struct {
 	store     Store
 	projects  Projects
 	opts      Options
-	hints     *notice.Board
+	hints     *pubsub.Notifier
 	committer *committer
-	ringer    *ringer
+	waker     *backgroundWaker
 }
 
-// NewService wires the service. hints are told of what this process commits; bell is rung where a dispatcher sleeps.
-func NewService(store Store, projects Projects, hints *notice.Board, bell Bell, opts Options) *Service {
-	s := &Service{store: store, projects: projects, opts: opts, hints: hints, ringer: newRinger(bell)}
+// NewService returns a service. hints is notified of each commit of this process; waker is called where a dispatcher is parked.
+func NewService(store Store, projects Projects, hints *pubsub.Notifier, waker Waker, opts Options) *Service {
+	s := &Service{store: store, projects: projects, opts: opts, hints: hints, waker: newBackgroundWaker(waker)}
 	s.committer = newCommitter(store, s.committed)
 	return s
 }
 
-// Start lets the service ring for dispatchers that sleep.
+// Start begins to wake parked dispatchers.
 func (s *Service) Start(ctx context.Context) error {
-	s.ringer.start(ctx)
+	s.waker.start(ctx)
 	return nil
 }
 
-// Stop takes no more events, lets those that were taken be written, and joins what runs in the background.
+// Stop accepts no more events, waits until the accepted ones are written, and ends the background calls.
 func (s *Service) Stop(context.Context) error {
 	s.committer.close()
-	s.ringer.stop()
+	s.waker.stop()
 	return nil
 }
 
-// Publish commits events, all or none, and returns when they are durable; whether Temporal is there does not matter. Each answer says which
-// position the event has, or had already. Events of the platform's own types are refused.
+// Publish commits events, all or none, and returns when they are durable; Temporal may be unavailable. Each result has the position
+// that the event has, or had already. Events of the platform's own types are refused.
 func (s *Service) Publish(ctx context.Context, project string, events []Event) ([]Accepted, error) {
 	for _, e := range events {
 		if strings.HasPrefix(e.Type, Own) {
-			return nil, fault.New(fault.Invalid, fault.EventInvalid,
-				"the type %q begins with %q, which only the platform's own events do; nothing was kept", e.Type, Own).
-				WithField("type", "is the platform's own")
+			return nil, apperror.New(apperror.Invalid, apperror.EventInvalid,
+				"the type %q begins with %q, which is reserved for the platform's own events; no event was stored", e.Type, Own).
+				WithField("type", "is reserved for the platform")
 		}
 	}
 	return s.publish(ctx, project, events)
 }
 
-// Platform is the service for the platform itself, whose events may be of its own types.
+// Platform is the service for the platform itself, which may publish events of its own types.
 type Platform struct{ Service *Service }
 
 // Publish is [Service.Publish] for events of any type.
@@ -101,17 +101,17 @@ func (s *Service) publish(ctx context.Context, project string, events []Event) (
 	return s.committer.commit(ctx, project, kept)
 }
 
-// Committed tells those who wait for a project's events of some that were committed in a transaction of somebody else's. wake tells
-// that its dispatcher is parked.
+// Committed notifies the subscribers of a project's events that another component has committed some. wake means that the project's
+// dispatcher is parked.
 func (s *Service) Committed(ctx context.Context, project string, wake bool) {
 	s.committed(ctx, project, wake)
 }
 
-// committed tells those who wait for events.
+// committed notifies the subscribers of a project's events.
 func (s *Service) committed(_ context.Context, project string, wake bool) {
 	s.hints.Notify(project)
 	if wake {
-		s.ringer.ring(project)
+		s.waker.wake(project)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *Service) Deliveries(ctx context.Context, project string, position int64
 	return s.store.ListDeliveries(ctx, project, position)
 }
 
-// OfRun returns up to limit deliveries that started a run, woke it or should have, in order of their events.
+// OfRun returns up to limit deliveries that started a run, woke it or should have woken it, in order of their events.
 func (s *Service) OfRun(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error) {
 	return s.store.ListRunDeliveries(ctx, project, runID, after, limit)
 }
@@ -142,15 +142,15 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
 		switch status {
 		case Pending, Routed, Unmatched, Rejected:
 		default:
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument,
-				"event status %q is none of pending, routed, unmatched, rejected", status).WithField("statuses", "unknown status %q", status)
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"event status %q is not one of pending, routed, unmatched, rejected", status).WithField("statuses", "unknown status %q", status)
 		}
 	}
 	return s.store.ListEvents(ctx, f)
 }
 
-// Redeliver makes deliveries of an event due at once: those that are pending or dead, all of them where no IDs are given. What is
-// delivered stays as it is, and so does what a run that has gone on with later events would not take any more. It returns those that it changed.
+// Redeliver makes deliveries of an event due at once: the pending or dead ones among ids, or all of them without ids. It does not change
+// done deliveries, nor those that their run would no longer accept because it got later events. It returns the deliveries that it changed.
 func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]Delivery, error) {
 	e, err := s.Get(ctx, project, position)
 	if err != nil {
@@ -168,10 +168,10 @@ func (s *Service) Redeliver(ctx context.Context, project string, position int64,
 	return changed, nil
 }
 
-// Listen commits that a run waits for events: from its return on, none that is accepted is missed. Listening again changes nothing.
+// Listen commits that a run waits for events. Every event that is accepted after it returns is delivered. Listening again changes nothing.
 func (s *Service) Listen(ctx context.Context, l Listener) error { return s.store.Listen(ctx, l) }
 
-// Unlisten takes a listener away.
+// Unlisten removes a listener.
 func (s *Service) Unlisten(ctx context.Context, project, id string) error {
 	return s.store.Unlisten(ctx, project, id)
 }

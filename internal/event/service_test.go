@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
 
-func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
+func TestOnlyPlatformPublishesItsOwnTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var kept []event.Event
@@ -19,10 +19,10 @@ func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
 			kept = append(kept, e)
 			return nil
 		}}
-		service, _ := serve(t, s, &bell{})
+		service, _ := serve(t, s, &waker{})
 		own := []event.Event{{ID: "1", Source: "/x", Type: event.ScheduleFired}}
 		_, err := service.Publish(t.Context(), shop, own)
-		require.True(t, fault.Is(err, fault.EventInvalid), "%v", err)
+		require.True(t, apperror.Is(err, apperror.EventInvalid), "%v", err)
 		require.Empty(t, kept)
 		_, err = event.Platform{Service: service}.Publish(t.Context(), shop, own)
 		require.NoError(t, err)
@@ -32,16 +32,16 @@ func TestThePlatformAloneGivesItsOwnTypes(t *testing.T) {
 
 func TestListRefusesUnknownStatuses(t *testing.T) {
 	t.Parallel()
-	service := event.NewService(&slow{}, &slow{}, notice.NewBoard(), &bell{}, event.Options{})
+	service := event.NewService(&slow{}, &slow{}, pubsub.NewNotifier(), &waker{}, event.Options{})
 	_, err := service.List(t.Context(), event.ListFilter{Project: shop, Statuses: []event.Status{event.Pending, "lost"}})
-	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
-	require.ErrorContains(t, err, `"lost" is none of pending, routed, unmatched, rejected`)
+	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
+	require.ErrorContains(t, err, `"lost" is not one of pending, routed, unmatched, rejected`)
 	_, err = service.List(t.Context(), event.ListFilter{Project: "none"})
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 	_, err = service.Get(t.Context(), "none", 1)
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 	_, err = service.Redeliver(t.Context(), "none", 1, nil, "")
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 }
 
 func TestTypesOfSpecs(t *testing.T) {

@@ -2,14 +2,14 @@ package event
 
 import "github.com/signalbox-dev/signalbox/dsl/eventfilter"
 
-// Trigger is what a published workflow wants to be started by: its schedule.on. There is one per workflow, that
-// of the newest version.
+// Trigger is the schedule.on of a published workflow: which events start it. There is one per workflow, that of the newest
+// version.
 type Trigger struct {
 	Project, Workflow, Version, DocumentHash string
-	// Paused: the workflow is; events that match are kept as unmatched, with that reason.
+	// Paused: the workflow is paused; matching events become unmatched, with that reason.
 	Paused bool
-	// Since is the position at which the workflow began to want events. A newer version keeps it, so that what was accepted before
-	// its publication and is not matched yet is not lost between the two.
+	// Since is the position after which events start the workflow. A newer version keeps it, so that events that were accepted before
+	// its publication and are not matched yet are not lost.
 	Since int64
 	Spec  Spec
 }
@@ -22,7 +22,7 @@ type Listener struct {
 	Spec               Spec
 }
 
-// Mode says how many of a spec's filters have to match.
+// Mode is how many of a spec's filters have to match.
 type Mode = eventfilter.Mode
 
 // The modes.
@@ -32,26 +32,26 @@ const (
 	All = eventfilter.All // each of the filters, by events that correlate
 )
 
-// What filters are made of is the language's, as the runs that listen match with it too.
+// These types belong to the workflow language, because listening runs match with them too.
 type (
 	// Filter matches events.
 	Filter = eventfilter.Filter
-	// Value is what an attribute must be.
+	// Value is the condition on an attribute.
 	Value = eventfilter.Value
-	// Key tells which events belong together.
+	// Key correlates events.
 	Key = eventfilter.Key
 )
 
-// Spec is what a trigger or a listener wants, in a form that can be stored: whatever depends on a run's data has been evaluated.
+// Spec is the condition of a trigger or a listener, in a form that can be stored: everything that depends on a run's data is evaluated.
 type Spec struct {
-	// Mode is empty where nothing but the clock is wanted, see Timed.
+	// Mode is empty where only a timer starts the workflow, see Timed.
 	Mode    Mode     `json:"mode,omitempty"`
 	Filters []Filter `json:"filters,omitempty"`
 	// Timed is the source of the timer's events that start the workflow, see [TimerSource]; empty without a timer.
 	Timed string `json:"timed,omitempty"`
 }
 
-// Types are the event types that a spec can match, nil when it can match any.
+// Types returns the event types that a spec can match, nil when it can match any.
 func (s Spec) Types() []string {
 	types := []string{}
 	if s.Timed != "" {

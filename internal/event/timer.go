@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// ScheduleFired is the type of the event that the clock gives for a workflow with a timer. Its source is [TimerSource], its ID the time at which it was due
-// (RFC 3339 in whole seconds) and, where it follows a run, a slash and that run's ID. Its subject is the workflow.
+// ScheduleFired is the type of the event that a workflow's timer publishes. Its source is [TimerSource], its ID the due time (RFC 3339
+// in whole seconds) and, where it follows a run, a slash and that run's ID. Its subject is the workflow.
 const ScheduleFired = "io.signalbox.schedule.fired"
 
-// TimerSource is the source of the events of a workflow's timer; name is "namespace/name".
+// TimerSource returns the source of the events of a workflow's timer; name is "namespace/name".
 func TimerSource(project, name string) string {
 	return "/projects/" + project + "/workflows/" + name + "/schedule"
 }
 
-// TimerSpec is when a workflow is to be started by the clock: one of its fields is set, or none, which is no pause after the end of a run.
+// TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous one at once.
 type TimerSpec struct {
 	// Cron is an expression in UTC.
 	Cron string `json:"cron,omitempty"`
 	// Every is a period, counted from the publication.
 	Every time.Duration `json:"every,omitempty"`
-	// After is the pause between the end of one run and the start of the next.
+	// After is the delay between the end of one run and the start of the next.
 	After time.Duration `json:"after,omitempty"`
 }
 
-// Follows tells whether what counts is the end of a run, and not the clock alone.
+// Follows reports whether the timer counts from the end of a run, and not by the clock alone.
 func (s TimerSpec) Follows() bool { return s.Cron == "" && s.Every == 0 }
 
-// Timer is what a published workflow's newest version wants of the clock.
+// Timer is the timer of a published workflow's newest version.
 type Timer struct {
 	Project, Workflow, Version string
-	// Paused: the workflow is.
+	// Paused: the workflow is paused.
 	Paused bool
 	// Since is when the version was published.
 	Since time.Time
 	Spec  TimerSpec
 }
 
-// TimerCursor is a place in the list of timers, in the order of project and workflow.
+// TimerCursor is a position in the list of timers, in the order of project and workflow.
 type TimerCursor struct{ Project, Workflow string }
 
 // TimerStore lists timers, which are written with the publication of their workflows.
@@ -48,13 +48,13 @@ type TimerStore interface {
 	GetTimer(ctx context.Context, project, workflow string) (Timer, bool, error)
 }
 
-// Fires is what the clock did for a workflow, and what it will do.
+// Fires is the past and the next firing times of a workflow's timer.
 type Fires struct {
-	// Next are the next times, the first one first; none while the workflow is paused, or waits for a run to end.
+	// Next are the next times, in order; none while the workflow is paused, or waits for a run to end.
 	Next []time.Time
-	// Last is the last time at which it fired; zero when it never did.
+	// Last is the time of the last firing; zero when there was none.
 	Last time.Time
-	// Fired counts how often it did, Missed the times that were passed over because they were too late to be made up for. Both are
-	// 0 for a timer that counts from the end of a run: it never misses one.
+	// Fired counts the firings; Missed counts the times that were skipped because they were too late to catch up. Both are 0 for a timer
+	// that counts from the end of a run, which never misses one.
 	Fired, Missed int64
 }

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Livez answers 200 while the process can answer at all.
+// Livez responds with 200 as long as the process can respond at all.
 func (h *Health) Livez(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, answer{Status: "alive"})
+	write(w, http.StatusOK, statusBody{Status: "alive"})
 }
 
-// Readyz answers 200 while the process, or the one role asked for, can work, and 503 while it cannot. The body
-// is a Report either way. A role the process does not carry is answered with 404.
+// Readyz responds with 200 while the process, or the one role in the query, can work, and 503 while it cannot. The body is a Report in both
+// cases. A role that the process does not have is answered with 404.
 func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	role := r.URL.Query().Get("role")
 	if role != "" && !slices.Contains(h.roles, role) {
-		write(w, http.StatusNotFound, answer{
+		write(w, http.StatusNotFound, statusBody{
 			Status: Unavailable,
-			Error:  fmt.Sprintf("this process does not carry the role %q; it carries %s", role, strings.Join(h.roles, ", ")),
+			Error:  fmt.Sprintf("this process does not have the role %q; its roles are %s", role, strings.Join(h.roles, ", ")),
 		})
 		return
 	}
 	report := h.Report(r.Context())
 	if role != "" {
-		report = report.of(role)
+		report = report.forRole(role)
 	}
 	status := http.StatusOK
 	if report.Status == Unavailable {
@@ -35,20 +35,20 @@ func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	write(w, status, report)
 }
 
-// of narrows the report to one role.
-func (r Report) of(role string) Report {
+// forRole restricts the report to one role.
+func (r Report) forRole(role string) Report {
 	for _, state := range r.Roles {
 		if state.Role == role {
 			r.Roles = []RoleState{state}
-			r.Status = overall(r)
+			r.Status = processStatus(r)
 			return r
 		}
 	}
 	return r
 }
 
-// answer is the body where there is no report.
-type answer struct {
+// statusBody is the body of a response without a report.
+type statusBody struct {
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
 }
@@ -62,5 +62,5 @@ func write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the prober hung up
+	_, _ = w.Write(append(text, '\n')) // fails only if the prober disconnected
 }

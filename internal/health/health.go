@@ -1,8 +1,7 @@
-// Package health answers the two questions an orchestrator asks: is the process alive (/livez), and can it
-// do its work (/readyz).
+// Package health answers the two questions of an orchestrator: is the process alive (/livez), and can it do its work (/readyz).
 //
-// /livez depends on nothing: an outage of Temporal or the database must not restart the fleet. /readyz asks
-// every dependency, and answers per role:
+// /livez depends on nothing: an outage of Temporal or the database must not restart the fleet. /readyz checks every dependency, and
+// reports per role:
 //
 //	h := health.New(time.Now, []health.Dependency{
 //		{Name: "store", Checker: store, Required: []string{"api"}, Used: []string{"worker"}},
@@ -12,14 +11,14 @@
 //	mux.HandleFunc("/livez", h.Livez)
 //	mux.HandleFunc("/readyz", h.Readyz)
 //
-// A dependency that somebody watches already tells its Condition: it is not checked but read, whenever somebody asks, so
-// that /readyz never says anything else than whoever watches. All others have a Checker.
+// A dependency that another component already monitors has a Condition, which every report reads without a check, so that /readyz never
+// differs from the monitor. All other dependencies have a Checker.
 //
-// A role is unavailable while a dependency it requires is down, and degraded while one it merely uses is, or any of them is
-// impaired. A process that carries several roles is ready as the first is: an API that can refuse and queue stays in the
-// load balancer while its workers wait for Temporal, and says "degraded". GET /readyz?role=worker asks for one.
+// A role is unavailable while a dependency it requires is down, and degraded while one it merely uses is down, or any of them is
+// impaired. A process with several roles is ready if its first role is: an API that can refuse and queue stays in the load balancer while
+// its workers wait for Temporal, and reports "degraded". GET /readyz?role=worker reports on one role.
 //
-// The package runs no loop: a dependency is checked when somebody asks, at most once a second.
+// The package runs no loop: a dependency is checked on request, at most once a second.
 package health
 
 import (
@@ -29,49 +28,49 @@ import (
 	"time"
 )
 
-// Status of a role or of the process.
+// The statuses of a role or of the process.
 const (
 	Ready       = "ready"
 	Degraded    = "degraded"
 	Unavailable = "unavailable"
 )
 
-// State of a dependency.
+// The states of a dependency.
 const (
 	Up       = "up"
-	Impaired = "impaired" // it can be used, and something is wrong with it
+	Impaired = "impaired" // usable, but with a problem
 	Down     = "down"
 )
 
 const (
-	freshness     = time.Second            // how long one check's good result is given to all askers
-	downFreshness = 100 * time.Millisecond // a recovery shows at once
-	checkTimeout  = 2 * time.Second        // under the three seconds probes usually wait
+	freshness     = time.Second            // how long the result of a successful check is reused
+	downFreshness = 100 * time.Millisecond // a recovery is visible at once
+	checkTimeout  = 2 * time.Second        // below the usual probe timeout of three seconds
 )
 
-// Checker says what keeps a dependency from working, or nil. It must honour the context.
+// Checker returns why a dependency does not work, or nil. It must respect the context.
 type Checker interface {
 	Check(ctx context.Context) error
 }
 
-// CheckFunc makes a Checker of a function.
+// CheckFunc adapts a function to a Checker.
 type CheckFunc func(ctx context.Context) error
 
 // Check calls f.
 func (f CheckFunc) Check(ctx context.Context) error { return f(ctx) }
 
-// Condition is what whoever watches a dependency knows of it.
+// Condition is the state of a dependency as its monitor reports it.
 type Condition struct {
-	// State and Kind are its own words for how it is, such as "down" and "hung"; both are passed on as they are.
+	// State and Kind are the monitor's own terms, such as "down" and "hung"; both are passed on unchanged.
 	State, Kind string
-	// Since is when it got into this state.
+	// Since is the start of this state.
 	Since time.Time
-	// Err says what is wrong; nil while nothing is. Usable tells whether it can be used all the same.
+	// Err is the problem, if there is one. Usable reports whether the dependency can be used despite it.
 	Err    error
 	Usable bool
 }
 
-// Dependency is something roles need. It has either a Checker or a Condition.
+// Dependency is something that roles need. It has either a Checker or a Condition.
 type Dependency struct {
 	Name    string
 	Checker Checker
@@ -79,11 +78,11 @@ type Dependency struct {
 	Condition func() Condition
 
 	Required []string // roles that cannot work without it
-	Used     []string // roles that work worse without it
+	Used     []string // roles that are degraded without it
 }
 
-// DependencyState is what is known of a dependency. Since is when it was first seen in this state, or, with a condition, when
-// it got into that. Condition and Kind are its own words.
+// DependencyState is the state of a dependency. Since is the first observation of this state or, with a Condition, the start that the
+// monitor reports. Condition and Kind are the monitor's own terms.
 type DependencyState struct {
 	Name        string     `json:"name"`
 	State       string     `json:"state"`
@@ -94,7 +93,7 @@ type DependencyState struct {
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 }
 
-// RoleState is what is known of a role. Because names the dependencies at fault.
+// RoleState is the state of a role. Because names the dependencies that cause it.
 type RoleState struct {
 	Role      string    `json:"role"`
 	Status    string    `json:"status"`
@@ -111,7 +110,7 @@ type Report struct {
 	Dependencies []DependencyState `json:"dependencies"`
 }
 
-// Health keeps the state of one process.
+// Health holds the state of one process.
 type Health struct {
 	now   func() time.Time
 	parts []*part
@@ -122,7 +121,7 @@ type Health struct {
 	states   map[string]RoleState
 }
 
-// New returns the health of a process that carries the roles, the one that decides first.
+// New returns the health of a process with these roles. The first role decides whether the process is ready.
 func New(now func() time.Time, dependencies []Dependency, roles ...string) *Health {
 	h := &Health{now: now, roles: roles, states: map[string]RoleState{}}
 	for _, d := range dependencies {
@@ -131,14 +130,14 @@ func New(now func() time.Time, dependencies []Dependency, roles ...string) *Heal
 	return h
 }
 
-// Drain makes the process unavailable for good, so that balancers send nothing new while it stops.
+// Drain makes the process permanently unavailable, so that load balancers send no new requests while it stops.
 func (h *Health) Drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopping = true
 }
 
-// Report asks every dependency, all at the same time, and returns the whole picture.
+// Report checks all dependencies concurrently and returns the result.
 func (h *Health) Report(ctx context.Context) Report {
 	found := make([]DependencyState, len(h.parts))
 	var wg sync.WaitGroup
@@ -151,22 +150,22 @@ func (h *Health) Report(ctx context.Context) Report {
 	defer h.mu.Unlock()
 	report := Report{Stopping: h.stopping, Dependencies: found}
 	for _, role := range h.roles {
-		state := judge(role, h.parts, found)
+		state := roleState(role, h.parts, found)
 		state.Since = h.now()
 		if before, ok := h.states[role]; ok && before.Status == state.Status {
 			state.Since = before.Since
 		}
-		if ctx.Err() == nil { // an asker that gave up has seen nothing worth remembering
+		if ctx.Err() == nil { // a canceled request does not update the state
 			h.states[role] = state
 		}
 		report.Roles = append(report.Roles, state)
 	}
-	report.Status = overall(report)
+	report.Status = processStatus(report)
 	return report
 }
 
-// judge decides one role's status from the dependencies' states.
-func judge(role string, parts []*part, found []DependencyState) RoleState {
+// roleState derives one role's status from the states of the dependencies.
+func roleState(role string, parts []*part, found []DependencyState) RoleState {
 	state := RoleState{Role: role, Status: Ready}
 	for i, p := range parts {
 		required, used := slices.Contains(p.dependency.Required, role), slices.Contains(p.dependency.Used, role)
@@ -188,8 +187,8 @@ func judge(role string, parts []*part, found []DependencyState) RoleState {
 	return state
 }
 
-// overall lets the first role decide whether the process is ready, and every role whether it is degraded.
-func overall(report Report) string {
+// processStatus returns the status of the process: the first role decides whether it is ready, every role whether it is degraded.
+func processStatus(report Report) string {
 	if report.Stopping || len(report.Roles) == 0 || report.Roles[0].Status == Unavailable {
 		return Unavailable
 	}

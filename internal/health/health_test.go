@@ -76,7 +76,7 @@ func TestReadyzPerRole(t *testing.T) {
 		"no pollers, a worker alone":            {[]string{"worker"}, []string{"pollers"}, "/readyz", 503, health.Unavailable},
 		"no store: the API cannot":              {both, []string{"store"}, "/readyz", 503, health.Unavailable},
 		"no store: the worker can":              {both, []string{"store"}, "/readyz?role=worker", 200, health.Degraded},
-		"a role it does not carry":              {[]string{"api"}, nil, "/readyz?role=worker", 404, health.Unavailable},
+		"a role it does not have":               {[]string{"api"}, nil, "/readyz?role=worker", 404, health.Unavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReadyzPerRole(t *testing.T) {
 	}
 }
 
-func TestReportNamesTheFaultAndSinceWhen(t *testing.T) {
+func TestReportHasErrorAndSince(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform("api", "worker")
@@ -117,12 +117,12 @@ func TestReportNamesTheFaultAndSinceWhen(t *testing.T) {
 		<-time.After(time.Minute)
 		_, report = p.get(t, "/readyz")
 		require.Equal(t, health.Ready, report.Status)
-		require.Equal(t, "connection refused", report.Dependencies[0].LastError, "the last error stays known")
+		require.Equal(t, "connection refused", report.Dependencies[0].LastError, "the last error is kept")
 	})
 }
 
-// What is watched already is read, not checked: no cache stands between what is known and what is told.
-func TestAConditionIsToldAsItIs(t *testing.T) {
+// A condition is read on every report: no cache is between the monitor and the report.
+func TestConditionIsReportedUnchanged(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	now := begin.Add(time.Hour)
@@ -141,13 +141,13 @@ func TestAConditionIsToldAsItIs(t *testing.T) {
 	require.Equal(t, health.Degraded, report.Status)
 	require.Equal(t, []health.DependencyState{{
 		Name: "temporal", State: health.Down, Condition: "down", Kind: "hung", Since: begin.Add(time.Minute), LastError: "temporal is hung", LastErrorAt: &now,
-	}}, report.Dependencies, "told at once")
+	}}, report.Dependencies, "reported at once")
 	code, _ = p.get(t, "/readyz?role=worker")
 	require.Equal(t, http.StatusServiceUnavailable, code)
 
 	condition = health.Condition{State: "degraded", Kind: "slow", Since: now, Err: errors.New("temporal is slow"), Usable: true}
 	code, report = p.get(t, "/readyz?role=worker")
-	require.Equal(t, http.StatusOK, code, "it can be used, also by whoever cannot work without it")
+	require.Equal(t, http.StatusOK, code, "it can be used, also by roles that require it")
 	require.Equal(t, health.Degraded, report.Status)
 	require.Equal(t, []string{"temporal"}, report.Roles[0].Because)
 	require.Equal(t, "temporal is slow", report.Roles[0].LastError)
@@ -156,10 +156,10 @@ func TestAConditionIsToldAsItIs(t *testing.T) {
 	condition = health.Condition{State: "connected", Since: now, Usable: true}
 	_, report = p.get(t, "/readyz")
 	require.Equal(t, health.Ready, report.Status)
-	require.Equal(t, "temporal is slow", report.Dependencies[0].LastError, "the last error stays known")
+	require.Equal(t, "temporal is slow", report.Dependencies[0].LastError, "the last error is kept")
 }
 
-func TestAHungDependencyIsDownInTime(t *testing.T) {
+func TestHungDependencyIsDownAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var checks atomic.Int32
@@ -177,14 +177,14 @@ func TestAHungDependencyIsDownInTime(t *testing.T) {
 		require.Equal(t, 2*time.Second, time.Since(begin))
 		require.EqualValues(t, 1, checks.Load(), "a burst of probes makes one check")
 
-		// The first prober's impatience is not the dependency's fault; the second does not wait for it.
+		// The first prober's cancellation does not mark the dependency as down; the second prober does not wait for it.
 		<-time.After(time.Minute)
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		probes.Go(func() { h.Report(t.Context()) })
 		synctest.Wait()
 		report := h.Report(impatient)
-		require.Contains(t, report.Dependencies[0].LastError, "given up")
+		require.Contains(t, report.Dependencies[0].LastError, "request was canceled")
 		probes.Wait()
 	})
 }

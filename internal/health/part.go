@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// part is a dependency with what its last check found. turn is held while checking: a burst of probes
-// makes one check, and a prober that gives up does not keep the others waiting.
+// part is a dependency with the result of its last check. turn is held during a check: a burst of probes makes one check, and a prober
+// that gives up does not delay the others.
 type part struct {
 	dependency Dependency
 	turn       chan struct{}
@@ -21,10 +21,10 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(), LastError: "not checked: the request was given up"}
+		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(), LastError: "not checked: the request was canceled"}
 	}
 	if p.dependency.Condition != nil {
-		p.tell(p.dependency.Condition(), now())
+		p.setCondition(p.dependency.Condition(), now())
 		return p.last
 	}
 	fresh := freshness
@@ -34,18 +34,18 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	if !p.checked.IsZero() && now().Sub(p.checked) < fresh {
 		return p.last
 	}
-	// The result is kept for later askers, so it must not be the first asker's impatience that decides it.
+	// Later requests reuse the result, so the first request's cancellation must not decide it.
 	checkCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	err := p.dependency.Checker.Check(checkCtx)
 	if err != nil && checkCtx.Err() != nil {
 		err = fmt.Errorf("it did not answer within %s", checkTimeout)
 	}
-	p.note(err, now())
+	p.setResult(err, now())
 	return p.last
 }
 
-func (p *part) note(err error, at time.Time) {
+func (p *part) setResult(err error, at time.Time) {
 	next := DependencyState{Name: p.dependency.Name, State: Up, Since: at, LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt}
 	if err != nil {
 		next.State, next.LastError, next.LastErrorAt = Down, err.Error(), &at
@@ -56,8 +56,8 @@ func (p *part) note(err error, at time.Time) {
 	p.last, p.checked = next, at
 }
 
-// tell takes over what whoever watches the dependency says.
-func (p *part) tell(c Condition, at time.Time) {
+// setCondition stores the condition that the monitor of the dependency reports.
+func (p *part) setCondition(c Condition, at time.Time) {
 	next := DependencyState{
 		Name: p.dependency.Name, State: Up, Condition: c.State, Kind: c.Kind, Since: c.Since,
 		LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt,

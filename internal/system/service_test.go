@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -26,12 +26,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 var (
-	ours     = worker.Worker{ServerID: "host-1", Fingerprint: worker.Fingerprint{Contract: "c1"}}
-	stranger = worker.Worker{ServerID: "host-2", Fingerprint: worker.Fingerprint{Contract: "c2"}}
+	ours    = worker.Worker{ServerID: "host-1", Fingerprint: worker.Fingerprint{Contract: "c1"}}
+	foreign = worker.Worker{ServerID: "host-2", Fingerprint: worker.Fingerprint{Contract: "c2"}}
 )
 
-// surroundings are everybody the service asks, with the answers that a test gives them.
-type surroundings struct {
+// fakes are the dependencies of the service, with responses set by a test.
+type fakes struct {
 	connection system.Connection
 	resets     int
 	queued     func(context.Context) (int64, int64, error)
@@ -43,34 +43,34 @@ type surroundings struct {
 	auditError error
 }
 
-func (s *surroundings) Connection() system.Connection { return s.connection }
+func (s *fakes) Connection() system.Connection { return s.connection }
 
-func (s *surroundings) ResetBreaker() {
+func (s *fakes) ResetBreaker() {
 	s.resets++
 	s.connection.Breaker.State = system.BreakerHalfOpen
 }
 
-func (s *surroundings) CountQueued(ctx context.Context) (waiting, total int64, err error) {
+func (s *fakes) CountQueued(ctx context.Context) (waiting, total int64, err error) {
 	return s.queued(ctx)
 }
 
-func (s *surroundings) ListWorkers(ctx context.Context, within time.Duration, _ int) ([]worker.Worker, error) {
+func (s *fakes) ListWorkers(ctx context.Context, within time.Duration, _ int) ([]worker.Worker, error) {
 	if within != worker.AliveFor {
-		return nil, errors.New("the dead are none of a status's business")
+		return nil, errors.New("a status lists live workers only")
 	}
 	return s.live(ctx)
 }
 
-func (s *surroundings) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
+func (s *fakes) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
 	s.dry = append(s.dry, dryRun)
 	return s.report, s.refuse
 }
 
-func (s *surroundings) Last() system.Reconciliation {
+func (s *fakes) Last() system.Reconciliation {
 	return system.Reconciliation{At: noon, Checked: 7}
 }
 
-func (s *surroundings) WriteAudit(_ context.Context, e audit.Entry) error {
+func (s *fakes) WriteAudit(_ context.Context, e audit.Entry) error {
 	s.entries = append(s.entries, e)
 	return s.auditError
 }
@@ -78,38 +78,36 @@ func (s *surroundings) WriteAudit(_ context.Context, e audit.Entry) error {
 // leases is a dependency that is down.
 var leases = system.Dependency{Name: "leases", State: "down", Since: noon, Error: "redis does not answer"}
 
-func newService() (*system.Service, *surroundings) {
-	s := &surroundings{
+func newService() (*system.Service, *fakes) {
+	s := &fakes{
 		connection: system.Connection{
 			State: system.Down, Kind: "hung", Address: "127.0.0.1:7233", Namespace: "default",
 			Breaker: system.Breaker{State: system.BreakerOpen},
 		},
 		queued: func(context.Context) (int64, int64, error) { return 3, 4, nil },
-		live:   func(context.Context) ([]worker.Worker, error) { return []worker.Worker{ours, stranger}, nil },
+		live:   func(context.Context) ([]worker.Worker, error) { return []worker.Worker{ours, foreign}, nil },
 	}
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Mismatch:     func() string { return "another Temporal" },
 		Fingerprint:  func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 		Dependencies: func(context.Context) []system.Dependency { return []system.Dependency{leases} },
 	}), s
 }
 
-func TestStatusTellsEverything(t *testing.T) {
+func TestStatusIsComplete(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	require.Equal(t, system.Status{
 		At: noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
-		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: stranger}},
-		Mismatch:       "another Temporal",
+		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},
 		Dependencies:   []system.Dependency{leases},
 	}, service.Status(t.Context()))
 }
 
-// A database that is away, or hangs, takes its own part out of the status and nothing else.
+// An unavailable or hung database only affects its own part of the status.
 func TestStatusWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,13 +117,13 @@ func TestStatusWithoutDatabase(t *testing.T) {
 			return 0, 0, ctx.Err()
 		}
 		s.live = func(context.Context) ([]worker.Worker, error) {
-			return nil, fault.New(fault.Unavailable, fault.StoreUnavailable, "the database is away").WithCause(errors.New("password=hunter2"))
+			return nil, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("password=hunter2"))
 		}
 		begin := time.Now()
 		status := service.Status(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)))
 		require.Equal(t, time.Second, time.Since(begin))
 		require.Equal(t, system.Down, status.Connection.State)
-		require.Equal(t, "not known; the server's log says why", status.QueueMode.Error)
+		require.Equal(t, "unknown; see the server's log for the cause", status.QueueMode.Error)
 		require.True(t, status.QueueMode.Enabled)
 		require.Equal(t, "the database is away", status.WorkersError)
 	})
@@ -165,9 +163,9 @@ func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	require.Equal(t, "system.reconcile", s.entries[0].Action)
 	require.JSONEq(t, `{"checked":9,"corrections":2,"failed":1,"withheld":3}`, string(s.entries[0].Detail))
 
-	s.refuse = fault.New(fault.Unavailable, fault.EngineUnavailable, "away")
+	s.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
 	_, err = service.Reconcile(t.Context(), false)
-	require.True(t, fault.Is(err, fault.EngineUnavailable))
+	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	require.Len(t, s.entries, 1)
 }
 

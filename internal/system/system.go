@@ -1,13 +1,13 @@
-// Package system is what the platform tells about itself, and the two things that an operator does to it as a whole: let it
-// try to connect to Temporal at once, and compare the runs with Temporal at once.
+// Package system reports the status of the platform, and executes the two actions on the platform as a whole: let it try to connect to
+// Temporal immediately, and compare the runs with Temporal immediately.
 //
-//	service := system.NewService(link, queue, reconciler, workers, auditLog, system.Options{…})
-//	status := service.Status(ctx)              // never fails: what cannot be asked says so in its place
+//	service := system.NewService(connection, queue, reconciler, workers, auditLog, system.Options{…})
+//	status := service.Status(ctx)              // never fails: a part that cannot be read has an error in its place
 //	connection := service.ResetBreaker(ctx)    // audited
-//	report, err := service.Reconcile(ctx, dry) // audited, unless it only looked
+//	report, err := service.Reconcile(ctx, dry) // audited, except dry runs
 //
-// A process tells of its own connection and workers, and of what all processes share: the queue and the live workers. The
-// package holds no state and runs no loop; it asks whoever knows, through the interfaces here.
+// A process reports its own connection and workers, and the state that all processes share: the queue and the live workers. The
+// package holds no state and runs no loop; it queries the interfaces declared here.
 package system
 
 import (
@@ -39,38 +39,37 @@ const (
 	BreakerOpen     = "open"
 )
 
-// Connection is a snapshot of this process's connection to Temporal. Zero times mean that there is none to tell.
+// Connection is a snapshot of this process's connection to Temporal. Zero times mean unknown or never.
 type Connection struct {
-	// State is one of the states; Kind says what is wrong while it is Down or Degraded, and is empty otherwise.
+	// State is one of the states; Kind is the cause while it is Down or Degraded, and is empty otherwise.
 	State, Kind string
-	// Since is when State or Kind last changed.
+	// Since is the last change of State or Kind.
 	Since time.Time
-	// Address and Namespace are those of the current client, NamespaceID is Temporal's own, empty before the first
-	// connection.
+	// Address and Namespace are those of the current client; NamespaceID is Temporal's ID, empty before the first connection.
 	Address, Namespace, NamespaceID string
-	// LastError is the last failure; it is kept after recovery.
+	// LastError is the last failure; it remains after recovery.
 	LastError   string
 	LastErrorAt time.Time
 	// Generation is the number of the current client with its workers; 0 before the first.
 	Generation int
-	// Latency is what the last successful check took.
+	// Latency is the duration of the last successful check.
 	Latency time.Duration
 	// Attempts counts attempts to connect since the start.
 	Attempts int64
-	// NextAttempt is when the next one is due.
+	// NextAttempt is when the next attempt is due.
 	NextAttempt time.Time
 	Breaker     Breaker
 	Statistics  Statistics
 	// WorkerSets are the process's own workers, by name.
 	WorkerSets []WorkerSet
-	// Draining is how many replaced generations still finish what they began.
+	// Draining is the number of replaced generations that are still finishing their work.
 	Draining int
 }
 
-// Usable tells whether runs can be started through the connection.
+// Usable reports whether runs can be started through the connection.
 func (c Connection) Usable() bool { return c.State == Connected || c.State == Degraded }
 
-// Breaker is what is known of the circuit breaker.
+// Breaker is the state of the circuit breaker.
 type Breaker struct {
 	// State is one of the breaker's states.
 	State string
@@ -83,7 +82,7 @@ type Breaker struct {
 // Statistics count since the start of the process.
 type Statistics struct {
 	Uptime, Downtime time.Duration
-	// Connections made, and Outages: connections lost.
+	// Connections counts connections made, Outages connections lost.
 	Connections, Outages      int64
 	LastOutage, LongestOutage time.Duration
 	ConnectedSince            time.Time
@@ -91,52 +90,52 @@ type Statistics struct {
 
 // WorkerSet is the workers of this process for one project.
 type WorkerSet struct {
-	// Name is the project's.
+	// Name is the name of the project.
 	Name       string
 	TaskQueues []string
-	// Running tells that the worker lives, Polling that its task queues are really polled.
+	// Running reports that the worker runs, Polling that its task queues are being polled.
 	Running, Polling bool
-	// Generation is the one it belongs to, Since when it was started, LastPoll when a poll was last sent or answered.
+	// Generation is the generation of its client, Since its start, LastPoll when a poll was last sent or answered.
 	Generation      int
 	Since, LastPoll time.Time
-	// Failures counts failed starts in a row; Error is the last of them, or why it died or does not poll.
+	// Failures counts failed starts in a row; Error is the last of them, or why the worker ended or does not poll.
 	Failures int
 	Error    string
 }
 
-// QueueMode is what happens to new runs while Temporal is away.
+// QueueMode describes what happens to new runs while Temporal is unavailable.
 type QueueMode struct {
 	Enabled bool
-	// Runs are the places that are taken now, by runs of all projects; MaxRuns are all there are.
+	// Runs are the slots that are taken now, by runs of all projects; MaxRuns is the number of slots.
 	Runs    int64
 	MaxRuns int
 	TTL     time.Duration
-	// Error is why Runs is not known.
+	// Error is why Runs is unknown.
 	Error string
 }
 
 // Reconciliation is the last comparison of the runs with Temporal that this process made.
 type Reconciliation struct {
-	// At is when it began; zero when this process made none, because another one does it.
+	// At is the start of the comparison; zero if this process made none, because another one does it.
 	At time.Time
-	// Checked counts runs that Temporal was asked about, Corrections the differences, Failed the runs that could not be
+	// Checked counts runs that were compared with Temporal, Corrections the differences, Failed the runs that could not be
 	// compared.
 	Checked, Corrections, Failed int
-	// Error is why it failed as a whole, or had to leave runs alone.
+	// Error is why the comparison failed as a whole, or had to leave runs unchanged.
 	Error string
 }
 
-// LiveWorker is a process with the worker role that has said so lately.
+// LiveWorker is a process with the worker role and a recent heartbeat.
 type LiveWorker struct {
 	worker.Worker
 
-	// TakesRuns tells that it takes the runs that this process starts.
+	// TakesRuns reports whether it accepts the runs that this process starts.
 	TakesRuns bool
 }
 
-// Status is everything at one moment.
+// Status is the status at one moment.
 type Status struct {
-	// At is the moment, by the clock of the process.
+	// At is that moment, by the clock of the process.
 	At                time.Time
 	Version, ServerID string
 	Roles             []string
@@ -145,19 +144,17 @@ type Status struct {
 	QueueMode         QueueMode
 	Reconciliation    Reconciliation
 	Workers           []LiveWorker
-	// WorkersError is why Workers are not known.
+	// WorkersError is why Workers is unknown.
 	WorkersError string
-	// Mismatch says which other Temporal the runs are in, or live workers are connected to, and what to do; empty while there is none.
-	Mismatch string
-	// Dependencies are what the process needs.
+	// Dependencies are the dependencies of the process.
 	Dependencies []Dependency
 }
 
-// Dependency is something that the process needs.
+// Dependency is a dependency of the process.
 type Dependency struct {
-	// Name and State are words of the API.
+	// Name and State are terms of the API.
 	Name, State string
 	Since       time.Time
-	// Error is empty while it is up.
+	// Error is empty while the state is up.
 	Error string
 }

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// API counts calls of the API and how long they take, as OpenTelemetry's conventions name it:
-// rpc_server_call_duration_seconds, whose _count is the number of calls. It is a connect.Interceptor for
-// handlers. Calls of procedures that do not exist never reach an interceptor, so the labels stay bounded.
+// API measures calls of the API and their duration, named as in OpenTelemetry's conventions: rpc_server_call_duration_seconds, whose
+// _count is the number of calls. It is a connect.Interceptor for handlers. Calls of unknown procedures never reach an interceptor, so
+// the labels stay bounded.
 type API struct {
 	duration metric.Float64Histogram
 	refusals metric.Int64Counter
@@ -29,14 +29,14 @@ func newAPI(meter metric.Meter) (*API, error) {
 		return nil, err
 	}
 	refusals, err := meter.Int64Counter("signalbox.api.refusals",
-		metric.WithDescription("Requests whose caller was not let in, or had not the role, by reason."))
+		metric.WithDescription("Requests whose caller was not admitted, or lacked the role, by reason."))
 	if err != nil {
 		return nil, err
 	}
 	return &API{duration: duration, refusals: refusals, now: time.Now}, nil
 }
 
-// Refused adds a request that was refused for this reason, one of the API's reference (signalbox_api_refusals_total).
+// Refused counts a refused request by its reason, one of the API's reference (signalbox_api_refusals_total).
 func (a *API) Refused(ctx context.Context, reason string) {
 	a.refusals.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))
 }
@@ -61,7 +61,7 @@ func (a *API) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.St
 	}
 }
 
-// WrapStreamingClient leaves clients alone.
+// WrapStreamingClient does not change clients.
 func (a *API) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }

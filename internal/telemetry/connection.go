@@ -11,39 +11,42 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
-// Observed is what is read whenever the metrics are scraped. Both are asked for on every scrape and must not block.
+// Observed are the sources of the gauges. Every scrape reads them; they must not block.
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() system.Connection
-	// CallWorkers is the name of the worker set that serves calls which were handed over; the others have the names of projects.
+	// CallWorkers is the name of the worker set that serves handed-over calls; the other sets have the names of projects.
 	CallWorkers string
-	// QueuedRuns counts the runs that were accepted while Temporal was away; an error leaves the metric out. It is
-	// given a context that ends soon.
+	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context has a short
+	// timeout.
 	QueuedRuns func(ctx context.Context) (int64, error)
-	// StuckRuns counts the runs that are stuck, by code; false in a process that leaves that to another one.
+	// StuckRuns counts the stuck runs by code; false in a process that leaves diagnosis to another one.
 	StuckRuns func() (map[string]int64, bool)
 	// Mismatch reports whether the runs, or live workers, are in another Temporal than this process.
 	Mismatch func() bool
 	// Memory returns the memory in use and its limit, in bytes; false for a process without a limit.
 	Memory func() (used, limit int64, ok bool)
+	// CertificateEnds returns the expiry of the client certificate for Temporal; false if there is none or it cannot be read.
+	CertificateEnds func() (time.Time, bool)
 }
 
-// queueTimeout bounds the question for the queue: a scrape must not hang on a database.
+// queueTimeout bounds the query of the queue: a scrape must not hang on a database.
 const queueTimeout = time.Second
 
-// gauges are the instruments of the connection and of what depends on it.
+// gauges are the instruments of the connection and its dependents.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
 	degraded, mismatch                               metric.Int64ObservableGauge
 	memoryUsed, memoryLimit                          metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
-	lasting, pollAge                                 metric.Float64ObservableGauge
+	uptime, pollAge, certificateEnds                 metric.Float64ObservableGauge
 }
 
-// Observe begins to show the connection (temporal_connection_status, temporal_connection_degraded, temporal_reconnection_attempts_total,
-// temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its pollers
-// (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs), the runs that are
-// stuck (signalbox_runs_stuck), whether processes use different Temporals (signalbox_temporal_mismatch), and the memory in use and its limit (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
+// Observe registers the gauges of the connection (temporal_connection_status, temporal_connection_degraded,
+// temporal_reconnection_attempts_total, temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its
+// pollers (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue (signalbox_queue_mode_runs), the stuck runs
+// (signalbox_runs_stuck), the use of different Temporals by processes (signalbox_temporal_mismatch), and the memory in use and its limit
+// (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
 func (t *Telemetry) Observe(seen Observed) error {
@@ -73,8 +76,11 @@ func (t *Telemetry) Observe(seen Observed) error {
 			o.ObserveInt64(g.memoryUsed, used)
 			o.ObserveInt64(g.memoryLimit, limit)
 		}
+		if ends, ok := seen.CertificateEnds(); ok {
+			o.ObserveFloat64(g.certificateEnds, float64(ends.Unix()))
+		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.lasting, g.pollAge)
+	}, g.memoryUsed, g.memoryLimit, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
 	return err
 }
 
@@ -91,17 +97,19 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 		return made
 	}
 	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
-	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used and something is wrong, by kind: 1 or 0.")
+	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used but has a problem, by kind: 1 or 0.")
 	g.mismatch = gauge("signalbox.temporal.mismatch", "Whether the runs, or live workers, are in another Temporal than this process: 1 or 0.")
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
-	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was away that are not handed over yet, of all processes.")
-	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that looks for them has it.")
-	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit has it.")
+	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")
+	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that diagnoses runs exports it.")
+	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
-	g.pollers = gauge("signalbox.queue.pollers", "Task queues that this process polls, for a project or for the calls that were handed over.")
-	g.lasting = seconds("temporal.connection.uptime", "How long the connection to Temporal has lasted without a break; 0 while there is none.")
+	g.pollers = gauge("signalbox.queue.pollers", "Task queues that this process polls, for a project or for handed-over calls.")
+	g.uptime = seconds("temporal.connection.uptime", "Duration of the current connection to Temporal; 0 while there is none.")
 	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled these task queues.")
+	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
+		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be read.")
 	var counterErr error
 	g.attempts, counterErr = meter.Int64ObservableCounter("temporal.reconnection.attempts",
 		metric.WithDescription("Attempts to connect to Temporal since the process started."))
@@ -110,12 +118,12 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 
 func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	c := seen.Connection()
-	labels := leadsTo(c.Address, c.Namespace)
+	labels := endpointLabels(c.Address, c.Namespace)
 	var status, running, breaker int64
-	var lasting float64
+	var uptime float64
 	if c.Usable() {
 		status = 1
-		lasting = age(now, c.Statistics.ConnectedSince)
+		uptime = age(now, c.Statistics.ConnectedSince)
 	}
 	switch c.Breaker.State {
 	case system.BreakerHalfOpen:
@@ -136,7 +144,7 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 			polled = int64(len(set.TaskQueues))
 		}
 		o.ObserveInt64(g.pollers, polled, served)
-		if !set.LastPoll.IsZero() { // before the first poll there is no age to tell
+		if !set.LastPoll.IsZero() { // before the first poll there is no age
 			o.ObserveFloat64(g.pollAge, age(now, set.LastPoll), served)
 		}
 	}
@@ -149,12 +157,12 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 		o.ObserveInt64(g.degraded, degraded, labels, metric.WithAttributes(attribute.String("kind", kind)))
 	}
 	o.ObserveInt64(g.attempts, c.Attempts, labels)
-	o.ObserveFloat64(g.lasting, lasting, labels)
+	o.ObserveFloat64(g.uptime, uptime, labels)
 	o.ObserveInt64(g.running, running, labels)
 	o.ObserveInt64(g.breaker, breaker, labels)
 }
 
-// age is never negative: clocks differ and are set back.
+// age is never negative: clocks differ and can be set back.
 func age(now, since time.Time) float64 {
 	if since.IsZero() {
 		return 0

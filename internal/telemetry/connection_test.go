@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// lines returns the samples of a scrape whose names begin with one of the prefixes.
+// lines returns the samples of a scrape with names that start with one of the prefixes.
 func lines(page string, prefixes ...string) []string {
 	var found []string
 	for line := range strings.Lines(page) {
@@ -30,7 +30,7 @@ func lines(page string, prefixes ...string) []string {
 	return found
 }
 
-// value returns the number of the sample with this name and labels.
+// value returns the value of the sample with this name and labels.
 func value(t *testing.T, page, sample string) float64 {
 	t.Helper()
 	for line := range strings.Lines(page) {
@@ -65,8 +65,9 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection }, CallWorkers: "handed-over calls",
 		QueuedRuns: func(context.Context) (int64, error) { return queued, away }, Mismatch: func() bool { return away != nil },
-		StuckRuns: func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
-		Memory:    func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
+		StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
+		Memory:          func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
+		CertificateEnds: func() (time.Time, bool) { return time.Unix(1_800_000_000, 0), true },
 	}))
 	page := scrape(t, tel)
 	require.Equal(t, []string{
@@ -112,7 +113,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
 }
 
-func TestConnectionsAndOutagesThatEndedAreHistograms(t *testing.T) {
+func TestEndedConnectionsAndOutagesAreHistograms(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	ended, err := tel.Connections()
@@ -139,7 +140,7 @@ func TestConnectionsAndOutagesThatEndedAreHistograms(t *testing.T) {
 	}
 }
 
-// Whatever happens to the connection, the number of series stays what the projects make it.
+// The number of series depends only on the projects, whatever happens to the connection.
 func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
@@ -147,8 +148,9 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() system.Connection { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, Mismatch: func() bool { return false },
-		StuckRuns: func() (map[string]int64, bool) { return nil, false },
-		Memory:    func() (int64, int64, bool) { return 0, 0, false },
+		StuckRuns:       func() (map[string]int64, bool) { return nil, false },
+		Memory:          func() (int64, int64, bool) { return 0, 0, false },
+		CertificateEnds: func() (time.Time, bool) { return time.Time{}, false },
 	}))
 	count := 0
 	for i := range 20 {

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Cutover counts what comes from an older engine's database that is followed.
+// Cutover counts runs copied from an older engine's database.
 type Cutover struct {
 	runs     metric.Int64Counter
 	failures metric.Int64Counter
@@ -15,22 +15,22 @@ type Cutover struct {
 
 func newCutover(meter metric.Meter) (*Cutover, error) {
 	runs, err := meter.Int64Counter("signalbox.migration.runs",
-		metric.WithDescription("Runs that came from the older engine's database in migration.from, by what became of them: new, changed, settled."))
+		metric.WithDescription("Runs copied from the older engine's database in migration.from, by outcome: new, changed, settled."))
 	if err != nil {
 		return nil, err
 	}
 	failures, err := meter.Int64Counter("signalbox.migration.failures",
-		metric.WithDescription("Looks at the older engine's database in migration.from that could not be completed."))
+		metric.WithDescription("Passes over the older engine's database in migration.from that failed."))
 	if err != nil {
 		return nil, err
 	}
 	return &Cutover{runs: runs, failures: failures}, nil
 }
 
-// Imported adds runs by what became of them (signalbox_migration_runs_total).
+// Imported adds runs by outcome (signalbox_migration_runs_total).
 func (c *Cutover) Imported(ctx context.Context, kind string, runs int64) {
 	c.runs.Add(ctx, runs, metric.WithAttributes(attribute.String("kind", kind)))
 }
 
-// Failed adds a pass that could not be completed (signalbox_migration_failures_total).
+// Failed counts a failed pass (signalbox_migration_failures_total).
 func (c *Cutover) Failed(ctx context.Context) { c.failures.Add(ctx, 1) }

@@ -15,23 +15,23 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// Dispatch is the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names go out as they
-// come in. Of the tags, those alone become labels that do not grow with restarts: outcome, project, reason and result; the SDK adds
-// others where a workflow asks for its handler. Timers have buckets from a millisecond to two minutes. The gauges that describe projects
-// are shown by [Telemetry.ObserveDispatch], beside what the database has of them.
+// Dispatch returns the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names are exported
+// unchanged. Of the tags, only those that do not grow with restarts become labels: outcome, project, reason and result; the SDK adds
+// others when a workflow requests its handler. Timers have buckets from a millisecond to two minutes. [Telemetry.ObserveDispatch] exports
+// the gauges per project, together with the values from the database.
 func (t *Telemetry) Dispatch() client.MetricsHandler {
-	return dispatch{MetricsHandler: t.handler(scope), figures: t.figures}
+	return dispatch{MetricsHandler: t.handler(scope), active: t.active}
 }
 
-// dispatch lets some tags through, and keeps the gauges of projects.
+// dispatch filters tags, and stores the gauges of projects.
 type dispatch struct {
 	client.MetricsHandler
 
-	figures *figures
+	active  *activeDispatchers
 	project string
 }
 
-// WithTags returns a handler with more labels.
+// WithTags returns a handler with additional labels.
 func (d dispatch) WithTags(tags map[string]string) client.MetricsHandler {
 	labels := map[string]string{}
 	for _, name := range []string{"outcome", "project", "reason", "result"} {
@@ -46,12 +46,16 @@ func (d dispatch) WithTags(tags map[string]string) client.MetricsHandler {
 	return d
 }
 
-// Gauge returns the gauge of that name.
+// Gauge returns the gauge with that name. Of those that [Telemetry.ObserveDispatch] exports, only dispatcher_active takes its value from this
+// process; the others ignore it.
 func (d dispatch) Gauge(name string) client.MetricsGauge {
-	if !slices.Contains(projectGauges(), name) {
-		return d.MetricsHandler.Gauge(name)
+	switch {
+	case name == activeGauge:
+		return gauge(func(value float64) { d.active.set(d.project, value) })
+	case slices.Contains(projectGauges(), name):
+		return gauge(func(float64) {})
 	}
-	return gauge(func(value float64) { d.figures.set(name, d.project, value) })
+	return d.MetricsHandler.Gauge(name)
 }
 
 type gauge func(float64)
@@ -59,57 +63,70 @@ type gauge func(float64)
 // Update implements [client.MetricsGauge].
 func (g gauge) Update(value float64) { g(value) }
 
-// projectGauges are the gauges that this process and the database have parts of.
+// activeGauge counts the dispatchers that this process owns.
+const activeGauge = "dispatcher_active"
+
+// projectGauges lists the gauges that [Telemetry.ObserveDispatch] exports.
 func projectGauges() []string {
 	return []string{
-		"dispatcher_active", "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds", "dispatcher_inbox_pending",
+		activeGauge, "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds", "dispatcher_inbox_pending",
 	}
 }
 
-// figures are the last values of gauges of projects, by name and project, as this process's dispatchers reported them.
-type figures struct {
-	mu     sync.Mutex
-	values map[string]map[string]float64
+// activeDispatchers are the last values of dispatcher_active by project, as this process's dispatchers reported them.
+type activeDispatchers struct {
+	mu        sync.Mutex
+	byProject map[string]float64
 }
 
-func (f *figures) set(name, project string, value float64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.values[name] == nil {
-		f.values[name] = map[string]float64{}
-	}
-	f.values[name][project] = value
+func (a *activeDispatchers) set(project string, value float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byProject[project] = value
 }
 
-func (f *figures) of(name string) map[string]float64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return maps.Clone(f.values[name])
+func (a *activeDispatchers) values() map[string]float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.byProject)
 }
 
-// Backlog is what a project has to do, as the database has it.
+// conditionsTimeout bounds the query of conditions, which Temporal may answer slowly: a scrape usually has ten seconds, and often five.
+const conditionsTimeout = 3 * time.Second
+
+// Backlog is the pending work of a project according to the database.
 type Backlog struct {
 	Project string
-	// Pending counts events and deliveries that wait, Lag is the age of the oldest that is due.
+	// Pending counts waiting events and deliveries, Lag is the age of the oldest one that is due.
 	Pending int64
 	Lag     time.Duration
-	// Orphan: work is due, and the last owner of the project's dispatcher is gone.
+	// Orphan reports that work is due and the last owner of the project's dispatcher is gone.
 	Orphan bool
 }
 
-// Dispatching is what is read of dispatchers whenever the metrics are scraped.
+// Conditions counts the unhealthy dispatchers of a project.
+type Conditions struct {
+	Project                    string
+	Stale, Duplicates, Foreign int
+}
+
+// Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
-	// Backlogs reads what all projects have to do, with a context that ends soon. An error leaves lag and backlog out: they are not known.
+	// Conditions reads, with a context that ends soon, the conditions from state that all processes share; projects with unknown conditions
+	// are left out. An error omits those of all projects.
+	Conditions func(ctx context.Context) ([]Conditions, error)
+	// Backlogs reads, with a context that ends soon, the pending work of all projects. An error omits lag and backlog.
 	Backlogs func(ctx context.Context) ([]Backlog, error)
-	// Begin makes the counters of a project, at 0. It is called once for each project, before the scrape that first shows it.
+	// Begin creates the counters of a project, at 0. It is called once per project, before the first scrape that includes it.
 	Begin func(project string)
-	// Usable reports whether Temporal can be used: without it, no dispatcher is known to be active.
+	// Usable reports whether Temporal can be used: without it, no dispatcher counts as active.
 	Usable func() bool
 }
 
-// ObserveDispatch begins to show the gauges of dispatchers by project, on every process, whether or not it works for the project
+// ObserveDispatch registers the gauges of dispatchers by project, on every process, whether or not it serves the project
 // (dispatcher_inbox_lag_seconds, dispatcher_inbox_pending, dispatcher_stale, dispatcher_active, dispatcher_duplicates, dispatcher_foreign).
-// All processes show the same backlog: it is read with "max by (project)". It is called once, before the first scrape.
+// All but dispatcher_active are the same on all processes, and are queried with "max by (project)". Unknown values are omitted. It is called
+// once, before the first scrape.
 func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	meter := t.Meter(scope)
 	described := descriptions()
@@ -124,20 +141,19 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	var mu sync.Mutex // of what the last preparation read; a scrape is prepared and then collected
+	var mu sync.Mutex // guards the values of the last prepare; a scrape calls prepare and then collects
 	var backlogs []Backlog
+	var conditions []Conditions
 	begun := map[string]bool{}
 	t.prepare = func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-		defer cancel()
-		read, err := seen.Backlogs(ctx)
+		var reading sync.WaitGroup
+		var conditioned []Conditions
+		reading.Go(func() { conditioned = readWithTimeout(ctx, conditionsTimeout, seen.Conditions) })
+		waiting := readWithTimeout(ctx, queueTimeout, seen.Backlogs)
+		reading.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		backlogs = nil
-		if err != nil {
-			return
-		}
-		backlogs = read
+		backlogs, conditions = waiting, conditioned
 		for _, b := range backlogs {
 			if !begun[b.Project] {
 				begun[b.Project] = true
@@ -147,9 +163,9 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	}
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		mu.Lock()
-		known := slices.Clone(backlogs)
+		waiting, conditioned := backlogs, conditions
 		mu.Unlock()
-		for name, values := range t.figures.gather(known, seen.Usable()) {
+		for name, values := range t.active.gather(waiting, conditioned, seen.Usable()) {
 			for project, value := range values {
 				o.ObserveFloat64(gauges[name], value, metric.WithAttributes(attribute.String("project", project)))
 			}
@@ -159,34 +175,43 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	return err
 }
 
-// gather joins what this process reported with what the database has, by name and project.
-func (f *figures) gather(backlogs []Backlog, usable bool) map[string]map[string]float64 {
-	all := map[string]map[string]float64{}
-	for _, name := range projectGauges() {
-		all[name] = map[string]float64{}
-		if !strings.HasPrefix(name, "dispatcher_inbox_") { // of a backlog, a process knows what its last cycle read: the database knows better
-			maps.Copy(all[name], f.of(name))
-		}
+// readWithTimeout reads with a timeout. It returns nothing if that fails.
+func readWithTimeout[T any](ctx context.Context, limit time.Duration, read func(context.Context) ([]T, error)) []T {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	found, err := read(ctx)
+	if err != nil {
+		return nil
 	}
-	for _, b := range backlogs {
-		for _, name := range []string{"dispatcher_active", "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign"} {
-			all[name][b.Project] += 0
-		}
-		if b.Orphan {
-			all["dispatcher_stale"][b.Project] = max(all["dispatcher_stale"][b.Project], 1)
-		}
-		all["dispatcher_inbox_lag_seconds"][b.Project] = b.Lag.Seconds()
-		all["dispatcher_inbox_pending"][b.Project] = float64(b.Pending)
-	}
-	if !usable {
-		for project := range all["dispatcher_active"] {
-			all["dispatcher_active"][project] = 0
-		}
-	}
-	return all
+	return found
 }
 
-// dispatchers gives the dispatchers' metrics their buckets and descriptions, which the SDK's handlers cannot name.
+// gather merges the values of this process with those that all processes share, by name and project.
+func (a *activeDispatchers) gather(backlogs []Backlog, conditions []Conditions, usable bool) map[string]map[string]float64 {
+	active, stale, lag, pending := a.values(), map[string]float64{}, map[string]float64{}, map[string]float64{}
+	duplicates, foreign := map[string]float64{}, map[string]float64{}
+	for _, c := range conditions {
+		stale[c.Project], duplicates[c.Project], foreign[c.Project] = float64(c.Stale), float64(c.Duplicates), float64(c.Foreign)
+	}
+	for _, b := range backlogs {
+		active[b.Project] += 0
+		if b.Orphan {
+			stale[b.Project] = max(stale[b.Project], 1)
+		}
+		lag[b.Project], pending[b.Project] = b.Lag.Seconds(), float64(b.Pending)
+	}
+	if !usable {
+		for project := range active {
+			active[project] = 0
+		}
+	}
+	return map[string]map[string]float64{
+		activeGauge: active, "dispatcher_stale": stale, "dispatcher_duplicates": duplicates, "dispatcher_foreign": foreign,
+		"dispatcher_inbox_lag_seconds": lag, "dispatcher_inbox_pending": pending,
+	}
+}
+
+// dispatchers sets the buckets and descriptions of the dispatchers' metrics, which the SDK's handlers cannot set.
 func dispatchers() sdkmetric.View {
 	described := descriptions()
 	return func(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
@@ -201,18 +226,18 @@ func dispatchers() sdkmetric.View {
 	}
 }
 
-// descriptions of the dispatchers' metrics, by name.
+// descriptions returns the descriptions of the dispatchers' metrics, by name.
 func descriptions() map[string]string {
 	return map[string]string{
 		"dispatcher_active":                                  "Dispatchers that this process owns, by project; 0 while it cannot use Temporal.",
-		"dispatcher_stale":                                   "Dispatchers that the supervisor found stale and that are not cleaned up, or whose owner is gone while work is due.",
+		"dispatcher_stale":                                   "Dispatchers that a supervisor has to clean up, or whose owner is gone while work is due.",
 		"dispatcher_terminations_total":                      "Dispatchers that were terminated, by reason.",
 		"dispatcher_cleanup_errors_total":                    "Failures to remove what stale dispatchers left behind.",
 		"dispatcher_takeovers_total":                         "Attempts to own a dispatcher, by outcome.",
 		"dispatcher_takeover_seconds":                        "Time until a dispatcher has its next owner: from the last renewal of one that crashed, otherwise from when the lease was won.",
 		"dispatcher_stale_cleanups_total":                    "Stale dispatchers and entries that were cleaned up.",
-		"dispatcher_cleanup_seconds":                         "Time from the last sign of life of what became stale until it was cleaned up.",
-		"dispatcher_worker_evictions_total":                  "Workers that dispatchers struck off their lists.",
+		"dispatcher_cleanup_seconds":                         "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up.",
+		"dispatcher_worker_evictions_total":                  "Workers that dispatchers evicted.",
 		"dispatcher_duplicates":                              "Dispatchers that are open beside the one that should be, of the same project and task queue.",
 		"dispatcher_terminate_errors_total":                  "Failures to terminate a dispatcher.",
 		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in seconds since 1970.",
@@ -220,7 +245,7 @@ func descriptions() map[string]string {
 		"dispatcher_supervisor_cycle_seconds":                "How long a cycle of the supervisor takes.",
 		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that waits to be matched or delivered, of all processes.",
 		"dispatcher_inbox_pending":                           "Events that are not matched yet, and deliveries that are neither done nor given up, of all processes.",
-		"dispatcher_foreign":                                 "Dispatchers whose workflow ID is taken by a workflow that is none of ours.",
+		"dispatcher_foreign":                                 "Dispatchers whose workflow ID is taken by a foreign workflow.",
 		"dispatcher_deliveries_total":                        "Attempts to deliver an event, by outcome.",
 	}
 }

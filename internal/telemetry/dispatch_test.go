@@ -22,6 +22,9 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
 			return []telemetry.Backlog{{Project: "shop", Pending: 500, Lag: 4500 * time.Millisecond}}, known
 		},
+		Conditions: func(context.Context) ([]telemetry.Conditions, error) {
+			return []telemetry.Conditions{{Project: "shop", Stale: 2, Duplicates: 3, Foreign: 1}}, known
+		},
 		Begin: func(string) { begun++ }, Usable: func() bool { return true },
 	}))
 	require.Empty(t, lines(scrape(t, tel), "dispatcher_"))
@@ -29,9 +32,9 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	shop := tel.Dispatch().WithTags(map[string]string{"project": "shop"})
 	tagged := func(name, value string) map[string]string { return map[string]string{name: value} }
 	shop.Gauge("dispatcher_active").Update(1)
-	shop.Gauge("dispatcher_stale").Update(2)
-	shop.Gauge("dispatcher_duplicates").Update(3)
-	shop.Gauge("dispatcher_inbox_lag_seconds").Update(3) // of the last cycle
+	for _, name := range []string{"dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds"} {
+		shop.Gauge(name).Update(17) // of the last cycle of this process
+	}
 	tel.Dispatch().Gauge("dispatcher_supervisor_last_cycle_timestamp_seconds").Update(1.75e9)
 	shop.WithTags(tagged("reason", "stale")).Counter("dispatcher_terminations_total").Inc(5)
 	shop.WithTags(tagged("outcome", "takeover")).Counter("dispatcher_takeovers_total").Inc(6)
@@ -51,7 +54,7 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		`dispatcher_cleanup_errors_total{project="shop"} 8`,
 		`dispatcher_deliveries_total{outcome="done",project="shop"} 7`,
 		`dispatcher_duplicates{project="shop"} 3`,
-		`dispatcher_foreign{project="shop"} 0`,
+		`dispatcher_foreign{project="shop"} 1`,
 		`dispatcher_inbox_lag_seconds{project="shop"} 4.5`,
 		`dispatcher_inbox_pending{project="shop"} 500`,
 		`dispatcher_stale_cleanups_total{project="shop"} 9`,
@@ -84,15 +87,19 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	require.Equal(t, 1, begun)
 }
 
-// A process that serves no project shows what waits, and whether a dispatcher is an orphan: both are in the database.
-func TestBacklogIsShownWithoutADispatcherInTheProcess(t *testing.T) {
+// A process that serves no project exports the backlog and orphans, which are in the database.
+func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	usable := true
+	var away error
 	var begun []string
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
 		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
 			return []telemetry.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Lag: 75 * time.Second, Orphan: true}}, nil
+		},
+		Conditions: func(context.Context) ([]telemetry.Conditions, error) {
+			return []telemetry.Conditions{{Project: "idle"}, {Project: "shop", Foreign: 1}}, away
 		},
 		Begin: func(project string) {
 			begun = append(begun, project)
@@ -103,7 +110,7 @@ func TestBacklogIsShownWithoutADispatcherInTheProcess(t *testing.T) {
 	shown := []string{
 		`dispatcher_active{project="idle"} 0`, `dispatcher_active{project="shop"} 0`,
 		`dispatcher_duplicates{project="idle"} 0`, `dispatcher_duplicates{project="shop"} 0`,
-		`dispatcher_foreign{project="idle"} 0`, `dispatcher_foreign{project="shop"} 0`,
+		`dispatcher_foreign{project="idle"} 0`, `dispatcher_foreign{project="shop"} 1`,
 		`dispatcher_inbox_lag_seconds{project="idle"} 0`, `dispatcher_inbox_lag_seconds{project="shop"} 75`,
 		`dispatcher_inbox_pending{project="idle"} 0`, `dispatcher_inbox_pending{project="shop"} 500`,
 		`dispatcher_stale{project="idle"} 0`, `dispatcher_stale{project="shop"} 1`,
@@ -114,10 +121,13 @@ func TestBacklogIsShownWithoutADispatcherInTheProcess(t *testing.T) {
 	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Gauge("dispatcher_active").Update(1)
 	require.Contains(t, lines(scrape(t, tel), "dispatcher_active"), `dispatcher_active{project="shop"} 1`)
 	usable = false
-	require.Equal(t, shown, lines(scrape(t, tel), "dispatcher_"), "without Temporal, no dispatcher is known to be active")
+	require.Equal(t, shown, lines(scrape(t, tel), "dispatcher_"), "without Temporal, no dispatcher counts as active")
+	away = errors.New("Temporal does not answer")
+	require.Equal(t, []string{`dispatcher_stale{project="shop"} 1`}, lines(scrape(t, tel), "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign"),
+		"unknown values are omitted")
 }
 
-// The SDK tags the handler of a workflow with the workflow's names, and somebody may be careless: none of that becomes a label.
+// The SDK tags the handler of a workflow with the workflow's names, and workflow code may add tags: none of them becomes a label.
 func TestDispatcherSeriesDoNotGrowWithRestarts(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Connections records connections and outages that have ended.
+// Connections records ended connections and outages.
 type Connections struct {
 	connection, outage metric.Float64Histogram
 }
@@ -18,25 +18,25 @@ type Connections struct {
 func (t *Telemetry) Connections() (*Connections, error) {
 	meter := t.Meter(scope)
 	connection, err1 := meter.Float64Histogram("temporal.connection.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long connections to Temporal lasted that have ended."),
+		metric.WithDescription("Duration of ended connections to Temporal."),
 		metric.WithExplicitBucketBoundaries(1, 10, 60, 300, 900, 3600, 4*3600, 24*3600, 7*24*3600))
 	outage, err2 := meter.Float64Histogram("temporal.outage.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long outages of Temporal lasted that have ended, from their first sign to connected again."),
+		metric.WithDescription("Duration of ended outages of Temporal, from the first failure to the reconnection."),
 		metric.WithExplicitBucketBoundaries(.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4*3600, 24*3600))
 	return &Connections{connection: connection, outage: outage}, errors.Join(err1, err2)
 }
 
-// Connection records the length of a connection that has ended.
+// Connection records the duration of an ended connection.
 func (c *Connections) Connection(ctx context.Context, address, namespace string, lasted time.Duration) {
-	c.connection.Record(ctx, lasted.Seconds(), leadsTo(address, namespace))
+	c.connection.Record(ctx, lasted.Seconds(), endpointLabels(address, namespace))
 }
 
-// Outage records the length of an outage that has ended.
+// Outage records the duration of an ended outage.
 func (c *Connections) Outage(ctx context.Context, address, namespace string, lasted time.Duration) {
-	c.outage.Record(ctx, lasted.Seconds(), leadsTo(address, namespace))
+	c.outage.Record(ctx, lasted.Seconds(), endpointLabels(address, namespace))
 }
 
-// leadsTo is the labels of a connection's metrics.
-func leadsTo(address, namespace string) metric.MeasurementOption {
+// endpointLabels returns the labels of a connection's metrics.
+func endpointLabels(address, namespace string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("host_port", address), attribute.String("namespace", namespace))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-func TestQuotasShowWhatTheyHoldUp(t *testing.T) {
+func TestQuotaGauges(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	var failure error

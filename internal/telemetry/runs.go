@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Runs counts what becomes of runs.
+// Runs measures runs.
 type Runs struct {
 	total metric.Int64Counter
 	start metric.Float64Histogram
@@ -20,7 +20,7 @@ type Runs struct {
 
 func newRuns(meter metric.Meter) (*Runs, error) {
 	total, err1 := meter.Int64Counter("signalbox.runs",
-		metric.WithDescription("Runs that came into a status: queued when started, then each status they ended in."))
+		metric.WithDescription("Runs that entered a status: queued at the start, then the final status."))
 	start, err2 := meter.Float64Histogram("signalbox.run.start", metric.WithUnit("s"),
 		metric.WithDescription("Time from the request to start a run to Temporal's acceptance."),
 		metric.WithExplicitBucketBoundaries(seconds()...))
@@ -37,28 +37,28 @@ func newRuns(meter metric.Meter) (*Runs, error) {
 	return &Runs{total: total, start: start, lag: lag, fixed: fixed, built: built}, nil
 }
 
-// Count adds a run of the project that came into the status (signalbox_runs_total).
+// Count counts a run of the project that entered the status (signalbox_runs_total).
 func (r *Runs) Count(ctx context.Context, project, status string) {
 	r.total.Add(ctx, 1, metric.WithAttributes(
 		attribute.String("project", project), attribute.String("status", status)))
 }
 
-// Started records how long the start of a run took (signalbox_run_start_seconds).
+// Started records the duration of the start of a run (signalbox_run_start_seconds).
 func (r *Runs) Started(ctx context.Context, project string, took time.Duration) {
 	r.start.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("project", project)))
 }
 
-// Projected records how far the store was behind Temporal when it caught up (signalbox_projection_lag_seconds).
+// Projected records how far the store lagged behind Temporal (signalbox_projection_lag_seconds).
 func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
 	r.lag.Record(ctx, lag.Seconds())
 }
 
-// Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
+// Corrected counts a correction of the kind (signalbox_reconcile_corrections_total).
 func (r *Runs) Corrected(ctx context.Context, kind string) {
 	r.fixed.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))
 }
 
-// Rebuilt adds n rebuilds by their outcome (signalbox_rebuilds_total).
+// Rebuilt adds n rebuilds by outcome (signalbox_rebuilds_total).
 func (r *Runs) Rebuilt(ctx context.Context, outcome string, n int64) {
 	r.built.Add(ctx, n, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

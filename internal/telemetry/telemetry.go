@@ -1,15 +1,15 @@
-// Package telemetry measures one platform: OpenTelemetry inside, Prometheus at /metrics.
+// Package telemetry provides the metrics of one platform: OpenTelemetry inside, Prometheus at /metrics.
 //
 //	tel, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Version: version, Log: log})
 //	err = tel.Observe(telemetry.Observed{Connection: manager.Connection, QueuedRuns: …})
 //	mux.Handle("/metrics", tel.Handler())
 //	defer tel.Stop(ctx)
 //
-// Each Telemetry has a registry and a meter provider of its own; OpenTelemetry's and Prometheus's globals
-// are neither set nor read, so two platforms in one process count apart. Names are fixed (they are what
-// dashboards and alerts are written on), and no label's values grow with runs, restarts or server IDs.
+// Each Telemetry has its own registry and meter provider; the globals of OpenTelemetry and Prometheus are neither set nor read, so two
+// platforms in one process are counted separately. Names are stable, because dashboards and alerts depend on them, and no label's
+// values grow with runs, restarts or server IDs.
 //
-// It exports by being scraped only: nothing is sent anywhere, and there are no traces.
+// Metrics are only exported by scraping: the package pushes nothing, and there are no traces.
 package telemetry
 
 import (
@@ -32,27 +32,27 @@ import (
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// scope is the instrumentation scope of our own metrics.
+// scope is the instrumentation scope of this platform's own metrics.
 const scope = "github.com/signalbox-dev/signalbox"
 
-// Options names the process and says where faults in measuring are logged.
+// Options configure a Telemetry. Log receives errors of the measurement.
 type Options struct {
 	ServiceName string
 	Version     string
 	Log         *slog.Logger
 }
 
-// Telemetry is the metrics of one platform. Runs and API are ready to use from New on.
+// Telemetry holds the metrics of one platform. Runs and API can be used as soon as New has returned.
 type Telemetry struct {
 	Runs *Runs
-	// Retention counts what is deleted because it is not to be kept.
+	// Retention counts the data deleted by retention.
 	Retention *Retention
-	// Cutover counts what comes from an older engine's database.
+	// Cutover counts runs copied from an older engine's database.
 	Cutover *Cutover
 	API     *API
 
-	figures *figures
-	// prepare reads what a scrape shows; nil: nothing.
+	active *activeDispatchers
+	// prepare reads the values of a scrape; may be nil.
 	prepare func(ctx context.Context)
 
 	registry *prometheus.Registry
@@ -61,7 +61,7 @@ type Telemetry struct {
 	now      func() time.Time
 }
 
-// New builds the registry and every instrument.
+// New creates the registry and all instruments.
 func New(options Options) (*Telemetry, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -76,7 +76,7 @@ func New(options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the Prometheus exporter: %w", err)
 	}
-	t := &Telemetry{figures: &figures{values: map[string]map[string]float64{}}, registry: registry, log: options.Log, now: time.Now}
+	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, registry: registry, log: options.Log, now: time.Now}
 	t.provider = sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithResource(resource.NewSchemaless(
@@ -100,8 +100,8 @@ func New(options Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// temporalLatencies gives the SDK's timers buckets in seconds. OpenTelemetry's default boundaries are
-// made for milliseconds: everything under five seconds would fall into the first.
+// temporalLatencies sets the buckets of the SDK's timers in seconds. OpenTelemetry's default boundaries are for milliseconds: all values
+// under five seconds would be in the first bucket.
 func temporalLatencies() sdkmetric.View {
 	return sdkmetric.NewView(
 		sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
@@ -109,15 +109,15 @@ func temporalLatencies() sdkmetric.View {
 	)
 }
 
-// seconds are boundaries from a millisecond to two minutes.
+// seconds returns the boundaries from a millisecond to two minutes.
 func seconds() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 }
 
-// Start is there for the platform's lifecycle; measuring runs from New on.
+// Start does nothing; measuring begins with New.
 func (t *Telemetry) Start(context.Context) error { return nil }
 
-// Stop ends measuring. Instruments may still be used afterwards; they then do nothing.
+// Stop ends measuring. Instruments can still be called afterwards without effect.
 func (t *Telemetry) Stop(ctx context.Context) error {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("stop telemetry: %w", err)
@@ -140,19 +140,19 @@ func (t *Telemetry) Handler() http.Handler {
 	})
 }
 
-// Meter makes instruments of another package, for example a store's.
+// Meter returns a meter for the instruments of another package, for example a store's.
 func (t *Telemetry) Meter(name string) metric.Meter { return t.provider.Meter(name) }
 
-// Temporal is the SDK's metrics handler: its own temporal_* metrics appear beside ours.
+// Temporal returns the SDK's metrics handler: its temporal_* metrics are exported together with the platform's.
 func (t *Telemetry) Temporal() client.MetricsHandler { return t.handler("temporal-sdk-go") }
 
-// handler measures what whoever has the SDK's interface measures.
+// handler adapts the SDK's metrics interface to this registry.
 func (t *Telemetry) handler(scope string) client.MetricsHandler {
 	return temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{
 		Meter:                t.provider.Meter(scope),
 		UseMonotonicCounters: true,
 		OnError: func(err error) {
-			t.log.Warn("a metric in the form of Temporal's SDK cannot be made", "error", err)
+			t.log.Warn("A metric of Temporal's SDK cannot be created", "error", err)
 		},
 	})
 }

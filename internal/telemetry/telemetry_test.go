@@ -57,7 +57,7 @@ func TestPlatformMetricsHaveTheirFixedNames(t *testing.T) {
 	}
 }
 
-func TestTwoPlatformsCountApart(t *testing.T) {
+func TestPlatformsHaveSeparateMetrics(t *testing.T) {
 	t.Parallel()
 	one, two := newTelemetry(t), newTelemetry(t)
 	one.Runs.Count(t.Context(), "default", "failed")
@@ -113,7 +113,7 @@ func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 	}
 }
 
-func TestStopTwiceSaysSoAndInstrumentsStayHarmless(t *testing.T) {
+func TestSecondStopFailsAndInstrumentsStayUsable(t *testing.T) {
 	t.Parallel()
 	tel, err := telemetry.New(telemetry.Options{ServiceName: "s", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// Heartbeat gives this process's signs of life.
+// Heartbeat writes the heartbeats of this process.
 type Heartbeat struct {
 	store       Store
 	self        Worker
@@ -19,13 +19,13 @@ type Heartbeat struct {
 	joined sync.WaitGroup
 }
 
-// NewHeartbeat returns the heartbeat of a process that works for the projects, for all when there are none. fingerprint is asked
-// at every beat: the namespace's ID is not known before Temporal was reached.
+// NewHeartbeat returns the heartbeat of a process that serves the projects, or all projects when there are none. fingerprint is called
+// for every heartbeat: the namespace's ID is unknown until Temporal was reached.
 func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint) *Heartbeat {
 	return &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint, wake: make(chan struct{}, 1)}
 }
 
-// Start begins to beat. It does not wait for the store.
+// Start begins the heartbeats. It does not wait for the store.
 func (h *Heartbeat) Start(ctx context.Context) error {
 	h.self.StartedAt = time.Now()
 	ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -33,7 +33,7 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wake has a sign of life written now, because the fingerprint may have changed. It does not block.
+// Wake writes a heartbeat now, because the fingerprint may have changed. It does not block.
 func (h *Heartbeat) Wake() {
 	select {
 	case h.wake <- struct{}{}:
@@ -41,7 +41,7 @@ func (h *Heartbeat) Wake() {
 	}
 }
 
-// Stop ends the beating and takes the worker off the list.
+// Stop ends the heartbeats and removes the worker from the store.
 func (h *Heartbeat) Stop(ctx context.Context) error {
 	h.cancel()
 	h.joined.Wait()
@@ -57,7 +57,7 @@ func (h *Heartbeat) loop(ctx context.Context) {
 		w.Fingerprint = h.fingerprint()
 		err := h.store.BeatWorker(ctx, w, forgetAfter)
 		if err != nil && ctx.Err() == nil && !failing {
-			logger.FromContext(ctx).WarnContext(ctx, "Sign of life could not be written; trying again", "error", err)
+			logger.FromContext(ctx).WarnContext(ctx, "Heartbeat could not be written; trying again", "error", err)
 		}
 		failing = err != nil
 		select {

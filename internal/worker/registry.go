@@ -7,16 +7,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
 const (
-	// checkEvery is how long an answer of the store counts.
+	// checkEvery is how long an answer of the store is used.
 	checkEvery = time.Second
-	// checkTimeout bounds the question.
+	// checkTimeout bounds the query.
 	checkTimeout = time.Second
-	// namedWorkers is how many workers a refusal names.
+	// namedWorkers is how many workers an error names.
 	namedWorkers = 3
 )
 
@@ -26,24 +26,22 @@ type Registry struct {
 	own   func() Fingerprint
 
 	mu sync.Mutex
-	// asked is when the store was last asked, known what it said.
+	// asked is the time of the last query, known its result.
 	asked   time.Time
 	known   []Worker
 	asking  bool
 	unknown bool
 }
 
-// NewRegistry returns a registry over a store. own is what this process starts runs with.
+// NewRegistry returns a registry over a store. own returns the fingerprint of the runs that this process starts.
 func NewRegistry(store Store, own func() Fingerprint) *Registry {
 	return &Registry{store: store, own: own}
 }
 
-// Check returns a [fault.Refused] that names both sides when there are live workers and every one of them differs from
-// this process, and a [fault.Unavailable] when some do not differ and none of those serves the project. Its knowledge is a second
-// old at most. A store that does not answer is no reason to refuse.
-func (r *Registry) Check(ctx context.Context, project string) error {
+// Check returns an [apperror.Refused] that names both sides when there are live workers and all of them differ from this process, and an
+// [apperror.Unavailable] when some do not differ and none of those serves the project. live is a result of Live.
+func (r *Registry) Check(project string, live []Worker) error {
 	own := r.own()
-	live, _ := r.Live(ctx)
 	var agreeing []Worker
 	for _, w := range live {
 		if own.Differs(w.Fingerprint) {
@@ -64,9 +62,9 @@ func (r *Registry) Check(ctx context.Context, project string) error {
 	}
 }
 
-// Live returns the workers that were alive when the store was last asked, a second ago at most, and whether it answered. One caller at
-// a time asks again, and the others take what is known meanwhile. That there are none is asked again each time: where none lives, any run is
-// accepted, and the first worker may have come just now.
+// Live returns the workers that were alive at the last query, a second ago at most, and whether it succeeded. One caller at a time
+// queries, and the others get the last result meanwhile. An empty result is not cached: without live workers any run is accepted, and
+// the first worker may have started just now.
 func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
 	r.mu.Lock()
 	fresh := !r.asked.IsZero() && time.Since(r.asked) < checkEvery && (len(r.known) > 0 || r.unknown)
@@ -77,7 +75,7 @@ func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
 	r.asking = true
 	r.mu.Unlock()
 
-	// Who asks does so for all: its leaving may not make the answer wrong.
+	// The query serves all callers, so it must not end with the context of this one.
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	found, err := r.store.ListWorkers(ask, AliveFor, maxWorkers)
@@ -104,12 +102,12 @@ func mismatch(own Fingerprint, live []Worker) error {
 	if more := len(live) - len(sides); more > 0 {
 		sides = append(sides, fmt.Sprintf("and %d more differ too", more))
 	}
-	return fault.New(fault.Refused, fault.ContractMismatch,
+	return apperror.New(apperror.Refused, apperror.ContractMismatch,
 		"no live worker would take the run: this server has %s; %s; run both with the same version and the same temporal settings",
 		own, strings.Join(sides, "; "))
 }
 
-// unserved is the refusal of a run in a project that none of the workers serves.
+// unserved returns the error for a run in a project that none of the workers serves.
 func unserved(project string, live []Worker) error {
 	var served []string
 	for _, w := range live[:min(len(live), namedWorkers)] {
@@ -118,7 +116,7 @@ func unserved(project string, live []Worker) error {
 	if more := len(live) - len(served); more > 0 {
 		served = append(served, fmt.Sprintf("%d more do not serve it either", more))
 	}
-	return fault.New(fault.Unavailable, fault.NoWorkerForProject,
+	return apperror.New(apperror.Unavailable, apperror.NoWorkerForProject,
 		"no live worker serves project %q, so nothing would execute the run: %s; start a worker whose `projects` are empty or name it",
 		project, strings.Join(served, "; ")).WithRetry(BeatEvery)
 }

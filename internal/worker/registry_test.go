@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// book is a store in memory, whose clock is the bubble's.
+// book is a store in memory, whose clock is that of the synctest bubble.
 type book struct {
 	mu      sync.Mutex
 	workers map[string]worker.Worker
@@ -101,18 +101,24 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
+// check does what the start of a run does.
+func check(ctx context.Context, r *worker.Registry, project string) error {
+	live, _ := r.Live(ctx)
+	return r.Check(project, live)
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		own := made("a", "10.0.0.1:7233", "n1")
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
-		require.NoError(t, r.Check(t.Context(), "shop"), "nobody is alive: somebody may come")
+		require.NoError(t, check(t.Context(), r, "shop"), "without live workers runs are accepted: one may start later")
 		b.put(t, "old", made("b", "10.0.0.2:7233", "n2"))
-		err := r.Check(t.Context(), "shop")
-		f, ok := fault.From(err)
+		err := check(t.Context(), r, "shop")
+		f, ok := apperror.From(err)
 		require.True(t, ok)
-		require.Equal(t, []any{fault.Refused, fault.ContractMismatch}, []any{f.Class, f.Reason})
+		require.Equal(t, []any{apperror.Refused, apperror.ContractMismatch}, []any{f.Class, f.Reason})
 		for _, part := range []string{"contract a", "10.0.0.1:7233", "n1", "worker old", "contract b", "10.0.0.2:7233", "n2"} {
 			require.Contains(t, err.Error(), part)
 		}
@@ -120,19 +126,19 @@ func TestCheck(t *testing.T) {
 			b.put(t, id, made("b", "", ""))
 		}
 		<-time.After(time.Second)
-		require.ErrorContains(t, r.Check(t.Context(), "shop"), "2 more differ")
+		require.ErrorContains(t, check(t.Context(), r, "shop"), "2 more differ")
 		b.put(t, "new", own)
 		<-time.After(time.Second)
-		require.NoError(t, r.Check(t.Context(), "shop"), "one that would take it is enough")
+		require.NoError(t, check(t.Context(), r, "shop"), "one matching worker is enough")
 		require.NoError(t, b.LeaveWorker(t.Context(), "new"))
 		<-time.After(time.Second)
-		require.Error(t, r.Check(t.Context(), "shop"))
+		require.Error(t, check(t.Context(), r, "shop"))
 		<-time.After(worker.AliveFor)
-		require.NoError(t, r.Check(t.Context(), "shop"), "the others are dead by now")
+		require.NoError(t, check(t.Context(), r, "shop"), "the others have expired")
 	})
 }
 
-func TestProjectWithoutALiveWorkerIsRefused(t *testing.T) {
+func TestProjectWithoutLiveWorkerIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
@@ -144,79 +150,79 @@ func TestProjectWithoutALiveWorkerIsRefused(t *testing.T) {
 		}
 		put("w1", own, "default", "office")
 		put("w2", other, "shop")
-		require.NoError(t, r.Check(t.Context(), "default"))
-		err := r.Check(t.Context(), "shop")
-		f, ok := fault.From(err)
+		require.NoError(t, check(t.Context(), r, "default"))
+		err := check(t.Context(), r, "shop")
+		f, ok := apperror.From(err)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, []any{fault.Unavailable, fault.NoWorkerForProject}, []any{f.Class, f.Reason})
+		require.Equal(t, []any{apperror.Unavailable, apperror.NoWorkerForProject}, []any{f.Class, f.Reason})
 		require.Positive(t, f.RetryAfter)
 		for _, part := range []string{`"shop"`, "w1", "default, office"} {
 			require.Contains(t, err.Error(), part)
 		}
-		require.NotContains(t, err.Error(), "w2", "that one is at another Temporal, whatever it serves")
+		require.NotContains(t, err.Error(), "w2", "w2 uses another Temporal")
 		put("w3", own)
-		require.NoError(t, r.Check(t.Context(), "shop"), "a worker without projects serves all")
+		require.NoError(t, check(t.Context(), r, "shop"), "a worker without projects serves all")
 		<-time.After(worker.AliveFor)
-		require.NoError(t, r.Check(t.Context(), "shop"), "none is alive: one may come")
+		require.NoError(t, check(t.Context(), r, "shop"), "none is alive: one may start later")
 	})
 }
 
-func TestCheckAsksOnceASecond(t *testing.T) {
+func TestCheckReadsStoreOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		b.put(t, "one", made("a", "", ""))
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		for range 50 {
-			require.NoError(t, r.Check(t.Context(), "shop"))
+			require.NoError(t, check(t.Context(), r, "shop"))
 			<-time.After(100 * time.Millisecond)
 		}
 		require.Equal(t, 5, b.asked)
 	})
 }
 
-// TestStoreInTrouble refuses nothing because the store is away or slow, and lets nobody wait but who asks.
-// TestFirstWorkerCountsAtOnce: while no worker lives, any run is accepted. Once one does, a run that it does not serve is refused.
+// Without live workers, any run is accepted. As soon as one is alive, a run in a project that it does not serve is refused.
 func TestFirstWorkerCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, own := newBook(), made("c1", "t:7233", "n1")
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
-		require.NoError(t, r.Check(t.Context(), "side"))
+		require.NoError(t, check(t.Context(), r, "side"))
 		require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: "w", Projects: []string{"main"}, Fingerprint: own}, time.Hour))
-		require.True(t, fault.Is(r.Check(t.Context(), "side"), fault.NoWorkerForProject))
+		require.True(t, apperror.Is(check(t.Context(), r, "side"), apperror.NoWorkerForProject))
 	})
 }
 
-func TestStoreInTrouble(t *testing.T) {
+// An unavailable or slow store causes no refusal, and only the caller that queries it waits.
+func TestUnavailableStoreRefusesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return made("a", "", "") })
 		b.put(t, "old", made("b", "", ""))
-		require.Error(t, r.Check(t.Context(), "shop"))
+		require.Error(t, check(t.Context(), r, "shop"))
 		b.away = errors.New("away")
 		<-time.After(time.Second)
-		require.NoError(t, r.Check(t.Context(), "shop"))
+		require.NoError(t, check(t.Context(), r, "shop"))
 		b.away = nil
 		<-time.After(time.Second)
 		b.put(t, "old", made("b", "", ""))
 		b.slow = make(chan struct{})
 		begun := time.Now()
 		asked := make(chan error)
-		go func() { asked <- r.Check(t.Context(), "shop") }()
+		go func() { asked <- check(t.Context(), r, "shop") }()
 		synctest.Wait()
-		require.NoError(t, r.Check(t.Context(), "shop"))
+		require.NoError(t, check(t.Context(), r, "shop"))
 		require.Zero(t, time.Since(begun))
 		require.NoError(t, <-asked)
 		require.Equal(t, time.Second, time.Since(begun))
 
-		// Who asks and leaves at once makes nobody else's answer wrong.
+		// A caller that cancels its query does not change the result of others.
 		close(b.slow)
 		<-time.After(time.Second)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		require.Error(t, r.Check(gone, "shop"))
+		require.Error(t, check(gone, r, "shop"))
 	})
 }
 
@@ -251,7 +257,7 @@ func TestHeartbeat(t *testing.T) {
 		b.mu.Unlock()
 		h.Wake()
 		synctest.Wait()
-		require.Equal(t, "n2", b.workers["host-1"].Fingerprint.NamespaceID, "what has changed is written at once")
+		require.Equal(t, "n2", b.workers["host-1"].Fingerprint.NamespaceID, "a change is written at once")
 		require.NoError(t, h.Stop(t.Context()))
 		require.Empty(t, b.workers)
 	})

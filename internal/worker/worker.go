@@ -1,16 +1,17 @@
-// Package worker knows the processes that work: which are alive, and what they were made for.
+// Package worker tracks the worker processes: which are alive, and with which settings.
 //
-// Every process with the role of a worker runs a [Heartbeat], which writes what it is to the store every few seconds.
-// Those that start runs ask a [Registry] first: a run in a project that none of the live workers serves is refused, and when every live worker knows Temporal under other names, or works in
-// another namespace, nobody would ever pick the run up, and it is refused while somebody is there to be told.
+// Every process with the role worker runs a [Heartbeat], which writes its fingerprint to the store every few seconds. Processes that
+// start runs check a [Registry] first. They refuse a run in a project that none of the live workers serves. They also refuse it when
+// every live worker has another contract of Temporal names or another namespace, because no worker would ever pick the run up.
 //
 //	registry := worker.NewRegistry(store, fingerprint)
-//	err := registry.Check(ctx, project)                               // before a run is started
+//	live, known := registry.Live(ctx)
+//	err := registry.Check(project, live)                              // before a run is started
 //	heartbeat := worker.NewHeartbeat(store, serverID, projects, fingerprint)
 //	err = heartbeat.Start(ctx)
 //
-// It does not tell whether a worker polls; Temporal knows that. That nobody is alive is no reason to refuse: a worker may
-// come later. Alive is who has given a sign within [AliveFor] by the database's clock, so that the clocks of the
+// The package does not report whether a worker polls; Temporal reports that. Without any live worker, runs are accepted: a worker may
+// start later. A worker is alive when its last heartbeat is at most [AliveFor] old by the database's clock, so that the clocks of the
 // processes need not agree.
 package worker
 
@@ -22,34 +23,34 @@ import (
 )
 
 const (
-	// BeatEvery is how often a worker gives a sign of life.
+	// BeatEvery is the interval of the heartbeats.
 	BeatEvery = 5 * time.Second
-	// AliveFor is how long a sign of life counts.
+	// AliveFor is how long a heartbeat counts.
 	AliveFor = 20 * time.Second
-	// forgetAfter is when a worker that gave none is forgotten.
+	// forgetAfter is the age of the last heartbeat after which a worker is removed.
 	forgetAfter = 10 * time.Minute
-	// maxWorkers bounds how many are read.
+	// maxWorkers bounds how many workers are read.
 	maxWorkers = 1000
 )
 
-// Fingerprint is what a process and the workers that are to take its runs must agree about.
+// Fingerprint is what a process and the workers of its runs must have in common.
 type Fingerprint struct {
 	// Contract is a hash of the names that they share in Temporal.
 	Contract string
-	// Address and Namespace are where Temporal is, as configured.
+	// Address and Namespace are the configured address and namespace of Temporal.
 	Address, Namespace string
-	// NamespaceID is Temporal's own; empty until it was reached.
+	// NamespaceID is Temporal's own ID of the namespace; empty until Temporal was reached.
 	NamespaceID string
 }
 
-// Differs tells whether runs that one process starts are none of the other's. Addresses and names are not compared: one
-// cluster has many. Its namespace's ID tells, as far as both know it.
+// Differs reports whether the workers of other cannot execute the runs of f. Addresses and names are not compared, because one cluster
+// has many. The namespace's ID is compared where both sides have it.
 func (f Fingerprint) Differs(other Fingerprint) bool {
 	return f.Contract != other.Contract ||
 		(f.NamespaceID != "" && other.NamespaceID != "" && f.NamespaceID != other.NamespaceID)
 }
 
-// String names it for people.
+// String formats the fingerprint for messages.
 func (f Fingerprint) String() string {
 	id := f.NamespaceID
 	if id == "" {
@@ -58,15 +59,15 @@ func (f Fingerprint) String() string {
 	return fmt.Sprintf("contract %s, Temporal at %s, namespace %q (ID %s)", f.Contract, f.Address, f.Namespace, id)
 }
 
-// Worker is one process that works.
+// Worker is one worker process.
 type Worker struct {
-	// ServerID is the identity of this start of the process.
+	// ServerID identifies this start of the process.
 	ServerID    string
 	Fingerprint Fingerprint
-	// Projects are those it works for; empty means all.
+	// Projects are the projects that it serves; empty means all.
 	Projects  []string
 	StartedAt time.Time
-	// BeatAt is its last sign of life, by the database's clock.
+	// BeatAt is the time of its last heartbeat, by the database's clock.
 	BeatAt time.Time
 }
 
@@ -75,13 +76,13 @@ func (w Worker) Serves(project string) bool {
 	return len(w.Projects) == 0 || slices.Contains(w.Projects, project)
 }
 
-// Store keeps workers.
+// Store stores workers.
 type Store interface {
-	// BeatWorker adds the worker or renews its sign of life, whose time is the database's now, and forgets those whose
-	// last one is older than forget.
+	// BeatWorker adds the worker or renews its heartbeat, with the database's current time, and removes workers whose last heartbeat is
+	// older than forget.
 	BeatWorker(ctx context.Context, w Worker, forget time.Duration) error
-	// LeaveWorker forgets the worker; one that is not known is no error.
+	// LeaveWorker removes the worker; an unknown worker is not an error.
 	LeaveWorker(ctx context.Context, serverID string) error
-	// ListWorkers returns up to limit workers that gave a sign of life within that time, in order of their IDs.
+	// ListWorkers returns up to limit workers with a heartbeat within that time, in order of their IDs.
 	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]Worker, error)
 }

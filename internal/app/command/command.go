@@ -1,5 +1,5 @@
-// Package command holds the command lines that need the platform itself: `signalbox server` and `signalbox migrate`.
-// All others are package cli's and talk to a server.
+// Package command implements the subcommands that run the platform in their own process: `signalbox server` and `signalbox migrate`.
+// All other subcommands are in package cli and call a server.
 package command
 
 import (
@@ -27,13 +27,13 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// Version of this program.
+// Version is the version of this program.
 const Version = "0.1.0-dev"
 
-// stopMargin is what a stopping process takes beyond the time its workers' calls may.
+// stopMargin is the time a stopping process may take beyond the stop timeout of its workers.
 const stopMargin = 15 * time.Second
 
-// Main makes the program's options from the process: what every main needs.
+// Main builds the options of the command line from the process environment. Every main program calls it.
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
 	temporal := temporalconfig.Layer(time.Now)
@@ -45,13 +45,13 @@ func Main() cli.Options {
 	}
 }
 
-// Server is `signalbox server`.
+// Server returns `signalbox server`.
 func Server(version string, env config.Environment, layers []config.Layer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run the platform: the API, the workers, or both",
-		Long: `Run the platform against a Temporal cluster and a database. It starts whether or not Temporal is there, and serves
-until it is interrupted; then it stops taking work, lets what runs finish within worker.stop_timeout, and ends.`,
+		Long: `Run the platform against a Temporal cluster and a database. It starts whether or not Temporal is available, and serves
+until it is interrupted; then it accepts no new work, waits up to worker.stop_timeout for running tasks, and exits.`,
 		Example: `  signalbox server --config signalbox.yaml`,
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,7 +64,7 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 				return err
 			}
 			for _, problem := range cfg.Warnings {
-				log.WarnContext(cmd.Context(), "The configuration has a problem that may heal", "problem", problem.String())
+				log.WarnContext(cmd.Context(), "The configuration has a problem that may be temporary", "problem", problem.String())
 			}
 			options := app.Options{Config: cfg, Version: version, Log: log, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
 			return Serve(cmd.Context(), options, func(a *app.App) error {
@@ -78,7 +78,7 @@ until it is interrupted; then it stops taking work, lets what runs finish within
 	return cmd
 }
 
-// Serve runs a platform until ctx ends, then stops it within its budget. ready is called once it has started.
+// Serve runs a platform until ctx ends, then stops it within its budget. It calls ready after the start.
 func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) error {
 	redislease.LogTo(opts.Log)
 	a, err := app.New(ctx, opts)
@@ -100,7 +100,7 @@ func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) er
 	return err
 }
 
-// Interrupted makes an interrupt during the start an orderly end, not a failure.
+// Interrupted makes an interrupt during the start a regular end instead of a failure.
 func Interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -108,10 +108,10 @@ func Interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// Migrate is `signalbox migrate`.
+// Migrate returns `signalbox migrate`.
 func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
-	cmd := session.Noun("migrate", "Bring the database's schema up to date, look at it, or import runs",
-		"Bring the schema of the database in store.dsn up to date, look at it, or import an older engine's runs. Migrations take a lock: several may run at once.")
+	cmd := session.Noun("migrate", "Migrate the database's schema, show its state, or import runs",
+		"Migrate the schema of the database in store.dsn, show its state, or import an older engine's runs. Migrations take a lock: several may run at once.")
 	cmd.AddCommand(
 		migrateVerb("up", "Apply the migrations that are missing", env, layers, up),
 		migrateVerb("status", "List the migrations and when each was applied", env, layers, status),
@@ -153,7 +153,7 @@ func up(ctx context.Context, s *store.Store, out io.Writer) error {
 		_, _ = fmt.Fprintf(out, "applied %d %s\n", m.Version, m.Name)
 	}
 	if len(applied) == 0 {
-		_, _ = fmt.Fprintf(out, "%s is up to date\n", s.Place())
+		_, _ = fmt.Fprintf(out, "%s is up to date\n", s.Location())
 	}
 	return nil
 }

@@ -28,13 +28,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nobody is an address that refuses connections: Temporal is away.
-const nobody = "127.0.0.1:1"
+// noTemporal is an address that refuses connections.
+const noTemporal = "127.0.0.1:1"
 
 // locked is a buffer that a test may read while a command writes.
 type locked struct {
@@ -54,16 +54,16 @@ func (l *locked) String() string {
 	return l.text.String()
 }
 
-// program is the lean program's command line with surroundings of its own.
+// program returns the lean program's command line with its own environment.
 func program(database string, out, problems io.Writer) cli.Options {
 	options := command.Main()
 	options.Stdin, options.Stdout, options.Stderr = strings.NewReader(""), out, problems
 	options.Env = config.Environment{
-		"SIGNALBOX_STORE_DSN": database, "SIGNALBOX_LISTEN": "127.0.0.1:0", "SIGNALBOX_TEMPORAL_ADDRESS": nobody,
+		"SIGNALBOX_STORE_DSN": database, "SIGNALBOX_LISTEN": "127.0.0.1:0", "SIGNALBOX_TEMPORAL_ADDRESS": noTemporal,
 		"SIGNALBOX_WORKER_STOP_TIMEOUT": "1s",
 	}
 	key := filepath.Join(filepath.Dir(database), "test.key")
-	if err := os.WriteFile(key, seal.Generate(), 0o600); err == nil { // a test may ask for a folder that does not exist
+	if err := os.WriteFile(key, keyring.Generate(), 0o600); err == nil { // a test may ask for a folder that does not exist
 		options.Env["SIGNALBOX_ENCRYPTION_KEYS"] = "test=" + key
 	}
 	options.Commands = []*cobra.Command{
@@ -80,8 +80,8 @@ func run(t *testing.T, database string, arguments ...string) (int, string, strin
 	return code, out.String(), problems.String()
 }
 
-// The schema of an empty database is pending, is brought up once, and is then up to date; a server that may not
-// migrate starts only then.
+// The schema of an empty database is pending, is migrated once, and is then up to date; a server without auto_migrate
+// starts only after that.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "signalbox.db")
@@ -106,7 +106,7 @@ func TestMigrate(t *testing.T) {
 	require.Regexp(t, `(?m)^1 .* \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, out)
 }
 
-// A server starts without Temporal, says where it listens, and ends in order when it is interrupted.
+// A server starts without Temporal, logs its listen address, and stops regularly after an interrupt.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	var out, problems locked
@@ -131,7 +131,7 @@ func TestServer(t *testing.T) {
 	require.Empty(t, out.String(), "data only on standard output")
 }
 
-// What is wrong with the settings is told all at once, and nothing starts.
+// All invalid settings are reported together, and nothing starts.
 func TestServerRefusesSettings(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "signalbox.db")
@@ -168,7 +168,7 @@ func notPEM(t *testing.T) string {
 	return path
 }
 
-// A client certificate that has expired is a problem to check-config; a server starts with it and says so.
+// check-config reports an expired client certificate as a problem; a server starts with it and logs it.
 func TestExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	cert, key := expired(t)
@@ -193,7 +193,7 @@ func TestExpiredCertificate(t *testing.T) {
 	require.Equal(t, exit.OK, <-ended, problems.String())
 }
 
-// expired returns the files of a client certificate that is no longer valid, and of its key.
+// expired returns the files of an expired client certificate and of its key.
 func expired(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,10 +19,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// importTimeout bounds one transaction of an import: a page of runs with all their steps.
+// importTimeout bounds one transaction of an import: one page of runs with all their steps.
 const importTimeout = 2 * time.Minute
 
-// migrateImport is `signalbox migrate import`.
+// migrateImport returns `signalbox migrate import`.
 func migrateImport(env config.Environment, layers []config.Layer) *cobra.Command {
 	var (
 		from string
@@ -33,8 +33,8 @@ func migrateImport(env config.Environment, layers []config.Layer) *cobra.Command
 		Short: "Copy the runs of an older engine's database into this one",
 		Long: `Copy the runs of an older engine's database (workflow_runs, workflow_run_steps, workflow_run_waits, workflow_run_snapshots) into the
 database in store.dsn, so that they stay readable. Runs that are running or waiting on an engine other than Temporal become canceled, with an
-error that says so; runs that have ended, and Temporal's, stay as they are. The source is only read. It can be run again, also after it was
-interrupted: what is here and has not changed is left alone. docs/migration.md has the columns that it reads.`,
+error that states this; ended runs, and Temporal's runs, stay unchanged. The source is only read. The import can be repeated, also after an
+interruption: unchanged runs are skipped. docs/migration.md lists the columns that it reads.`,
 		Example: `  signalbox migrate import --config signalbox.yaml --from 'postgres://reader:${env:LEGACY_PASSWORD}@db/legacy' --dry-run
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
 		Args: session.Args(0, 0, ""),
@@ -42,7 +42,7 @@ interrupted: what is here and has not changed is left alone. docs/migration.md h
 			source, problems := dsn.Resolve(from, env.LookupEnv)
 			switch {
 			case from == "":
-				return errors.New("say where the runs are: --from takes the URL of a Postgres database or the path of a SQLite file")
+				return errors.New("--from is missing: it takes the URL of a Postgres database or the path of a SQLite file")
 			case len(problems) > 0:
 				return fmt.Errorf("--from: %s", strings.Join(problems, "; "))
 			case dsn.HasPlainPassword(from):
@@ -60,14 +60,14 @@ interrupted: what is here and has not changed is left alone. docs/migration.md h
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "database to copy from: a Postgres URL or the path of a SQLite file; passwords as ${env:NAME} or ${file:/path}")
-	cmd.Flags().StringVar(&o.Project, "project", "", "project that all runs go to; without it each goes to the project it was in")
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "legacy", "workflow namespace of workflows whose names have none")
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only tell what would be done")
+	cmd.Flags().StringVar(&o.Project, "project", "", "project for all runs; without it each run keeps its project")
+	cmd.Flags().StringVar(&o.Namespace, "namespace", "legacy", "workflow namespace for workflows whose names have none")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be done")
 	config.BindUnlisted(cmd.Flags())
 	return cmd
 }
 
-// importInto imports into the store of a configuration.
+// importInto imports into the store that a configuration names.
 func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, progress io.Writer) error {
 	o.Now, o.Progress = time.Now, progress
 	s, err := store.Open(ctx, store.Options{
@@ -81,12 +81,12 @@ func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, 
 	}
 	r, err := s.ImportLegacy(ctx, o)
 	if err == nil {
-		err = tellImport(out, r, o.DryRun)
+		err = printImport(out, r, o.DryRun)
 	}
 	return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 }
 
-func tellImport(out io.Writer, r legacy.Report, dry bool) error {
+func printImport(out io.Writer, r legacy.Report, dry bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	done := "imported"
 	if dry {
@@ -98,7 +98,7 @@ func tellImport(out io.Writer, r legacy.Report, dry bool) error {
 	}{
 		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed}, {"there already, left alone", r.Unchanged},
 		{"of these canceled, as their engine is gone", r.Settled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
-		{"left out, as another run has their ID", r.Taken}, {"left out, as they were here and are not to be kept", r.Removed},
+		{"left out, as another run has their ID", r.Taken}, {"left out, as retention deleted them here", r.Removed},
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%d\n", line.what, line.count)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// migrate runs `signalbox migrate` and returns what it says.
+// migrate runs `signalbox migrate` and returns its output.
 func migrate(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	cmd := command.Migrate(config.NewEnvironment(nil), nil)
@@ -53,7 +53,7 @@ INSERT INTO workflow_runs VALUES ('a', 'shop', 'order', 'db', 'running', '2026-0
 	require.Regexp(t, `there already, left alone +2\n`, out)
 
 	_, _, err = migrate(t, "import", "--store-dsn", to)
-	require.ErrorContains(t, err, "--from takes the URL")
+	require.ErrorContains(t, err, "it takes the URL")
 	_, _, err = migrate(t, "import", "--from", "postgres://me:open@h/d", "--store-dsn", to)
 	require.ErrorContains(t, err, "password in plain text")
 	_, _, err = migrate(t, "import", "--from", "postgres://me:${env:GONE}@h/d", "--store-dsn", to)

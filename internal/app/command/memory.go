@@ -2,7 +2,7 @@ package command
 
 import "runtime"
 
-// peakMiB is the memory that the program has taken from the system: it is not given back, so this is the most that it had.
+// peakMiB returns the memory that the program has obtained from the system. It is never given back, so this is the peak use.
 func peakMiB() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

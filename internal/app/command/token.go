@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// Bootstrap makes the first token in the store: `signalbox token create --bootstrap`. It is done by one process at a time.
+// Bootstrap creates the first token directly in the store: `signalbox token create --bootstrap`. One process at a time does it.
 func Bootstrap(env config.Environment, layers []config.Layer) tokencmd.Bootstrap {
 	return func(ctx context.Context, flags *pflag.FlagSet, w tokencmd.Wanted) (made tokencmd.Made, err error) {
 		cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: layers})
@@ -40,7 +40,7 @@ func Bootstrap(env config.Environment, layers []config.Layer) tokencmd.Bootstrap
 			return err
 		})
 		if err == nil && !ran {
-			return made, exit.Errorf(exit.Refused, "create token %q: another one is being made at this moment; try again", w.Name)
+			return made, exit.Errorf(exit.Refused, "create token %q: another one is being created; try again", w.Name)
 		}
 		return made, err
 	}
@@ -53,14 +53,14 @@ func bootstrap(ctx context.Context, s *store.Store, w tokencmd.Wanted) (tokencmd
 	}
 	tokens := token.NewService(s.Tokens(), s, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	t, secret, err := tokens.Bootstrap(ctx, token.Request{Name: w.Name, Roles: roles, ExpiresAt: w.ExpiresAt}, w.Force)
-	if f, ok := fault.From(err); ok {
+	if f, ok := apperror.From(err); ok {
 		code := exit.Failed
-		switch f.Class { //nolint:exhaustive // the others have failed
-		case fault.Exists:
+		switch f.Class { //nolint:exhaustive // all other classes mean failure
+		case apperror.Exists:
 			code = exit.Refused
-		case fault.NotFound:
+		case apperror.NotFound:
 			code = exit.NotFound
-		case fault.Unavailable:
+		case apperror.Unavailable:
 			code = exit.Unavailable
 		}
 		return tokencmd.Made{}, exit.Errorf(code, "create token %q: %w [%s]", w.Name, err, f.Reason)

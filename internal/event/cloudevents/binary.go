@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// prefix is what the headers of a binary event begin with, in the form of net/http.
+// prefix begins the headers of a binary event, in the form of net/http.
 const prefix = "Ce-"
 
-// isBinary tells whether a request has an event's headers.
+// isBinary reports whether a request has the headers of an event.
 func isBinary(header http.Header) bool {
 	for name := range header {
 		if strings.HasPrefix(name, prefix) {
@@ -28,7 +28,7 @@ func isBinary(header http.Header) bool {
 }
 
 // readBinary reads an event whose attributes are headers and whose payload is the body.
-func readBinary(header http.Header, media string, body []byte) (event.Event, []fault.Field) {
+func readBinary(header http.Header, media string, body []byte) (event.Event, []apperror.Field) {
 	r := &reader{}
 	e := event.Event{DataContentType: header.Get("Content-Type")}
 	extensions := map[string]string{}
@@ -49,7 +49,7 @@ func readBinary(header http.Header, media string, body []byte) (event.Event, []f
 		}
 		switch name {
 		case "datacontenttype", "data", "data_base64":
-			r.add(name, "is no header of its own; the body is the payload and Content-Type its type")
+			r.add(name, "is not allowed as a header; the body is the payload and Content-Type its type")
 			continue
 		}
 		value, _ := json.Marshal(text) //nolint:errchkjson // strings always encode
@@ -58,7 +58,7 @@ func readBinary(header http.Header, media string, body []byte) (event.Event, []f
 		}
 	}
 	if header.Get(prefix+"Specversion") == "" {
-		r.add("specversion", "is required: the header ce-specversion says %q", version)
+		r.add("specversion", "is required: the header ce-specversion must be %q", version)
 	}
 	if len(extensions) > 0 {
 		e.Extensions, _ = json.Marshal(extensions) //nolint:errchkjson // strings always encode
@@ -67,19 +67,19 @@ func readBinary(header http.Header, media string, body []byte) (event.Event, []f
 	return e, r.found
 }
 
-// headerText undoes the percent-encoding of CloudEvents' HTTP binding.
+// headerText decodes the percent-encoding of CloudEvents' HTTP binding.
 func headerText(value string) (text, problem string) {
 	text, err := url.PathUnescape(strings.TrimSpace(value))
 	if err != nil {
 		return "", "is not percent-encoded as headers are: " + err.Error()
 	}
 	if !utf8.ValidString(text) {
-		return "", "is no UTF-8"
+		return "", "is not valid UTF-8"
 	}
 	return text, ""
 }
 
-// payload keeps JSON as it is, text as a string and everything else as bytes. Without a type, what reads as JSON is JSON.
+// payload stores JSON unchanged, text as a string and everything else as bytes. Without a media type, a body that is valid JSON is JSON.
 func (r *reader) payload(e *event.Event, media string, body []byte) {
 	if len(body) == 0 {
 		return
@@ -95,11 +95,11 @@ func (r *reader) payload(e *event.Event, media string, body []byte) {
 	case kind == kindJSON:
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, body); err != nil {
-			r.add("data", "is no JSON although its Content-Type is %q: %v", media, err)
+			r.add("data", "is not valid JSON although its Content-Type is %q: %v", media, err)
 			return
 		}
 		if !utf8.Valid(body) {
-			r.add("data", "is no UTF-8")
+			r.add("data", "is not valid UTF-8")
 			return
 		}
 		e.Data = compact.Bytes()

@@ -1,13 +1,13 @@
 // Package cloudevents reads and writes events as CloudEvents 1.0 defines them: the HTTP binding (structured, binary and batch) and
-// the JSON form that runs and expressions see.
+// the JSON form that runs and expressions get.
 //
 //	events, err := cloudevents.Parse(request.Header, body, event.DefaultLimits())
 //
-// Payloads that are JSON keep every digit, attributes keep their spelling; that is why no SDK of CloudEvents is between: the official one
-// turns numbers into floating point, writes URIs anew and stops at the first mistake. Parse reports all mistakes of a
-// request at once, each with the event and the attribute that it is about.
+// Numbers in JSON payloads keep every digit, and attributes keep their spelling. That is why the package does not use the official
+// CloudEvents SDK, which converts numbers to floating point, rewrites URIs and stops at the first mistake. Parse reports all mistakes
+// of a request at once, each with its event and attribute.
 //
-// The package does not know HTTP's methods, codes or paths, and keeps nothing.
+// The package does not depend on HTTP methods, status codes or paths, and stores nothing.
 package cloudevents
 
 import (
@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 // Media types of the HTTP binding.
@@ -35,16 +35,16 @@ const (
 	family  = "application/cloudevents"
 )
 
-// Parse reads the events of one HTTP request, in order. Its errors are faults: [fault.EventInvalid] with a field for each mistake, and
-// [fault.EventTooLarge] where nothing but a limit was passed.
+// Parse reads the events of one HTTP request, in order. Its errors are of type [apperror.Error]: [apperror.EventInvalid] with a field
+// for each mistake, and [apperror.EventTooLarge] where the request only exceeds a limit.
 //
-// What identifies an event is up to whoever gives it: an event without an ID is refused, as a repetition could not be told
-// from a new one.
+// The publisher sets the attributes that identify an event. An event without an ID is refused, because a repetition could not be
+// distinguished from a new event.
 func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event, error) {
 	contentType := header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" && !isBinary(header) {
-		return nil, invalid("the Content-Type %q is no media type: %v", contentType, err).WithField("Content-Type", "%v", err)
+		return nil, invalid("the Content-Type %q is not a media type: %v", contentType, err).WithField("Content-Type", "%v", err)
 	}
 	if charset := params["charset"]; strings.HasPrefix(media, family) && charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return nil, invalid("a CloudEvent in JSON has the charset UTF-8, not %q", charset).WithField("Content-Type", "has another charset than UTF-8")
@@ -59,13 +59,13 @@ func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event,
 	case media == Batch:
 		return parseBatch(body, limits)
 	case strings.HasPrefix(media, family):
-		return nil, invalid("events of the type %q are not read; send %s, %s, or the binary form with ce-* headers", media, Structured, Batch).
-			WithField("Content-Type", "is not a form that is read")
+		return nil, invalid("the Content-Type %q is not supported; send %s, %s, or the binary form with ce-* headers", media, Structured, Batch).
+			WithField("Content-Type", "is not supported")
 	case isBinary(header):
 		e, found := readBinary(header, media, body)
 		return finish([]event.Event{e}, found, limits)
 	}
-	return nil, invalid("this is no CloudEvent: send one as %s, several as %s, or any content with the headers "+
+	return nil, invalid("the request is not a CloudEvent: send one as %s, several as %s, or any content with the headers "+
 		"ce-specversion, ce-id, ce-source and ce-type", Structured, Batch).
 		WithField("Content-Type", "%q needs the headers ce-specversion, ce-id, ce-source and ce-type", contentType)
 }
@@ -92,7 +92,7 @@ func parseBatch(body []byte, limits event.Limits) ([]event.Event, error) {
 	if err := limits.CheckBatch(len(items)); err != nil {
 		return nil, err
 	}
-	var found []fault.Field
+	var found []apperror.Field
 	events := make([]event.Event, 0, len(items))
 	for i, item := range items {
 		e, problems := readJSON(fmt.Sprintf("events[%d].", i), item)
@@ -102,10 +102,10 @@ func parseBatch(body []byte, limits event.Limits) ([]event.Event, error) {
 	return finish(events, found, limits)
 }
 
-// finish adds what is wrong with the values of the events to what was wrong with their form.
-func finish(events []event.Event, found []fault.Field, limits event.Limits) ([]event.Event, error) {
+// finish validates the values of the events, unless their form has mistakes already.
+func finish(events []event.Event, found []apperror.Field, limits event.Limits) ([]event.Event, error) {
 	if len(found) > 0 {
-		// A wrong form leaves attributes empty; telling that they are missing would be misleading.
+		// An event with a wrong form has empty attributes; to report them as missing would be misleading.
 		return nil, event.Refusal(found)
 	}
 	if err := limits.Validate(events); err != nil {
@@ -114,11 +114,11 @@ func finish(events []event.Event, found []fault.Field, limits event.Limits) ([]e
 	return events, nil
 }
 
-func invalid(format string, args ...any) *fault.Fault {
-	return fault.New(fault.Invalid, fault.EventInvalid, format, args...)
+func invalid(format string, args ...any) *apperror.Error {
+	return apperror.New(apperror.Invalid, apperror.EventInvalid, format, args...)
 }
 
-// JSON is an event in the JSON form of CloudEvents: what runs get as input and what expressions see. Its time is in UTC.
+// JSON returns an event in the JSON form of CloudEvents: the input of runs and of expressions. Its time is in UTC.
 func JSON(e event.Event) json.RawMessage {
 	var b strings.Builder
 	member(&b, "{", "specversion", version)

@@ -10,16 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 func structured() http.Header {
 	return http.Header{"Content-Type": {"application/cloudevents+json; charset=UTF-8"}}
 }
 
-// binary is a binary event's headers; more are pairs of header and value.
+// binary returns the headers of a binary event; more are pairs of header and value.
 func binary(contentType string, more ...string) http.Header {
 	h := http.Header{}
 	h.Set("Ce-Specversion", "1.0")
@@ -124,11 +124,11 @@ func TestBatch(t *testing.T) {
 	require.Empty(t, events)
 
 	_, err = cloudevents.Parse(header, []byte("["+fmt.Sprintf(one, 1)+","+fmt.Sprintf(one, 2)+"]"), event.Limits{MaxBatch: 1, MaxDataBytes: 9})
-	require.True(t, fault.Is(err, fault.EventTooLarge), "%v", err)
+	require.True(t, apperror.Is(err, apperror.EventTooLarge), "%v", err)
 	require.ErrorContains(t, err, "2 events, more than the limit of 1")
 }
 
-// TestMistakes names the attribute, and the event where there are several.
+// TestMistakes checks that errors name the attribute, and the event in a batch.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	batch := http.Header{"Content-Type": {cloudevents.Batch}}
@@ -142,17 +142,17 @@ func TestMistakes(t *testing.T) {
 		"no event":             {http.Header{"Content-Type": {"application/json"}}, `{}`, map[string]string{"Content-Type": "ce-specversion"}},
 		"nothing":              {http.Header{}, ``, map[string]string{"Content-Type": "ce-specversion"}},
 		"no media type":        {http.Header{"Content-Type": {";"}}, ``, map[string]string{"Content-Type": "no media type"}},
-		"another format":       {http.Header{"Content-Type": {"application/cloudevents+avro"}}, ``, map[string]string{"Content-Type": "is not a form"}},
+		"another format":       {http.Header{"Content-Type": {"application/cloudevents+avro"}}, ``, map[string]string{"Content-Type": "is not supported"}},
 		"another charset":      {http.Header{"Content-Type": {cloudevents.Structured + "; charset=latin1"}}, `{}`, map[string]string{"Content-Type": "UTF-8"}},
-		"no JSON":              {structured(), `{"a"`, map[string]string{"event": "is no JSON"}},
-		"no object":            {structured(), `[]`, map[string]string{"event": "is no JSON object"}},
+		"no JSON":              {structured(), `{"a"`, map[string]string{"event": "is not valid JSON"}},
+		"no object":            {structured(), `[]`, map[string]string{"event": "is not a JSON object"}},
 		"something after":      {structured(), `{} {}`, map[string]string{"event": "after its end"}},
-		"no UTF-8":             {structured(), "{\"a\":\"\xff\"}", map[string]string{"event": "no UTF-8"}},
+		"no UTF-8":             {structured(), "{\"a\":\"\xff\"}", map[string]string{"event": "not valid UTF-8"}},
 		"no version":           {structured(), `{"id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": "is required"}},
 		"an old version":       {structured(), `{"specversion":"0.3","id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": `"0.3"`}},
 		"nothing that must":    {structured(), `{"specversion":"1.0"}`, map[string]string{"id": "is required", "source": "is required", "type": "is required"}},
 		"an empty ID":          {structured(), `{"specversion":"1.0","id":"","source":"/s","type":"t"}`, map[string]string{"id": "is empty"}},
-		"a number":             {structured(), `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, map[string]string{"id": "is no string"}},
+		"a number":             {structured(), `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, map[string]string{"id": "is not a string"}},
 		"twice":                {structured(), `{` + good + `,"id":"e-2"}`, map[string]string{"id": "is given twice"}},
 		"a time that is none":  {structured(), `{` + good + `,"time":"yesterday"}`, map[string]string{"time": "RFC 3339"}},
 		"a source":             {structured(), `{"specversion":"1.0","id":"1","source":":","type":"t"}`, map[string]string{"source": "URI reference"}},
@@ -168,25 +168,25 @@ func TestMistakes(t *testing.T) {
 		"two payloads":         {structured(), `{` + good + `,"data":1,"data_base64":"AA=="}`, map[string]string{"data_base64": "together with data"}},
 		"no base64":            {structured(), `{` + good + `,"data_base64":"?"}`, map[string]string{"data_base64": "base64"}},
 		"base64 of a number":   {structured(), `{` + good + `,"data_base64":1}`, map[string]string{"data_base64": "base64"}},
-		"deep data":            {structured(), `{` + good + `,"data":` + strings.Repeat("[", 1500) + strings.Repeat("]", 1500) + `}`, map[string]string{"data": "is no JSON"}},
+		"deep data":            {structured(), `{` + good + `,"data":` + strings.Repeat("[", 1500) + strings.Repeat("]", 1500) + `}`, map[string]string{"data": "is not valid JSON"}},
 		"binary, no version":   {http.Header{"Ce-Id": {"1"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``, map[string]string{"specversion": "header"}},
 		"binary, twice":        {http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1", "2"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``, map[string]string{"id": "2 times"}},
 		"binary, percent":      {binary("", "ce-subject", "%zz"), ``, map[string]string{"subject": "percent"}},
-		"binary, no UTF-8":     {binary("", "ce-subject", "%ff"), ``, map[string]string{"subject": "no UTF-8"}},
+		"binary, no UTF-8":     {binary("", "ce-subject", "%ff"), ``, map[string]string{"subject": "not valid UTF-8"}},
 		"binary, a type":       {binary("", "ce-datacontenttype", "text/plain"), ``, map[string]string{"datacontenttype": "Content-Type"}},
 		"binary, no JSON":      {binary("application/json"), `{`, map[string]string{"data": "application/json"}},
 		"binary, no text":      {binary("application/json"), "\"\xff\"", map[string]string{"data": "UTF-8"}},
 		"a batch that is none": {batch, `{}`, map[string]string{"events": "cannot unmarshal"}},
-		"in a batch":           {batch, `[{` + good + `},{` + good + `,"time":"x"},7]`, map[string]string{"events[1].time": "RFC 3339", "events[2].event": "no JSON object"}},
+		"in a batch":           {batch, `[{` + good + `},{` + good + `,"time":"x"},7]`, map[string]string{"events[1].time": "RFC 3339", "events[2].event": "not a JSON object"}},
 		"values in a batch":    {batch, `[{` + good + `},{` + good + `,"a_b":"x"}]`, map[string]string{"events[1].a_b": "lower-case"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := cloudevents.Parse(tt.header, []byte(tt.body), event.DefaultLimits())
-			f, ok := fault.From(err)
+			f, ok := apperror.From(err)
 			require.True(t, ok, "%v", err)
-			require.Equal(t, []any{fault.Invalid, fault.EventInvalid}, []any{f.Class, f.Reason})
+			require.Equal(t, []any{apperror.Invalid, apperror.EventInvalid}, []any{f.Class, f.Reason})
 			got := map[string]string{}
 			for _, field := range f.Fields {
 				got[field.Path] = field.Message
@@ -203,11 +203,11 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	body := `{"specversion":"1.0","id":"e-1","source":"/s","type":"t","data":"` + strings.Repeat("x", 300<<10) + `"}`
 	_, err := cloudevents.Parse(structured(), []byte(body), event.DefaultLimits())
-	require.True(t, fault.Is(err, fault.EventTooLarge))
+	require.True(t, apperror.Is(err, apperror.EventTooLarge))
 	require.ErrorContains(t, err, `event "e-1" has 307202 bytes, more than the limit of 262144`)
 }
 
-// FuzzParse holds that what is accepted can be written and read again as the same.
+// FuzzParse checks that an accepted event is unchanged after writing and reading it.
 func FuzzParse(f *testing.F) {
 	f.Add("application/cloudevents+json", "", `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-03-01T12:00:00Z","x":1,"data":[1.0]}`)
 	f.Add("application/cloudevents-batch+json", "", `[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"AA=="}]`)
@@ -219,7 +219,7 @@ func FuzzParse(f *testing.F) {
 		}
 		events, err := cloudevents.Parse(header, []byte(body), event.DefaultLimits())
 		if err != nil {
-			_, ok := fault.From(err)
+			_, ok := apperror.From(err)
 			require.True(t, ok, "%v", err)
 			return
 		}

@@ -9,22 +9,22 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// reader takes one event apart.
+// reader reads one event and collects what is wrong with it.
 type reader struct {
 	prefix string
-	found  []fault.Field
+	found  []apperror.Field
 }
 
 func (r *reader) add(name, format string, args ...any) {
-	r.found = append(r.found, fault.Field{Path: r.prefix + name, Message: fmt.Sprintf(format, args...)})
+	r.found = append(r.found, apperror.Field{Path: r.prefix + name, Message: fmt.Sprintf(format, args...)})
 }
 
-// readJSON reads an event in the JSON form, and tells what is wrong with the form.
-func readJSON(prefix string, body []byte) (event.Event, []fault.Field) {
+// readJSON reads an event in the JSON form, and returns what is wrong with the form.
+func readJSON(prefix string, body []byte) (event.Event, []apperror.Field) {
 	r := &reader{prefix: prefix}
 	members, err := object(body)
 	if err != nil {
@@ -40,7 +40,7 @@ func readJSON(prefix string, body []byte) (event.Event, []fault.Field) {
 			continue
 		}
 		seen[m.name] = true
-		// A payload may be null, an attribute that is null is not there.
+		// A payload may be null; an attribute that is null counts as absent.
 		if m.name != "data" && string(m.value) == "null" {
 			delete(seen, m.name)
 			continue
@@ -63,12 +63,12 @@ func readJSON(prefix string, body []byte) (event.Event, []fault.Field) {
 		r.add("data_base64", "is given together with data; one of them is the payload")
 	}
 	if len(extensions) > 0 {
-		e.Extensions, _ = json.Marshal(extensions) //nolint:errchkjson // what was read as JSON always encodes
+		e.Extensions, _ = json.Marshal(extensions) //nolint:errchkjson // values read from JSON always encode
 	}
 	return e, r.found
 }
 
-// attribute takes one of CloudEvents' own attributes and tells whether it is one.
+// attribute stores one of CloudEvents' own attributes and reports whether it is one.
 func (r *reader) attribute(e *event.Event, m namedValue) bool {
 	var target *string
 	switch m.name {
@@ -90,26 +90,26 @@ func (r *reader) attribute(e *event.Event, m namedValue) bool {
 		return false
 	}
 	if json.Unmarshal(m.value, target) != nil {
-		r.add(m.name, "is no string")
+		r.add(m.name, "is not a string")
 		return true
 	}
 	r.value(e, m.name, *target)
 	return true
 }
 
-// value looks at what an attribute was given as.
+// value checks and stores the value of an attribute.
 func (r *reader) value(e *event.Event, name, text string) {
 	switch {
 	case name == "specversion":
 		if text != version {
-			r.add(name, "is %q; %q is read", text, version)
+			r.add(name, "is %q; only %q is supported", text, version)
 		}
 	case text == "":
-		r.add(name, "is empty; leave it out or say what it is")
+		r.add(name, "is empty; omit it or give a value")
 	case name == "time":
 		at, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			r.add(name, "%q is no time as RFC 3339 writes it, such as 2026-03-01T12:00:00Z", text)
+			r.add(name, "%q is not an RFC 3339 time, such as 2026-03-01T12:00:00Z", text)
 			return
 		}
 		e.Time = at.UTC()
@@ -121,39 +121,39 @@ type namedValue struct {
 	value json.RawMessage
 }
 
-// object reads a JSON object's members in order, with those that are there twice, and their values without space between tokens.
+// object reads the members of a JSON object in order, duplicates included, with their values in compact form.
 func object(body []byte) ([]namedValue, error) {
 	if !utf8.Valid(body) {
-		return nil, errors.New("is no UTF-8")
+		return nil, errors.New("is not valid UTF-8")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if start, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
+		return nil, fmt.Errorf("is not valid JSON: %w", err)
 	} else if start != json.Delim('{') {
-		return nil, errors.New("is no JSON object")
+		return nil, errors.New("is not a JSON object")
 	}
 	var members []namedValue
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return nil, fmt.Errorf("is no JSON: %w", err)
+			return nil, fmt.Errorf("is not valid JSON: %w", err)
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, fmt.Errorf("is no JSON: %w", err)
+			return nil, fmt.Errorf("is not valid JSON: %w", err)
 		}
 		text, _ := name.(string)
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, value); err != nil {
-			return nil, fmt.Errorf("is no JSON: %w", err)
+			return nil, fmt.Errorf("is not valid JSON: %w", err)
 		}
 		members = append(members, namedValue{text, compact.Bytes()})
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
+		return nil, fmt.Errorf("is not valid JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has something after its end")
+		return nil, errors.New("has data after its end")
 	}
 	return members, nil
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 )
 
-// BenchmarkMatch matches batches of 200 events with 100 workflows and 10,000 runs that wait.
+// BenchmarkMatch matches batches of 200 events with 100 workflows and 10,000 waiting runs.
 func BenchmarkMatch(b *testing.B) {
-	spread := func(i int) event.Listener { // each type is waited for by ten runs
+	spread := func(i int) event.Listener { // ten runs wait for each type
 		return listener(fmt.Sprint("l-", i), event.One, wants(fmt.Sprint("type-", i%1000), ".n > 0"))
 	}
-	same := func(i int) event.Listener { // all runs wait for one type and differ in what they expect
+	same := func(i int) event.Listener { // all runs wait for one type and differ in the expected key
 		return listener(fmt.Sprint("l-", i), event.One, by(wants("type-1", ".n > 0"), "order", ".data.order", fmt.Sprint(i)))
 	}
 	for name, wait := range map[string]func(int) event.Listener{"spread": spread, "same": same} {

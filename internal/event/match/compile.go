@@ -13,37 +13,37 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/lru"
 )
 
-// compiler keeps compiled specs and shapes.
+// compiler caches compiled specs and shapes.
 type compiler struct {
 	jq      *jq.Compiler
 	targets *lru.Cache[targetKey, *compiled]
 	shapes  *lru.Cache[string, *shape]
 }
 
-// targetKey names what never changes its spec: a listener, or a workflow's trigger in one document and with one timer.
+// targetKey identifies a spec that never changes: a listener, or a workflow's trigger in one document and with one timer.
 type targetKey struct{ project, name, hash, timed string }
 
-// shape is a filter without what its correlation keys must be.
+// shape is a filter without the expected values of its correlation keys.
 type shape struct {
 	matcher *eventfilter.Matcher
-	// expects are the names of the keys that have an expectation, sorted.
+	// expects are the names of the keys with an expected value, sorted.
 	expects []string
-	// typ is the only event type that it matches, empty where there is none such.
+	// typ is the only event type that the shape matches; empty where it matches several.
 	typ string
-	// broken is why it cannot be compiled.
+	// broken is the error of its compilation.
 	broken error
 }
 
 // compiled is a spec ready to match.
 type compiled struct {
 	filters []compiledFilter
-	// hash is that of the filters, by which sets know what they were made for; only where the mode is all.
+	// hash is the hash of the filters, which a set stores to name the filters it was made for; only where the mode is all.
 	hash string
 }
 
 type compiledFilter struct {
 	shape *shape
-	// expect are the values of shape.expects, as [joined] writes them.
+	// expect are the values of shape.expects, as [joined] encodes them.
 	expect string
 }
 
@@ -103,13 +103,13 @@ func (c *compiler) filter(f event.Filter) compiledFilter {
 	return compiledFilter{shape: s, expect: joined(values)}
 }
 
-// joined writes values so that equal values, and only they, give equal text.
+// joined encodes values so that two lists give equal text if and only if they are equal.
 func joined(values []any) string {
 	var b strings.Builder
 	for _, v := range values {
 		text, err := jq.EncodeJSON(v)
 		if err != nil {
-			text = []byte("!") // no JSON: equals nothing
+			text = []byte("!") // not valid JSON, so it equals nothing
 		}
 		b.Write(text)
 		b.WriteByte('\n')

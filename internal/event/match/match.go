@@ -1,20 +1,20 @@
-// Package match decides what events are for: which workflows they start, which runs they wake, which sets they complete.
+// Package match matches events with triggers and listeners: which workflows they start, which runs they wake, which sets they complete.
 //
-// It is pure: the same batch gives the same routings, with the same IDs, whoever computes them and however often. A [Matcher]
-// keeps what it compiled, within bounds, and nothing else.
+// It is pure: the same batch gives the same routings with the same IDs, in every process and at every repetition. A [Matcher]
+// caches what it compiled, within bounds, and has no other state.
 //
 //	m := match.New(match.Options{})
 //	routings := m.Match(batch) // one for each event, in order; see Match
 //
-// Nothing that a definition or an event contains ends in an error. A filter that cannot be evaluated on an event does not
-// match it; an event that cannot be read is rejected, and the others go on. A filter that computes for ever is cut off, and a batch with
-// several such ends early, so that whoever matches gets on.
+// No content of a definition or an event causes an error. A filter that cannot be evaluated on an event does not match it; an event
+// that cannot be read is rejected, and the others continue. A filter that does not terminate is cut off, and a batch with several
+// such filters ends early, so that the caller makes progress.
 //
-// # How it stays fast
+// # Performance
 //
-// Runs of one workflow wait with the same filters and differ in what they expect of correlation keys. Filters that are equal but for
-// that are one shape; each shape is evaluated once per event, and a table leads from the values of the keys to the runs
-// that expect them. Shapes are found by the type of the event.
+// Runs of one workflow wait with the same filters and differ in the expected values of their correlation keys. Filters that are equal
+// except for these values share one shape. Each shape is evaluated once per event, and a table maps the values of the keys to the
+// runs that expect them. Shapes are indexed by the type of the event.
 package match
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 )
 
-// Options bound what a matcher keeps; zero fields have defaults that suit a process.
+// Options bound what a matcher caches; zero fields have defaults that suit a process.
 type Options struct {
-	// Targets is how many triggers and listeners are kept compiled; 0 means 20,000.
+	// Targets is the number of compiled triggers and listeners in the cache; 0 means 20,000.
 	Targets int
-	// Shapes is how many filters are kept compiled; 0 means 2,000.
+	// Shapes is the number of compiled filters in the cache; 0 means 2,000.
 	Shapes int
-	// Sets is how many sets of events one workflow may have open, before the oldest is let go; 0 means 1,000.
+	// Sets is the number of open event sets of one workflow. Beyond it, the oldest set is dropped; 0 means 1,000.
 	Sets int
 }
 
@@ -42,12 +42,12 @@ const (
 	defaultTargets = 20_000
 	defaultShapes  = 2000
 	defaultSets    = 1000
-	// maxNotes is how many near misses are told of one event, so that reasons stay readable.
+	// maxNotes is the number of near matches in the reason of one event, so that reasons stay readable.
 	maxNotes = 3
 	// maxFuel is the compute after which no further event of a batch is matched: less than a second.
 	maxFuel = 20_000_000
-	// maxDeliveries is how many deliveries end a batch: one that many runs wait for each event of could not be written in the time that
-	// a transaction has, again and again.
+	// maxDeliveries is the number of deliveries that ends a batch. Without it, events that many runs wait for would make a batch that
+	// cannot be written within the timeout of a transaction, at each attempt.
 	maxDeliveries = 2000
 )
 
@@ -65,8 +65,8 @@ func New(o Options) *Matcher {
 	}
 }
 
-// Match decides what becomes of the events of a batch, in order: of all, or, when that took too much compute or made too many
-// deliveries, of the first ones; of one at least.
+// Match computes the routings of a batch, in order: of all events, or, once the batch has used too much compute or made too many
+// deliveries, of the first ones. It routes at least one event.
 func (m *Matcher) Match(b event.Batch) []event.Routing {
 	batch := &batch{
 		table: m.compiler.table(b), limit: m.sets, events: make(map[int64]*event.Event, len(b.Events)+len(b.Earlier)),
@@ -97,12 +97,12 @@ type batch struct {
 	table  *table
 	limit  int
 	events map[int64]*event.Event
-	// stored are the partials as they were read, open the sets of those workflows that were looked at.
+	// stored are the partials as read from the store; open are the sets of the workflows that were loaded.
 	stored map[string][]event.Partial
 	open   map[string][]*set
-	// fuel is the compute that it took so far.
+	// fuel is the compute used so far.
 	fuel int64
-	// deliveries counts those made so far.
+	// deliveries counts the deliveries made so far.
 	deliveries int
 }
 
@@ -114,7 +114,7 @@ func (b *batch) route(e *event.Event) event.Routing {
 		return r
 	}
 	plain, _ := value.(map[string]any)
-	found := b.table.look(e, plain)
+	found := b.table.lookup(e, plain)
 	b.fuel += found.fuel
 	notes := found.notes
 	for _, h := range found.hits {
@@ -142,9 +142,9 @@ func (b *batch) route(e *event.Event) event.Routing {
 	return r
 }
 
-// unmatched says why nobody got an event. The text must not depend on more than its type and who came near, as it is kept
-// once for many events in a row.
-func unmatched(typ string, found look, notes []string) string {
+// unmatched returns why no trigger or listener got an event. The text must depend only on the event's type and the near matches,
+// because the store keeps one copy for many consecutive events.
+func unmatched(typ string, found result, notes []string) string {
 	if len(notes) > 0 {
 		more := ""
 		if n := len(notes) - maxNotes; n > 0 {
@@ -153,9 +153,9 @@ func unmatched(typ string, found look, notes []string) string {
 		return strings.Join(notes[:min(len(notes), maxNotes)], "; ") + more
 	}
 	if found.near {
-		return fmt.Sprintf("those that want type %q want other events of it", typ)
+		return fmt.Sprintf("the triggers and listeners for type %q match other events of it", typ)
 	}
-	return fmt.Sprintf("no published workflow and no waiting run wants type %q", typ)
+	return fmt.Sprintf("no published workflow and no waiting run matches type %q", typ)
 }
 
 func wake(e *event.Event, l *event.Listener) event.Delivery {
@@ -166,7 +166,7 @@ func wake(e *event.Event, l *event.Listener) event.Delivery {
 	}
 }
 
-// start is the delivery of events, in the order of the trigger's filters, to a workflow.
+// start returns the delivery of events to a workflow, in the order of the trigger's filters.
 func (b *batch) start(t *event.Trigger, events []*event.Event) event.Delivery {
 	parts := []string{t.Project, t.Workflow}
 	positions := make([]int64, len(events))

@@ -15,7 +15,7 @@ import (
 
 const shop = "shop"
 
-// ev is an event of a type at a position, with data.
+// ev returns an event of a type at a position, with data.
 func ev(position int64, typ, data string) event.Event {
 	e := event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: typ, Status: event.Pending}
 	if data != "" {
@@ -28,7 +28,7 @@ func literal(text string) event.Value {
 	return event.Value{Literal: json.RawMessage(fmt.Sprintf("%q", text))}
 }
 
-// wants is a filter for a type and, where it is not empty, an expression on the data.
+// wants returns a filter for a type and, unless empty, an expression on the data.
 func wants(typ, data string) event.Filter {
 	f := event.Filter{With: map[string]event.Value{"type": literal(typ)}}
 	if data != "" {
@@ -61,7 +61,7 @@ func listener(id string, mode event.Mode, filters ...event.Filter) event.Listene
 	return event.Listener{ID: id, Project: shop, RunID: "run-" + id, Spec: event.Spec{Mode: mode, Filters: filters}}
 }
 
-// outcome is a routing in short: the status, the targets with their events, and the reason.
+// outcome formats a routing: the status, the targets with their events, and the reason.
 func outcome(r event.Routing) string {
 	parts := []string{string(r.Status)}
 	for _, d := range r.Deliveries {
@@ -100,11 +100,11 @@ func TestTargets(t *testing.T) {
 		listeners []event.Listener
 		want      string
 	}{
-		"nobody": {ev(1, "paid", ""), nil, nil, `unmatched | no published workflow and no waiting run wants type "paid"`},
+		"nobody": {ev(1, "paid", ""), nil, nil, `unmatched | no published workflow and no waiting run matches type "paid"`},
 		"another type": {
 			ev(1, "paid", ""),
 			[]event.Trigger{trigger("a/b", event.One, wants("shipped", ""))}, nil,
-			`unmatched | no published workflow and no waiting run wants type "paid"`,
+			`unmatched | no published workflow and no waiting run matches type "paid"`,
 		},
 		"a workflow and a run": {
 			ev(1, "paid", ""),
@@ -130,7 +130,7 @@ func TestTargets(t *testing.T) {
 		},
 		"other data": {
 			ev(1, "paid", `{"n":1}`), []event.Trigger{trigger("a/b", event.One, wants("paid", ".n == 2"))}, nil,
-			`unmatched | those that want type "paid" want other events of it`,
+			`unmatched | the triggers and listeners for type "paid" match other events of it`,
 		},
 		"data that the filter cannot be evaluated on": {
 			ev(1, "paid", `"text"`),
@@ -148,7 +148,7 @@ func TestTargets(t *testing.T) {
 		},
 		"sensitive data that the filter cannot be evaluated on": {
 			opened, []event.Trigger{trigger("a/b", event.One, wants("paid", ".n.m == 2"))}, nil,
-			`unmatched | the filter of workflow "a/b" cannot be evaluated; why is not shown, because the event has sensitive values`,
+			`unmatched | the filter of workflow "a/b" cannot be evaluated; the cause is hidden, because the event has sensitive values`,
 		},
 		"a definition that never ends": {
 			ev(1, "paid", "1"),
@@ -157,11 +157,11 @@ func TestTargets(t *testing.T) {
 		},
 		"paused": {ev(1, "paid", ""), []event.Trigger{paused}, nil, `unmatched | workflow "a/paused" is paused`},
 		"accepted before": {
-			ev(1, "paid", ""), []event.Trigger{late}, nil, `unmatched | those that want type "paid" want other events of it`,
+			ev(1, "paid", ""), []event.Trigger{late}, nil, `unmatched | the triggers and listeners for type "paid" match other events of it`,
 		},
 		"accepted after": {ev(2, "paid", ""), []event.Trigger{late}, nil, `routed | a/late[2]`},
 		"a timer":        {fired, []event.Trigger{timed}, nil, `routed | a/timed[1]`},
-		"another timer":  {anothers, []event.Trigger{timed}, nil, `unmatched | no published workflow and no waiting run wants type "io.signalbox.schedule.fired"`},
+		"another timer":  {anothers, []event.Trigger{timed}, nil, `unmatched | no published workflow and no waiting run matches type "io.signalbox.schedule.fired"`},
 		"what runs expect": {
 			ev(1, "paid", `{"order":7.0}`), nil,
 			[]event.Listener{
@@ -173,7 +173,7 @@ func TestTargets(t *testing.T) {
 		},
 		"no value for a key": {
 			ev(1, "paid", `{}`), nil, []event.Listener{listener("a", event.One, by(wants("paid", ""), "order", ".data.order", ""))},
-			`unmatched | those that want type "paid" want other events of it`,
+			`unmatched | the triggers and listeners for type "paid" match other events of it`,
 		},
 		"poison": {
 			ev(1, "paid", strings.Repeat("[", 2000)+strings.Repeat("]", 2000)), []event.Trigger{trigger("a/b", event.Any)}, nil,
@@ -190,7 +190,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestPoisonDelaysNobody(t *testing.T) {
+func TestInvalidEventDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	b := event.Batch{Triggers: []event.Trigger{trigger("a/b", event.One, wants("paid", ".n == 1"))}}
 	for i := range 5 {
@@ -206,7 +206,7 @@ func TestPoisonDelaysNobody(t *testing.T) {
 	require.Equal(t, []string{"routed | a/b[4]", "routed | a/b[5]"}, got[3:])
 }
 
-// TestEndlessFilters: definitions that compute for ever take their time, but routing gets on.
+// TestEndlessFilters: filters that do not terminate are cut off, and routing makes progress.
 func TestEndlessFilters(t *testing.T) {
 	t.Parallel()
 	var b event.Batch
@@ -225,7 +225,7 @@ func TestEndlessFilters(t *testing.T) {
 	}
 }
 
-func TestNotesAreFew(t *testing.T) {
+func TestReasonNamesFewNearMatches(t *testing.T) {
 	t.Parallel()
 	b := event.Batch{Events: []event.Event{ev(1, "paid", "")}}
 	for i := range 5 {
@@ -263,7 +263,7 @@ func TestDeliveries(t *testing.T) {
 	}
 	require.Len(t, ids, 3)
 
-	// A run's ID is that of the event and the workflow, whatever version it is and at whatever position the event is.
+	// A run's ID depends on the event and the workflow, not on the version or the event's position.
 	b.Triggers[0].Version, b.Events[0].Position = "2.0.0", 10
 	require.Equal(t, start.RunID, match.New(match.Options{}).Match(b)[0].Deliveries[0].RunID)
 	for change, apply := range map[string]func(*event.Batch){
@@ -279,9 +279,8 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// TestABatchEndsWhereManyAreReached: what is made of a batch is written in one transaction, which must come to an end however many runs
-// wait for every event of it.
-func TestABatchEndsWhereManyAreReached(t *testing.T) {
+// A batch is written in one transaction, which must finish within its timeout however many runs wait for every event.
+func TestBatchEndsAfterMaxDeliveries(t *testing.T) {
 	t.Parallel()
 	b := event.Batch{}
 	for i := range 3000 {

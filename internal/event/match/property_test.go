@@ -50,7 +50,7 @@ func drawEvent(t *rapid.T, position int64) event.Event {
 		rapid.SampledFrom([]string{"", `{}`, `"text"`, `{"n":2}`, `{"n":1,"k":1}`, `{"n":2,"k":1.0,"m":2}`, `{"n":3,"k":"1","m":1}`, `{"k":2,"m":2}`}).Draw(t, "data"))
 }
 
-// meets tells by the language's own matcher whether an event meets a filter.
+// meets reports with the language's own matcher whether an event matches a filter.
 func meets(t require.TestingT, f event.Filter, e event.Event) bool {
 	m, err := eventfilter.Compile(f, jq.NewCompiler())
 	if err != nil {
@@ -62,10 +62,10 @@ func meets(t require.TestingT, f event.Filter, e event.Event) bool {
 	return m.Match(plain).OK
 }
 
-// TestRunsGetWhatTheyWant holds the tables against the language's own matcher, filter by filter.
-func TestRunsGetWhatTheyWant(t *testing.T) {
+// The tables must give the same result as the language's own matcher, filter by filter.
+func TestTableAgreesWithMatcher(t *testing.T) {
 	t.Parallel()
-	m := match.New(match.Options{Targets: 3, Shapes: 3}) // small, so that things are dropped and made again
+	m := match.New(match.Options{Targets: 3, Shapes: 3}) // small, so that entries are evicted and compiled again
 	round := 0
 	rapid.Check(t, func(t *rapid.T) {
 		round++
@@ -100,9 +100,9 @@ func TestRunsGetWhatTheyWant(t *testing.T) {
 	})
 }
 
-// TestSetsHoldTogether: however events are cut into batches, the same sets come out; no event is in two sets of a workflow,
-// each is in the place of a filter that it meets, and those of a set agree on their keys.
-func TestSetsHoldTogether(t *testing.T) {
+// However events are divided into batches, the sets are the same: no event is in two sets of a workflow, each matches the filter
+// at its index, and the events of a set agree on their keys.
+func TestSetsDoNotDependOnBatches(t *testing.T) {
 	t.Parallel()
 	round := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,10 +136,10 @@ func TestSetsHoldTogether(t *testing.T) {
 				i := slices.IndexFunc(triggers, func(tr event.Trigger) bool { return tr.Workflow == d.Workflow })
 				require.Equal(t, slices.Max(d.Positions), r.Position)
 				values := map[string]string{}
-				for place, position := range d.Positions {
+				for index, position := range d.Positions {
 					require.False(t, used[fmt.Sprint(d.Workflow, position)], "position %d is used twice", position)
 					used[fmt.Sprint(d.Workflow, position)] = true
-					f, e := triggers[i].Spec.Filters[place], events[position-1]
+					f, e := triggers[i].Spec.Filters[index], events[position-1]
 					require.True(t, meets(t, f, e))
 					agree(t, values, f, e)
 				}

@@ -11,25 +11,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// set is a partial taken apart.
+// set is a decoded partial.
 type set struct {
 	key       string
 	values    setKey
 	positions []int64
 }
 
-// setKey is what the key of a partial holds.
+// setKey is the content of a partial's key.
 type setKey struct {
 	// Opened is the position of the set's first event.
 	Opened int64 `json:"opened"`
-	// Filters is the hash of the filters that it was made for.
+	// Filters is the hash of the filters that the set was made for.
 	Filters string `json:"filters"`
-	// Values are those of the correlation keys so far.
+	// Values are the values of the correlation keys so far.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 }
 
-// collect puts an event into the oldest open set of a trigger that it belongs to, or opens one, for which the oldest
-// makes room where there are as many as there may be. A set that is complete starts the workflow. It returns why the event could not be taken, if so.
+// collect adds an event to the oldest matching open set of a trigger, or opens a new set. When the trigger has its maximum of open
+// sets, a new set replaces the oldest. A complete set starts the workflow. It returns why the event could not be added; empty if it was.
 func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 	trigger := h.target.trigger
 	b.load(h.target, r)
@@ -57,8 +57,7 @@ func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 	return note
 }
 
-// bound lets the oldest sets of a trigger go while it has more than it may: sets that nobody completes any more must not keep new
-// ones out for ever.
+// bound drops the oldest sets of a trigger beyond the limit: sets that are never completed must not block new ones.
 func (b *batch) bound(t *event.Trigger, r *event.Routing) {
 	open := b.open[t.Workflow]
 	surplus := max(len(open)-b.limit, 0)
@@ -68,8 +67,8 @@ func (b *batch) bound(t *event.Trigger, r *event.Routing) {
 	b.open[t.Workflow] = slices.Delete(open, 0, surplus)
 }
 
-// join gives an event its place in a set.
-func (b *batch) join(e *event.Event, s *set, place int, values map[string]json.RawMessage, to *target, r *event.Routing) string {
+// join adds an event to a set, as the match of the filter at index.
+func (b *batch) join(e *event.Event, s *set, index int, values map[string]json.RawMessage, to *target, r *event.Routing) string {
 	workflow := to.trigger.Workflow
 	merged := s.values
 	merged.Values = map[string]json.RawMessage{}
@@ -81,7 +80,7 @@ func (b *batch) join(e *event.Event, s *set, place int, values map[string]json.R
 	}
 	before := s.key
 	s.values, s.key = merged, string(text)
-	s.positions[place] = e.Position
+	s.positions[index] = e.Position
 	if before != "" && (before != s.key || s.complete()) {
 		r.Partials = append(r.Partials, event.Partial{Project: to.trigger.Project, Workflow: workflow, Key: before})
 	}
@@ -104,8 +103,8 @@ func (b *batch) close(workflow string, s *set) {
 	b.open[workflow] = slices.DeleteFunc(b.open[workflow], func(o *set) bool { return o == s })
 }
 
-// load takes the sets of a trigger apart when they are first needed, oldest first. Those that were made for other filters, and
-// those whose events are gone, are removed.
+// load decodes the sets of a trigger when they are first needed, oldest first. It removes sets that were made for other filters and
+// sets with deleted events.
 func (b *batch) load(to *target, r *event.Routing) {
 	workflow := to.trigger.Workflow
 	if _, done := b.open[workflow]; done {
@@ -131,7 +130,7 @@ func all(positions []int64, holds func(int64) bool) bool {
 
 func (s *set) complete() bool { return !slices.Contains(s.positions, 0) }
 
-// correlates tells whether none of the values contradicts those of the set.
+// correlates reports whether no value contradicts those of the set.
 func (k setKey) correlates(values map[string]json.RawMessage) bool {
 	for name, value := range values {
 		if have, ok := k.Values[name]; ok && string(have) != string(value) {
@@ -141,7 +140,7 @@ func (k setKey) correlates(values map[string]json.RawMessage) bool {
 	return true
 }
 
-// encoded are values as JSON, equal where the values are.
+// encoded returns the values as JSON; equal values have equal JSON.
 func encoded(keys map[string]any) map[string]json.RawMessage {
 	if len(keys) == 0 {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 )
 
-// shelf keeps partials as a store does.
+// shelf stores partials as a store does.
 type shelf struct {
 	partials map[string]event.Partial // by workflow and key
 	events   []event.Event
 }
 
-// match matches events with what is on the shelf, and puts there what came of it.
+// match matches events with the stored partials, and stores the resulting ones.
 func (s *shelf) match(m *match.Matcher, b event.Batch) []event.Routing {
 	if s.partials == nil {
 		s.partials = map[string]event.Partial{}
@@ -89,7 +89,7 @@ func TestSets(t *testing.T) {
 		"a key that is expected": {
 			trigger("a/b", event.All, room("t", `"x"`), room("h", "")),
 			[]step{
-				{reading(1, "t", "y"), `unmatched | those that want type "t" want other events of it`},
+				{reading(1, "t", "y"), `unmatched | the triggers and listeners for type "t" match other events of it`},
 				{reading(2, "t", "x"), waits},
 				{reading(3, "h", "x"), "routed | a/b[2 3]"},
 			},
@@ -145,10 +145,10 @@ func TestSetsAreBounded(t *testing.T) {
 	}
 	want := []string{
 		waits, waits,
-		`unmatched | its correlation keys are too long for workflow "a/b"`, // and nothing makes room for it
-		waits, // in the room of the first
-		waits, // what the first waited for opens one of its own, in the room of the second
-		waits, // and what the second waited for, in the room of the one after it
+		`unmatched | its correlation keys are too long for workflow "a/b"`, // and no set is dropped for it
+		waits, // replaces the first set
+		waits, // the event that the first set lacked opens a set and replaces the second
+		waits, // the same for the event that the second set lacked
 		waits, waits,
 	}
 	m := match.New(match.Options{Sets: 2})
@@ -158,13 +158,13 @@ func TestSetsAreBounded(t *testing.T) {
 		require.Equal(t, want[i:i+1], outcomes(kept.match(m, event.Batch{Events: []event.Event{e}, Triggers: triggers})), "event %d", i+1)
 		require.LessOrEqual(t, len(kept.partials), 2)
 	}
-	// The two that are left are the newest.
+	// The two remaining sets are the newest.
 	newest := event.Batch{Events: []event.Event{reading(9, "t", "z"), reading(10, "h", "x")}, Triggers: triggers}
 	require.Equal(t, []string{"routed | a/b[9 7]", "routed | a/b[8 10]"}, outcomes(kept.match(m, newest)))
 	require.Empty(t, kept.partials)
 }
 
-// TestSetsOfAnotherVersion: what was collected for other filters is let go.
+// TestSetsOfAnotherVersion: sets that were made for other filters are dropped.
 func TestSetsOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	m := match.New(match.Options{})
@@ -181,7 +181,7 @@ func TestSetsOfAnotherVersion(t *testing.T) {
 		require.Equal(t, []int64{0, 2}, p.Positions)
 	}
 
-	// So are those whose events are gone, and what is none.
+	// So are sets with deleted events, and keys that are not valid.
 	kept.events = nil
 	kept.partials["x"] = event.Partial{Project: shop, Workflow: "a/b", Key: "x", Positions: []int64{0, 0}}
 	got = m.Match(event.Batch{

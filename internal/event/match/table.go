@@ -19,7 +19,7 @@ type target struct {
 	hash     string
 }
 
-// name is what people know it by.
+// name returns the name of the target in a reason.
 func (t *target) name() string {
 	if t.trigger != nil {
 		return fmt.Sprintf("workflow %q", t.trigger.Workflow)
@@ -33,22 +33,22 @@ type ref struct {
 	filter int
 }
 
-// table leads from an event to those that may want it.
+// table maps an event to the targets that may match it.
 type table struct {
-	// shapes by the type that they match, those for any type under the empty one; in order of their first target.
+	// shapes are indexed by the event type that they match; shapes for any type are under the empty one. In order of their first target.
 	shapes map[string][]*shaped
-	// every are the targets that take every event, timed those that take the events of a timer, by its source.
+	// every are the targets that match every event; timed are those that match the events of a timer, by its source.
 	every []*target
 	timed map[string][]*target
 }
 
-// shaped are the filters of one shape, by what they expect of the correlation keys.
+// shaped are the filters of one shape, by the expected values of the correlation keys.
 type shaped struct {
 	shape *shape
 	refs  map[string][]ref
 }
 
-// table makes the table of a batch.
+// table builds the table of a batch.
 func (c *compiler) table(b event.Batch) *table {
 	t := &table{shapes: map[string][]*shaped{}, timed: map[string][]*target{}}
 	seen := map[*shape]*shaped{}
@@ -84,36 +84,36 @@ func (t *table) add(seen map[*shape]*shaped, c *compiled, to *target) {
 	}
 }
 
-// hit is a target that wants an event.
+// hit is a target that matches an event.
 type hit struct {
 	target *target
 	timed  bool
-	// filters are those that match, in order, with the values of their correlation keys.
-	filters []met
+	// filters are the matching filters, in order, with the values of their correlation keys.
+	filters []matched
 }
 
-type met struct {
+type matched struct {
 	index int
 	keys  map[string]any
 }
 
-// look is what the table says of one event.
-type look struct {
+// result is what the table returns for one event.
+type result struct {
 	// hits in order of their targets: triggers, then listeners.
 	hits []hit
-	// near tells that somebody wants events of this type, and notes say what is wrong with those who do.
+	// near: a target expects events of this type. notes are the errors of those targets' filters.
 	near  bool
 	notes []string
-	// fuel is the compute that it took.
+	// fuel is the compute used.
 	fuel int64
 }
 
-func (t *table) look(e *event.Event, plain map[string]any) look {
-	var l look
+func (t *table) lookup(e *event.Event, plain map[string]any) result {
+	var l result
 	hits := map[*target]*hit{}
 	at := func(to *target) *hit {
 		if e.Position <= to.since {
-			return nil // it was accepted before
+			return nil // the event was accepted before the target
 		}
 		h, ok := hits[to]
 		if !ok {
@@ -149,20 +149,20 @@ func (t *table) look(e *event.Event, plain map[string]any) look {
 			}
 			for _, ref := range group.refs[group.shape.expected(match)] {
 				if h := at(ref.target); h != nil {
-					h.filters = append(h.filters, met{ref.filter, match.Keys})
+					h.filters = append(h.filters, matched{ref.filter, match.Keys})
 				}
 			}
 		}
 	}
 	for _, h := range hits {
-		slices.SortFunc(h.filters, func(a, b met) int { return cmp.Compare(a.index, b.index) })
+		slices.SortFunc(h.filters, func(a, b matched) int { return cmp.Compare(a.index, b.index) })
 		l.hits = append(l.hits, *h)
 	}
 	slices.SortFunc(l.hits, func(a, b hit) int { return cmp.Compare(a.target.order, b.target.order) })
 	return l
 }
 
-// expected is what a filter must expect of the correlation keys to get an event that matches its shape.
+// expected returns the values of the correlation keys that a filter must expect to match an event of this shape.
 func (s *shape) expected(m eventfilter.Match) string {
 	values := make([]any, len(s.expects))
 	for i, name := range s.expects {
@@ -171,15 +171,15 @@ func (s *shape) expected(m eventfilter.Match) string {
 	return joined(values)
 }
 
-// problem is what a filter says of an event. It may quote the data.
+// problem returns the error of a filter on an event. It may quote the data.
 func problem(e *event.Event, m eventfilter.Match) string {
 	if e.Opened {
-		return "cannot be evaluated; why is not shown, because the event has sensitive values"
+		return "cannot be evaluated; the cause is hidden, because the event has sensitive values"
 	}
 	return m.Problem
 }
 
-// note tells what is wrong with the filter of those who share it, naming the first of them.
+// note describes an error of a filter and names the first of the targets that share the filter.
 func (g *shaped) note(problem string) string {
 	var first *target
 	count := 0

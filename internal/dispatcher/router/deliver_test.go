@@ -13,14 +13,14 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/router"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// targets are where deliveries go: they keep what they got and answer as they are told.
+// targets receive deliveries, record them and return scripted errors.
 type targets struct {
 	started []run.StartRequest
 	actors  []string
@@ -49,7 +49,7 @@ func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outc
 	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
 }
 
-func TestWhatIsSealedIsNotDelivered(t *testing.T) {
+func TestSealedEventsAreNotDelivered(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []event.Kind{event.Start, event.Wake} {
 		g := &targets{}
@@ -57,7 +57,7 @@ func TestWhatIsSealedIsNotDelivered(t *testing.T) {
 		e.Original = &event.Original{KeyID: "k1"}
 		outcome := deliver(t, g, event.Delivery{ID: "d", Project: shop, Kind: kind, RunID: "r", Events: []event.Event{anEvent(3, ""), e}}, 1)
 		require.Equal(t, inbox.Dead, outcome.Result)
-		require.Contains(t, outcome.Reason, `event 4 was sealed with the key "k1"`)
+		require.Contains(t, outcome.Reason, `event 4 is sealed with the key "k1"`)
 		require.Empty(t, g.started)
 		require.Empty(t, g.woken)
 	}
@@ -103,8 +103,8 @@ func TestDeliverStarts(t *testing.T) {
 	require.JSONEq(t, `[{"n":1.50,"text":"<a>"},null]`, string(got))
 }
 
-// TestDeliverStartsByTheClock: the run of a timer has no input; the events of another workflow's timer are events like others.
-func TestDeliverStartsByTheClock(t *testing.T) {
+// TestDeliverStartsOnTimer: the run of a timer has no input; the events of another workflow's timer are like other events.
+func TestDeliverStartsOnTimer(t *testing.T) {
 	t.Parallel()
 	g := &targets{}
 	fired := event.Event{Position: 1, ID: "x", Source: event.TimerSource(shop, "a/b"), Type: event.ScheduleFired}
@@ -128,7 +128,7 @@ func TestDeliverWakes(t *testing.T) {
 		g.answer = gone
 		require.Equal(t, inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}, deliver(t, g, d, 1))
 	}
-	g.answer = fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+	g.answer = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
 	require.Equal(t, inbox.Retry, deliver(t, g, d, 1).Result)
 }
 
@@ -148,22 +148,22 @@ func TestOutcomes(t *testing.T) {
 		most    time.Duration
 		reason  string
 	}{
-		"temporal away":              {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 1, inbox.Retry, time.Second / 2, time.Second, "away"},
-		"for the third time":         {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 3, inbox.Retry, 2 * time.Second, 4 * time.Second, "away"},
-		"for days":                   {fault.New(fault.Unavailable, fault.EngineUnavailable, "away"), 10_000, inbox.Retry, 30 * time.Second, time.Minute, "away"},
-		"with a time to come back":   {fault.New(fault.Unavailable, fault.StoreUnavailable, "away").WithRetry(20 * time.Second), 1, inbox.Retry, 20 * time.Second, 20 * time.Second, "away"},
-		"with a very long time":      {fault.New(fault.Unavailable, fault.StoreUnavailable, "away").WithRetry(time.Hour), 1, inbox.Retry, time.Minute, time.Minute, "away"},
-		"a full queue":               {fault.New(fault.Exhausted, fault.QueueFull, "full"), 99, inbox.Retry, 30 * time.Second, time.Minute, "full"},
-		"workers of another build":   {fault.New(fault.Refused, fault.ContractMismatch, "mismatch"), 99, inbox.Retry, 30 * time.Second, time.Minute, "mismatch"},
-		"no time left":               {fmt.Errorf("start: %w", context.DeadlineExceeded), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context deadline exceeded"},
-		"cut off":                    {fmt.Errorf("start: %w", context.Canceled), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context canceled"},
-		"a wrong input":              {fault.New(fault.Invalid, fault.InvalidInput, "no number"), 1, inbox.Dead, 0, 0, "no number"},
-		"an input that is too large": {fault.New(fault.Exhausted, fault.InputTooLarge, "too large"), 1, inbox.Dead, 0, 0, "too large"},
-		"paused":                     {fault.New(fault.Refused, fault.WorkflowPaused, "paused"), 1, inbox.Dead, 0, 0, "paused"},
-		"deleted":                    {fault.New(fault.NotFound, fault.WorkflowNotFound, "gone"), 1, inbox.Dead, 0, 0, "gone"},
-		"an ID of another request":   {fault.New(fault.Exists, fault.RequestIDReused, "used"), 1, inbox.Dead, 0, 0, "used"},
-		"a puzzle":                   {errors.New("what?"), 9, inbox.Retry, 30 * time.Second, time.Minute, "what?"},
-		"a puzzle once too often":    {errors.New("what?"), 10, inbox.Dead, 0, 0, "given up after 10 attempts: what?"},
+		"temporal away":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 1, inbox.Retry, time.Second / 2, time.Second, "away"},
+		"third attempt":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 3, inbox.Retry, 2 * time.Second, 4 * time.Second, "away"},
+		"many attempts":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 10_000, inbox.Retry, 30 * time.Second, time.Minute, "away"},
+		"with a retry time":               {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(20 * time.Second), 1, inbox.Retry, 20 * time.Second, 20 * time.Second, "away"},
+		"with a long retry time":          {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(time.Hour), 1, inbox.Retry, time.Minute, time.Minute, "away"},
+		"a full queue":                    {apperror.New(apperror.Exhausted, apperror.QueueFull, "full"), 99, inbox.Retry, 30 * time.Second, time.Minute, "full"},
+		"workers of another build":        {apperror.New(apperror.Refused, apperror.ContractMismatch, "mismatch"), 99, inbox.Retry, 30 * time.Second, time.Minute, "mismatch"},
+		"deadline":                        {fmt.Errorf("start: %w", context.DeadlineExceeded), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context deadline exceeded"},
+		"canceled":                        {fmt.Errorf("start: %w", context.Canceled), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context canceled"},
+		"a wrong input":                   {apperror.New(apperror.Invalid, apperror.InvalidInput, "no number"), 1, inbox.Dead, 0, 0, "no number"},
+		"an input that is too large":      {apperror.New(apperror.Exhausted, apperror.InputTooLarge, "too large"), 1, inbox.Dead, 0, 0, "too large"},
+		"paused":                          {apperror.New(apperror.Refused, apperror.WorkflowPaused, "paused"), 1, inbox.Dead, 0, 0, "paused"},
+		"deleted":                         {apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "gone"), 1, inbox.Dead, 0, 0, "gone"},
+		"an ID of another request":        {apperror.New(apperror.Exists, apperror.RequestIDReused, "used"), 1, inbox.Dead, 0, 0, "used"},
+		"unknown error":                   {errors.New("what?"), 9, inbox.Retry, 30 * time.Second, time.Minute, "what?"},
+		"last attempt with unknown error": {errors.New("what?"), 10, inbox.Dead, 0, 0, "given up after 10 attempts: what?"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,19 +14,19 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// retryFirst and retryMost are the pauses between attempts, which double.
+	// retryFirst and retryMost are the first and the longest pause between attempts; the pause doubles.
 	retryFirst = time.Second
 	retryMost  = time.Minute
-	// puzzles is after how many attempts a delivery is given up that fails for no reason that is known.
-	puzzles = 10
+	// maxUnknown is the number of attempts after which a delivery with unclassified errors is dead.
+	maxUnknown = 10
 )
 
 // Deliver implements [inbox.Inbox].
@@ -38,7 +38,7 @@ func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) in
 	for _, e := range item.Events {
 		if e.Original != nil {
 			return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf(
-				"what is sensitive in event %d was sealed with the key %q, which does not open it here; deliver it again when it does", e.Position, e.Original.KeyID)}
+				"the sensitive data of event %d is sealed with the key %q, which does not open it here; redeliver it when it does", e.Position, e.Original.KeyID)}
 		}
 	}
 	ctx = auth.WithActor(ctx, auth.System())
@@ -48,12 +48,13 @@ func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) in
 	return r.start(ctx, item, d.Attempt)
 }
 
-// start starts a run, with an ID that is derived from the events: an attempt whose answer was lost has started it once and for all.
+// start starts a run with an ID that is derived from the events: if the answer of an attempt was lost, the next attempt finds the run.
 func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	req := run.StartRequest{
 		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID, Trigger: run.TriggerEvent,
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },
-		// Why it was refused is kept with the delivery, which readers of the project see: they do not see all that is in the events.
+		// The reason of a rejection is stored with the delivery, which all readers of the project see; the contents of the events are not
+		// for all of them.
 		InputHidden: true,
 	}
 	for _, e := range d.Events {
@@ -63,10 +64,10 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		req.Trigger, req.InputOf = run.TriggerSchedule, nil
 	}
 	if _, _, err := r.opts.Runs.Start(ctx, req); err != nil {
-		if told := r.report(ctx, d, err); told != nil {
-			return refused(told, attempt)
+		if failure := r.report(ctx, d, err); failure != nil {
+			return outcomeOf(failure, attempt)
 		}
-		return refused(err, attempt)
+		return outcomeOf(err, attempt)
 	}
 	return inbox.Outcome{Result: inbox.Done}
 }
@@ -78,13 +79,13 @@ func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.
 		case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
 			return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}
 		case err != nil:
-			return refused(err, attempt)
+			return outcomeOf(err, attempt)
 		}
 	}
 	return inbox.Outcome{Result: inbox.Done}
 }
 
-// input is what events are for the run that they start: their array, each in the form that the document asks for.
+// input returns the input of a run that events start: their array, each in the form that the document selects.
 func input(doc *dsl.Document, events []event.Event) (json.RawMessage, error) {
 	form := eventfilter.Envelope
 	if doc.Schedule != nil && doc.Schedule.Read != "" {
@@ -96,7 +97,7 @@ func input(doc *dsl.Document, events []event.Event) (json.RawMessage, error) {
 		case eventfilter.Envelope:
 			items[i] = cloudevents.JSON(e)
 		case eventfilter.Data:
-			items[i] = e.Data // as it was given, digit for digit
+			items[i] = e.Data // unchanged, also in the digits of its numbers
 		default:
 			value, err := jq.DecodeJSON(cloudevents.JSON(e))
 			if err != nil {
@@ -114,32 +115,32 @@ func input(doc *dsl.Document, events []event.Event) (json.RawMessage, error) {
 	return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]")), nil
 }
 
-// refused is what a failed attempt comes to. What may pass is tried again without an end: an outage loses nothing, however long it is.
-func refused(err error, attempt int) inbox.Outcome {
-	f, ok := fault.From(err)
+// outcomeOf returns the outcome of a failed attempt. Transient errors are retried without a limit: an outage of any length loses nothing.
+func outcomeOf(err error, attempt int) inbox.Outcome {
+	f, ok := apperror.From(err)
 	passes := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if ok {
-		passes = f.Class == fault.Unavailable || f.Reason == fault.QueueFull || f.Reason == fault.ContractMismatch ||
-			f.Reason == fault.MemoryExhausted
+		passes = f.Class == apperror.Unavailable || f.Reason == apperror.QueueFull || f.Reason == apperror.ContractMismatch ||
+			f.Reason == apperror.MemoryExhausted
 		if !passes {
 			return inbox.Outcome{Result: inbox.Dead, Reason: f.Message}
 		}
 	}
-	if !passes && attempt >= puzzles {
+	if !passes && attempt >= maxUnknown {
 		return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf("given up after %d attempts: %v", attempt, err)}
 	}
-	after := pause(attempt)
+	after := backoff(attempt)
 	if ok {
 		after = max(after, min(f.RetryAfter, retryMost))
 	}
 	return inbox.Outcome{Result: inbox.Retry, After: after, Reason: err.Error()}
 }
 
-// pause is how long to wait after an attempt, between half of its time and all of it, so that those that failed together do
-// not come back together.
-func pause(attempt int) time.Duration {
+// backoff returns the pause after an attempt: between half of its length and all of it, so that deliveries that failed together are not
+// retried together.
+func backoff(attempt int) time.Duration {
 	full := retryMost
-	const doublings = 6 // after which it is over retryMost
+	const doublings = 6 // more exceed retryMost
 	if n := max(attempt-1, 0); n < doublings {
 		full = min(retryFirst<<n, retryMost)
 	}

@@ -1,4 +1,4 @@
-package journal_test
+package app_test
 
 import (
 	"context"
@@ -9,28 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dispatch"
-	"github.com/signalbox-dev/signalbox/internal/app/journal"
+	"github.com/signalbox-dev/signalbox/internal/app"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func open(t *testing.T) (*storetest.Plain, journal.Journal) {
+func open(t *testing.T) (*storetest.Plain, app.DispatcherJournal) {
 	t.Helper()
 	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
 	require.NoError(t, s.Start(ctx))
-	return s, journal.New(event.NewService(s.Events(), s, notice.NewBoard(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+	return s, app.NewDispatcherJournal(event.NewService(s.Events(), s, pubsub.NewNotifier(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
 }
 
-// TestEvictionsOfManyAreKept: when a machine with many workers goes, they are struck off in one.
-func TestEvictionsOfManyAreKept(t *testing.T) {
+// TestEvictionOfManyWorkersIsRecorded: when a machine with many workers fails, one eviction covers all of them.
+func TestEvictionOfManyWorkersIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
 	eviction := dispatch.Eviction{Name: dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
@@ -38,7 +38,7 @@ func TestEvictionsOfManyAreKept(t *testing.T) {
 		eviction.Evicted = append(eviction.Evicted, fmt.Sprintf("server-%02d.of.some.machine.example.com-12345-0197a6a0", i))
 	}
 	require.NoError(t, j.Evicted(t.Context(), eviction))
-	require.NoError(t, j.Evicted(t.Context(), eviction), "told again")
+	require.NoError(t, j.Evicted(t.Context(), eviction), "repeated report")
 	events, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: project.Default, Type: event.Own + "worker.evicted", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
@@ -57,8 +57,8 @@ func TestEvictionsOfManyAreKept(t *testing.T) {
 	require.Equal(t, eviction.Evicted[0], entries[0].Subject)
 }
 
-// TestATerminationIsAuditedOnce: the database may have written what it did not answer to.
-func TestATerminationIsAuditedOnce(t *testing.T) {
+// TestTerminationIsAuditedOnce: the database may have committed a write without answering.
+func TestTerminationIsAuditedOnce(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
 	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}
@@ -75,8 +75,8 @@ func TestATerminationIsAuditedOnce(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
-// TestForeignWorkflowIsOneEvent: every worker of the project finds it.
-func TestForeignWorkflowIsOneEvent(t *testing.T) {
+// TestForeignWorkflowCausesOneEvent: every worker of the project reports it.
+func TestForeignWorkflowCausesOneEvent(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
 	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}

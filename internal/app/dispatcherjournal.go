@@ -1,6 +1,6 @@
-// Package journal keeps what became of dispatchers where people and workflows find it: in the history of owners, in the audit log, and
-// as events.
-package journal
+// This file records changes of dispatchers: in the owner history, in the audit log, and as events.
+
+package app
 
 import (
 	"context"
@@ -19,28 +19,30 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// maxSubject is in bytes.
+// maxSubject is the maximum length of an audit subject, in bytes.
 const maxSubject = 1024
 
 // Log is the audit log.
 type Log interface {
-	// WriteAuditOnce writes an entry that is not there yet.
+	// WriteAuditOnce writes an entry unless it exists already.
 	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
-// Journal is a dispatch.Journal.
-type Journal struct {
+// DispatcherJournal implements [dispatch.Journal].
+type DispatcherJournal struct {
 	events *event.Service
 	log    Log
 }
 
-var _ dispatch.Journal = Journal{}
+var _ dispatch.Journal = DispatcherJournal{}
 
-// New returns a journal.
-func New(events *event.Service, log Log) Journal { return Journal{events, log} }
+// NewDispatcherJournal returns a journal.
+func NewDispatcherJournal(events *event.Service, log Log) DispatcherJournal {
+	return DispatcherJournal{events, log}
+}
 
-// OwnerChanged implements [dispatch.Journal]. That an owner lost its lease is told by who wins it next.
-func (j Journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
+// OwnerChanged implements [dispatch.Journal]. The loss of a lease is recorded by the next owner.
+func (j DispatcherJournal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
 	if c.Outcome == dispatch.Lost {
 		return nil
 	}
@@ -51,15 +53,15 @@ func (j Journal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error
 }
 
 // Terminated implements [dispatch.Journal].
-func (j Journal) Terminated(ctx context.Context, t dispatch.Termination) error {
-	entry := entryOf(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
+func (j DispatcherJournal) Terminated(ctx context.Context, t dispatch.Termination) error {
+	entry := auditEntry(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
 		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
 	})
 	return j.log.WriteAuditOnce(ctx, entry)
 }
 
-// Foreign implements [dispatch.Journal]. The event has one ID for the run, whichever processes find it.
-func (j Journal) Foreign(ctx context.Context, f dispatch.ForeignWorkflow) error {
+// Foreign implements [dispatch.Journal]. Every process that finds the run records the same event ID, so that one event is stored.
+func (j DispatcherJournal) Foreign(ctx context.Context, f dispatch.ForeignWorkflow) error {
 	data, err := json.Marshal(map[string]any{
 		"project": f.Name.Project, "taskQueue": f.Name.TaskQueue, "workflowId": f.WorkflowID, "runId": f.RunID, "type": f.Type,
 	})
@@ -74,9 +76,9 @@ func (j Journal) Foreign(ctx context.Context, f dispatch.ForeignWorkflow) error 
 }
 
 // Evicted implements [dispatch.Journal].
-func (j Journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
+func (j DispatcherJournal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
-	entry := entryOf(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
+	entry := auditEntry(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
 		ID:     evictionID(e),
 		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.Own + "worker.evicted", Subject: e.Name.TaskQueue,
@@ -85,7 +87,7 @@ func (j Journal) Evicted(ctx context.Context, e dispatch.Eviction) error {
 	return errors.Join(err, j.log.WriteAuditOnce(ctx, entry))
 }
 
-// subject names as many workers as the index of a database takes; the details name all.
+// subject joins worker IDs up to the size of a database index entry; the entry's detail has all of them.
 func subject(ids []string) string {
 	text := ids[0]
 	for i, id := range ids[1:] {
@@ -97,14 +99,14 @@ func subject(ids []string) string {
 	return text
 }
 
-// evictionID is the same whenever the eviction is told again, and short however many workers were evicted at once.
+// evictionID returns an ID that is the same on every retry of a report, and short for any number of evicted workers.
 func evictionID(e dispatch.Eviction) string {
 	sum := sha256.Sum256([]byte(strings.Join(e.Evicted, ",")))
 	const enough = 8
 	return e.At.UTC().Format(time.RFC3339Nano) + "-" + hex.EncodeToString(sum[:enough])
 }
 
-func entryOf(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string, facts map[string]any) audit.Entry {
+func auditEntry(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string, facts map[string]any) audit.Entry {
 	entry := audit.NewEntry(auth.WithActor(ctx, auth.System()), at, action, name.Project, subject, reason)
 	entry.Detail, _ = json.Marshal(facts) //nolint:errchkjson // texts, numbers and a list of texts always encode
 	return entry

@@ -7,45 +7,45 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
 
 const (
-	// newsEvery is how soon this process sees what another one commits, while somebody waits.
+	// newsEvery is the interval at which this process polls for commits of other processes while something awaits them.
 	newsEvery = 20 * time.Millisecond
-	// newsPause is how long the database is left alone when it did not answer.
+	// newsPause is the pause after a failed request to the database.
 	newsPause = time.Second
-	// newsAfter is how long it is looked on after the last one has left: those who wait come and go.
+	// newsAfter is how long polling continues after the last waiter has left: waiters come and go.
 	newsAfter = 2 * time.Second
 )
 
-// watcher asks for news for all dispatchers of the process at once, while somebody waits.
+// watcher polls for news for all dispatchers of the process, while there are waiters.
 type watcher struct {
 	store event.Store
-	hints *notice.Board
-	// wanted gets a value when somebody comes.
-	wanted chan struct{}
+	hints *pubsub.Notifier
+	// wake receives a value when a waiter enters.
+	wake chan struct{}
 
 	mu      sync.Mutex
 	waiting int
-	// left is when the last one went.
+	// left is the time at which the last waiter left.
 	left time.Time
-	// marked is closed while a mark is held: what is committed after it is seen.
+	// marked is closed while the watcher has a mark: it sees every later commit.
 	marked chan struct{}
 }
 
-func newWatcher(store event.Store, hints *notice.Board) *watcher {
-	return &watcher{store: store, hints: hints, wanted: make(chan struct{}, 1), marked: make(chan struct{})}
+func newWatcher(store event.Store, hints *pubsub.Notifier) *watcher {
+	return &watcher{store: store, hints: hints, wake: make(chan struct{}, 1), marked: make(chan struct{})}
 }
 
-// enter returns when whatever is committed afterwards will be seen, or ctx ends.
+// enter returns once every later commit will be seen, or when ctx ends.
 func (w *watcher) enter(ctx context.Context) {
 	w.mu.Lock()
 	w.waiting++
 	marked := w.marked
 	w.mu.Unlock()
 	select {
-	case w.wanted <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 	select {
@@ -62,8 +62,8 @@ func (w *watcher) leave() {
 	}
 }
 
-// forget tells whether nobody has waited for a while. From then on, who comes waits for a new mark.
-func (w *watcher) forget() bool {
+// idle reports whether there was no waiter for a while. From then on, the next waiter waits for a new mark.
+func (w *watcher) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting > 0 || time.Since(w.left) < newsAfter {
@@ -80,20 +80,20 @@ func (w *watcher) forget() bool {
 func (w *watcher) run(ctx context.Context) {
 	for {
 		select {
-		case <-w.wanted:
-			w.look(ctx)
+		case <-w.wake:
+			w.poll(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look asks for news until nobody has waited for a while.
-func (w *watcher) look(ctx context.Context) {
+// poll polls for news until there was no waiter for a while.
+func (w *watcher) poll(ctx context.Context) {
 	heads := map[string]int64{}
 	var mark int64
 	failing := false
-	for !w.forget() {
+	for !w.idle() {
 		pause := newsEvery
 		news, next, err := w.store.News(ctx, mark)
 		switch {
@@ -102,7 +102,7 @@ func (w *watcher) look(ctx context.Context) {
 		case err != nil:
 			pause = newsPause
 			if !failing {
-				logger.FromContext(ctx).WarnContext(ctx, "What other processes commit cannot be seen; trying again", "error", err)
+				logger.FromContext(ctx).WarnContext(ctx, "Commits of other processes cannot be read; trying again", "error", err)
 			}
 		case mark == 0:
 			w.mu.Lock()
@@ -114,7 +114,7 @@ func (w *watcher) look(ctx context.Context) {
 			mark = next
 		}
 		for _, n := range news {
-			// The same head is told several times in a row.
+			// The same head is returned several times in a row.
 			if n.Due || n.Head > heads[n.Project] {
 				heads[n.Project] = n.Head
 				w.hints.Notify(n.Project)

@@ -12,26 +12,26 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/router"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const shop = "shop"
 
-// bulletin is a store of nothing but news.
-type bulletin struct {
+// newsStore is a store that only has news.
+type newsStore struct {
 	event.Store
 	mu    sync.Mutex
-	news  []event.News // told with each question from now on
+	news  []event.News // returned by each request from now on
 	due   bool
 	away  bool
 	asked int
 }
 
-func (b *bulletin) News(_ context.Context, mark int64) ([]event.News, int64, error) {
+func (b *newsStore) News(_ context.Context, mark int64) ([]event.News, int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -44,20 +44,20 @@ func (b *bulletin) News(_ context.Context, mark int64) ([]event.News, int64, err
 	return b.news, mark + 1, nil
 }
 
-func (b *bulletin) Progress(_ context.Context, names []inbox.Name) ([]inbox.Progress, error) {
+func (b *newsStore) Progress(_ context.Context, names []inbox.Name) ([]inbox.Progress, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return []inbox.Progress{{Name: names[0], Due: b.due}}, nil
 }
 
-func (b *bulletin) set(change func(b *bulletin)) {
+func (b *newsStore) set(change func(b *newsStore)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(b)
 }
 
-// questions are how often it was asked for news since the last time.
-func (b *bulletin) questions() int {
+// requests returns the number of requests for news since the last call.
+func (b *newsStore) requests() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := b.asked
@@ -65,9 +65,9 @@ func (b *bulletin) questions() int {
 	return n
 }
 
-func watching(t *testing.T, b *bulletin) (*router.Router, *notice.Board) {
+func watching(t *testing.T, b *newsStore) (*router.Router, *pubsub.Notifier) {
 	t.Helper()
-	hints := notice.NewBoard()
+	hints := pubsub.NewNotifier()
 	r := router.New(router.Options{Store: b, Hints: hints})
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
@@ -75,7 +75,7 @@ func watching(t *testing.T, b *bulletin) (*router.Router, *notice.Board) {
 	return r, hints
 }
 
-// waited is how long Await took, at most a minute.
+// waited returns the duration of Await, at most a minute.
 func waited(t *testing.T, r *router.Router, project string) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -88,57 +88,57 @@ func waited(t *testing.T, r *router.Router, project string) time.Duration {
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bulletin{}
+		b := &newsStore{}
 		r, hints := watching(t, b)
-		require.Zero(t, b.questions(), "nobody waits")
+		require.Zero(t, b.requests(), "no waiter")
 		require.Equal(t, time.Minute, waited(t, r, shop), "no news")
-		require.InDelta(t, 3000, b.questions(), 2)
+		require.InDelta(t, 3000, b.requests(), 2)
 
 		time.AfterFunc(time.Second, func() { hints.Notify(shop) })
-		require.Equal(t, time.Second, waited(t, r, shop), "what this process commits")
+		require.Equal(t, time.Second, waited(t, r, shop), "a commit of this process")
 
-		time.AfterFunc(time.Second, func() { b.set(func(b *bulletin) { b.news = []event.News{{Project: shop, Head: 7}} }) })
+		time.AfterFunc(time.Second, func() { b.set(func(b *newsStore) { b.news = []event.News{{Project: shop, Head: 7}} }) })
 		took := waited(t, r, shop)
 		require.GreaterOrEqual(t, took, time.Second)
-		require.LessOrEqual(t, took, time.Second+20*time.Millisecond, "what another process commits")
+		require.LessOrEqual(t, took, time.Second+20*time.Millisecond, "a commit of another process")
 		require.Equal(t, time.Minute, waited(t, r, shop), "the same head again is no news")
-		b.set(func(b *bulletin) { b.news = []event.News{{Project: "other", Head: 8}} })
-		require.Equal(t, time.Minute, waited(t, r, shop), "nor is what another project has")
-		b.set(func(b *bulletin) { b.news = []event.News{{Project: shop, Head: 7, Due: true}} })
-		require.LessOrEqual(t, waited(t, r, shop), 20*time.Millisecond, "a delivery that has become due is")
+		b.set(func(b *newsStore) { b.news = []event.News{{Project: "other", Head: 8}} })
+		require.Equal(t, time.Minute, waited(t, r, shop), "nor is an event of another project")
+		b.set(func(b *newsStore) { b.news = []event.News{{Project: shop, Head: 7, Due: true}} })
+		require.LessOrEqual(t, waited(t, r, shop), 20*time.Millisecond, "a delivery that became due")
 
-		b.set(func(b *bulletin) { b.news, b.due = nil, true })
-		require.Zero(t, waited(t, r, shop), "what is there already")
+		b.set(func(b *newsStore) { b.news, b.due = nil, true })
+		require.Zero(t, waited(t, r, shop), "an earlier event")
 	})
 }
 
-// TestManyAwait: one question is asked for all, and none when nobody waits.
+// TestManyAwait: one request is made for all waiters, and none without waiters.
 func TestManyAwait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bulletin{}
+		b := &newsStore{}
 		r, _ := watching(t, b)
 		var joined sync.WaitGroup
 		for range 100 {
 			joined.Go(func() { waited(t, r, shop) })
 		}
 		joined.Wait()
-		require.InDelta(t, 3000, b.questions(), 2)
+		require.InDelta(t, 3000, b.requests(), 2)
 		<-time.After(time.Hour)
-		require.LessOrEqual(t, b.questions(), 101, "it looks for two more seconds")
+		require.LessOrEqual(t, b.requests(), 101, "polling continues for two seconds")
 		require.Equal(t, time.Minute, waited(t, r, shop))
-		require.InDelta(t, 3000, b.questions(), 2)
+		require.InDelta(t, 3000, b.requests(), 2)
 	})
 }
 
-func TestAwaitWhileTheStoreIsAway(t *testing.T) {
+func TestAwaitDuringStoreOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bulletin{away: true}
+		b := &newsStore{away: true}
 		r, _ := watching(t, b)
 		require.Equal(t, time.Minute, waited(t, r, shop))
-		require.InDelta(t, 60, b.questions(), 2, "it is left alone")
-		b.set(func(b *bulletin) { b.away, b.news = false, []event.News{{Project: shop, Head: 1}} })
+		require.InDelta(t, 60, b.requests(), 2, "a pause after each failure")
+		b.set(func(b *newsStore) { b.away, b.news = false, []event.News{{Project: shop, Head: 1}} })
 		require.LessOrEqual(t, waited(t, r, shop), 2*time.Second)
 	})
 }
@@ -146,8 +146,8 @@ func TestAwaitWhileTheStoreIsAway(t *testing.T) {
 func TestAwaitEndsWithTheRouter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := router.New(router.Options{Store: &bulletin{}, Hints: notice.NewBoard()})
-		require.NoError(t, r.Stop(t.Context()), "one that was never started")
+		r := router.New(router.Options{Store: &newsStore{}, Hints: pubsub.NewNotifier()})
+		require.NoError(t, r.Stop(t.Context()), "never started")
 		require.NoError(t, r.Start(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
 		var joined sync.WaitGroup

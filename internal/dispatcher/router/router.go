@@ -1,12 +1,11 @@
-// Package router is the inbox of a project's dispatcher: it has the events matched with those who want them, and makes the
-// deliveries that come of it.
+// Package router is the inbox of a project's dispatcher. It matches events with workflows and listening runs, and makes the resulting
+// deliveries.
 //
 //	r := router.New(router.Options{Store: store, Matcher: match.New(match.Options{}), Runs: runs, Waker: engine, Hints: hints})
 //	dispatch.New(dispatch.Options{Inbox: r, …})
 //
-// It decides nothing about events, which is package match's, and keeps nothing, which is the store's. What an attempt came
-// to is decided in one place, by the kind of the refusal: what may pass is tried again for as long as it takes, what will not
-// is given up at once with its reason, for people.
+// Package match decides which events match, and the store keeps all data. The outcome of an attempt depends on the class of its error:
+// transient errors are retried without a limit, permanent ones make the delivery dead at once, with the reason for operators.
 package router
 
 import (
@@ -17,18 +16,18 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
-	// routeLimit is how many events are matched at once.
+	// routeLimit is the number of events that are matched at once.
 	routeLimit = 200
-	// routeFor bounds how long a claim goes on matching while nothing of it is to be delivered.
+	// routeFor limits how long a claim continues matching while no match yields a delivery.
 	routeFor = time.Second
 )
 
-// Matcher decides what events are for: of all events of a batch, or of the first ones.
+// Matcher returns the routings of all events of a batch, or of the first ones.
 type Matcher interface {
 	Match(b event.Batch) []event.Routing
 }
@@ -38,7 +37,8 @@ type Runs interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 }
 
-// Waker hands an event, in the JSON form of CloudEvents, to a run that listens, with the texts that are to be hidden in it. It may answer [run.ErrNotKnown] and [run.ErrClosed].
+// Waker delivers an event, in the JSON form of CloudEvents, to a listening run, with the texts in it that must be hidden. It may return
+// [run.ErrNotKnown] and [run.ErrClosed].
 type Waker interface {
 	Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string) error
 }
@@ -48,16 +48,16 @@ type Reports interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
-// Options are what a router works with.
+// Options configure [New].
 type Options struct {
 	Store   event.Store
 	Matcher Matcher
 	Runs    Runs
 	Waker   Waker
-	// Reports publishes what becomes of events; nil: nothing is published.
+	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
-	// Hints are told of what other processes commit, and tell of what this one does.
-	Hints *notice.Board
+	// Hints notifies of commits, of this process and of others.
+	Hints *pubsub.Notifier
 }
 
 // Router is an [inbox.Inbox] over a store of events. It is safe for concurrent use.
@@ -70,12 +70,12 @@ type Router struct {
 
 var _ inbox.Inbox = (*Router)(nil)
 
-// New returns a router. [Router.Await] needs it to be started.
+// New returns a router. [Router.Await] requires it to be started.
 func New(o Options) *Router {
 	return &Router{opts: o, watch: newWatcher(o.Store, o.Hints)}
 }
 
-// Start begins to look for what other processes commit, as long as somebody waits for it.
+// Start starts polling for commits of other processes, while something awaits them.
 func (r *Router) Start(ctx context.Context) error {
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	r.done = make(chan struct{})
@@ -86,7 +86,7 @@ func (r *Router) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop joins what looks. Those who wait go on waiting until their contexts end.
+// Stop stops the polling and waits for its end. Calls of [Router.Await] continue until their contexts end.
 func (r *Router) Stop(context.Context) error {
 	if r.stop != nil {
 		r.stop()
@@ -100,8 +100,8 @@ func (r *Router) Fence(ctx context.Context, name inbox.Name, holder string, abov
 	return r.opts.Store.Fence(ctx, name.Project, name.TaskQueue, holder, above)
 }
 
-// Claim implements [inbox.Inbox]: it has the new events matched, and takes what is due. Where there are more new events than it
-// matches in its time, it leaves the rest to the next claim.
+// Claim implements [inbox.Inbox]: it matches the new events, and claims the due deliveries. New events that exceed its time are left to the
+// next claim.
 func (r *Router) Claim(
 	ctx context.Context, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration,
 ) ([]inbox.Delivery, error) {
@@ -120,7 +120,7 @@ func (r *Router) Claim(
 	}
 }
 
-// route has a batch of new events matched, and tells whether there may be more of them.
+// route matches a batch of new events, and reports whether there may be more.
 func (r *Router) route(ctx context.Context, name inbox.Name, owner inbox.Owner) (more bool, err error) {
 	batch, err := r.opts.Store.Unrouted(ctx, name.Project, routeLimit)
 	if err != nil || len(batch.Events) == 0 {
@@ -129,7 +129,7 @@ func (r *Router) route(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	routings := r.opts.Matcher.Match(batch)
 	err = r.opts.Store.CommitRouting(ctx, name.Project, owner, routings)
 	if errors.Is(err, event.ErrRouted) {
-		return true, nil // by another routing of the same owner, which was taken for dead
+		return true, nil // routed by another routing of the same owner, which was taken for dead
 	}
 	if err != nil {
 		return false, err
@@ -179,7 +179,7 @@ func (r *Router) Await(ctx context.Context, name inbox.Name) {
 	defer end()
 	r.watch.enter(ctx)
 	defer r.watch.leave()
-	// What is committed from here on is seen by the watcher; what was before is there now.
+	// The watcher sees commits from here on; earlier ones are in the database now.
 	if found, err := r.opts.Store.Progress(ctx, []inbox.Name{name}); err == nil && len(found) > 0 && found[0].Due {
 		return
 	}

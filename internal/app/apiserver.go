@@ -6,27 +6,26 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
-	"github.com/signalbox-dev/signalbox/internal/rpc/limit"
-	"github.com/signalbox-dev/signalbox/internal/rpc/permit"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// listener makes the API's server, with the tokens that say who may call it.
-func (a *App) listener(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Server, error) {
+// newServer creates the API server with its authentication.
+func (a *App) newServer(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Server, error) {
 	tokens := token.NewService(a.store.Tokens(), a.store, token.Options{Now: time.Now, Log: a.log})
-	a.then(step{tokens, false})
+	a.add(step{tokens, false})
 	if a.cfg.HasRole(config.RoleAPI) {
 		options.Tokens = tokens
 	}
-	d := &denials{store: a.store, log: a.log, metrics: tel.API, limit: limit.New(limit.Options{Rate: deniedRate, Burst: deniedBurst, Now: time.Now})}
+	d := &denials{store: a.store, log: a.log, metrics: tel.API, limit: permission.NewLimiter(permission.LimiterOptions{Rate: deniedRate, Burst: deniedBurst, Now: time.Now})}
 	options.Access = rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: tel.API.Refused, Denied: d.denied}
 	if a.cfg.Auth.Mode == config.ModeTokens {
 		options.Access.Authenticator = tokens
@@ -42,22 +41,22 @@ func (a *App) listener(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Serv
 }
 
 const (
-	// deniedRate and deniedBurst bound the audit entries of what one actor may not do: somebody who tries all day fills no database.
+	// deniedRate and deniedBurst bound the audit entries for denied calls of one actor, so that repeated attempts cannot fill the database.
 	deniedRate  = 1.0 / 60
 	deniedBurst = 10
 )
 
-// denials are told wherever somebody may not do what they want to.
+// denials records denied calls: in metrics, in the log and, for calls that would change something, in the audit log.
 type denials struct {
 	store   *store.Store
 	log     *slog.Logger
 	metrics *telemetry.API
-	limit   *limit.Limiter
+	limit   *permission.Limiter
 }
 
-func (d *denials) denied(ctx context.Context, n permit.Denial) {
+func (d *denials) denied(ctx context.Context, n permission.Denial) {
 	reason := ""
-	if f, ok := fault.From(n.Err); ok {
+	if f, ok := apperror.From(n.Err); ok {
 		reason = f.Reason
 	}
 	d.metrics.Refused(ctx, reason)
@@ -66,7 +65,7 @@ func (d *denials) denied(ctx context.Context, n permit.Denial) {
 	if !n.Changes || d.limit.Take(actor.ID) > 0 {
 		return
 	}
-	// The entry is no project's: what a caller names may not exist.
+	// The entry belongs to no project, because the project that the caller named may not exist.
 	entry := audit.NewEntry(ctx, time.Now(), audit.AccessDenied, "", n.Method, "")
 	entry.Detail, _ = json.Marshal(map[string]string{"project": bounded(n.Project), "role": string(n.Role), "token": actor.ID}) //nolint:errchkjson // texts always encode
 	if err := d.store.WriteAudit(ctx, entry); err != nil {
@@ -74,7 +73,7 @@ func (d *denials) denied(ctx context.Context, n permit.Denial) {
 	}
 }
 
-// bounded cuts what a caller wrote to what a name may be.
+// bounded truncates text from a caller to the maximum length of a name.
 func bounded(name string) string {
 	const most = 100
 	if len(name) > most {

@@ -27,23 +27,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck"
-	"github.com/signalbox-dev/signalbox/internal/run/stuck/verdict"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// planted needs escaping in every encoding.
+// planted is a value that needs escaping in every encoding.
 const planted = `plänted/"<secret>"+4711`
 
-// plain are the encodings of the planted value that do not depend on what is beside it.
+// plain returns the encodings of the planted value that do not depend on adjacent bytes.
 func plain() []string {
 	inHex := hex.EncodeToString([]byte(planted))
 	list := []string{
@@ -58,13 +56,13 @@ func plain() []string {
 	return list
 }
 
-// inBase64 are the encodings in base64, with so many bytes before it.
+// inBase64 returns the base64 encodings after the given number of bytes.
 func inBase64(before int) []string {
 	at := []byte(strings.Repeat("x", before) + planted)
 	return []string{base64.StdEncoding.EncodeToString(at), base64.RawURLEncoding.EncodeToString(at)}
 }
 
-// encodings are what is looked for. The first and the last characters of base64 depend on what is beside the value.
+// encodings are the searched texts. The first and the last characters of base64 depend on adjacent bytes.
 func encodings() []string {
 	list := plain()
 	for before := range 3 {
@@ -75,7 +73,7 @@ func encodings() []string {
 	return list
 }
 
-// quotes is a text with the planted value in all encodings.
+// quotes returns a text with the planted value in all encodings.
 func quotes() string {
 	list := plain()
 	for before := range 3 {
@@ -84,7 +82,7 @@ func quotes() string {
 	return "said " + strings.Join(list, " and ")
 }
 
-// encode is a value as JSON.
+// encode returns a value as JSON.
 func encode(v any) json.RawMessage {
 	text, _ := json.Marshal(v) //nolint:errchkjson // values of tests always encode
 	return text
@@ -94,9 +92,9 @@ func data() json.RawMessage {
 	return encode(map[string]any{"n": 1, "said": quotes(), "in " + quotes(): []any{planted, map[string]string{"password": planted}}})
 }
 
-// names are the fields that hold no data of a run: what the platform and the author of the document chose, and what orders and identifies.
+// names are the fields without data of a run: values chosen by the platform and the author of the document, order and identity.
 var names = map[string]bool{
-	"ID": true, "Project": true, "Path": true, "Pointer": true, "Task": true, "Kind": true, "Status": true, "WaitingKind": true, "RunID": true,
+	"ID": true, "Project": true, "Path": true, "Pointer": true, "DeadlineBy": true, "Task": true, "Kind": true, "Status": true, "WaitingKind": true, "RunID": true,
 	"ExecutionID": true, "Type": true, "Outcome": true, "Source": true, "DataContentType": true, "DataSchema": true, "Actor": true, "Cause": true,
 	"Code": true, "Build": true, "NewRunID": true, "Workflow": true, "Version": true, "Listener": true, "Result": true, "DataBase64": true,
 	"Mode": true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true,
@@ -133,9 +131,9 @@ func planting[T any](value T) T {
 	return value
 }
 
-// scene is a store behind the vault as the platform composes them.
+// scene is a store behind the vault, wired as in the platform.
 type scene struct {
-	*sealing
+	*sealedStores
 
 	ctx   context.Context
 	store *store.Store
@@ -149,7 +147,7 @@ func (s *scene) entry(action, id string) audit.Entry {
 	return audit.NewEntry(s.ctx, start, action, project.Default, id, "")
 }
 
-// refused is an entry that quotes what Temporal has answered.
+// refused is an entry that quotes an answer of Temporal.
 func (s *scene) refused(id string) audit.Entry {
 	e := s.entry(audit.RunStartRefused, id)
 	e.Reason = quotes()
@@ -192,7 +190,7 @@ func (s *scene) newEvent(id string) event.Event {
 	return e
 }
 
-// written is what a case says of what it has done: what should have been written was.
+// written returns an error if a case that should have written did not.
 func written(done bool, err error) error {
 	if err == nil && !done {
 		return fmt.Errorf("nothing was written")
@@ -200,7 +198,7 @@ func written(done bool, err error) error {
 	return err
 }
 
-// plantings are the methods by which values of runs and events, and what quotes them, get into the store.
+// plantings are the methods that store values of runs and events, and texts that quote them.
 var plantings = map[string]func(s *scene, id string) error{
 	"InsertRun":  (*scene).insert,
 	"EnqueueRun": (*scene).enqueue,
@@ -301,8 +299,8 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err != nil {
 			return err
 		}
-		v := planting(verdict.Verdict{Code: problem.TaskFailing, Cause: problem.Other, Since: start})
-		done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []stuck.Change{
+		v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: start})
+		done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []diagnose.Change{
 			{RunID: id, Sequence: r.Sequence, To: &v, Events: []event.Event{s.newEvent(id)}},
 		})
 		return written(len(done.Runs) == 1, err)
@@ -311,7 +309,7 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		return s.verdicts.NoteFailures(s.ctx, []stuck.TaskFailure{planting(stuck.TaskFailure{RunID: id, At: start, Cause: problem.Other})})
+		return s.verdicts.NoteFailures(s.ctx, []diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: start, Cause: run.Other})})
 	},
 	"Batches.SettleItems": func(s *scene, id string) error {
 		items, err := s.batch(id)
@@ -355,7 +353,7 @@ func (s *scene) route(id string) error {
 	return s.events.CommitRouting(s.ctx, project.Default, s.owner, routings)
 }
 
-// batch begins a batch of one run.
+// batch starts a batch of one run.
 func (s *scene) batch(id string) ([]batch.Item, error) {
 	if err := s.insert(id); err != nil {
 		return nil, err
@@ -370,28 +368,28 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 	return items, err
 }
 
-// harmless are the other methods of the store: those that write nothing, and those that write what people and the platform itself say,
-// such as definitions, reasons, names and numbers.
+// harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
+// as definitions, reasons, names and numbers.
 var harmless = map[string]string{
 	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns FollowLegacy GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair ImportLegacy LeaveWorker ListAudit
-ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveHome OnPlaces
-OpenImports OpenRuns Ping Place Publish RequestRepairs ReturnQueued RunsHome SaveDraft SetPaused SettleImports Start StartingRuns Status
-StepSummary Stop TakeQueued TellRun UpdateProject WorkerPlaces WriteAudit WriteAuditOnce`,
+ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
+OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused SettleImports Start StartingRuns Status
+StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `Asleep Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
-	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch",
+	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch Untaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Awaited":  "Due DueFor Key Told",
+	"Awaited":  "Due DueFor Key MarkNotified",
 	"Waits":    "Pending",
-	// What Put is given was sealed by the codec of payloads.
+	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",
 }
 
-// methods are those of the store and its parts, but for steps of transactions.
+// methods lists the methods of the store and its parts, without steps of transactions.
 func methods(s *store.Store) (list []string) {
 	parts := map[string]reflect.Type{"": reflect.TypeOf(s)}
 	for m := range reflect.TypeOf(s).Methods() {
@@ -411,9 +409,9 @@ func methods(s *store.Store) (list []string) {
 	return list
 }
 
-// A planted value is in no column of any table after all methods that write values of runs or events, or what quotes them, in none of its
-// encodings. A new method of the store has a case here or is harmless.
-func TestPlantedValuesAreInNoTable(t *testing.T) {
+// After all methods that write values of runs or events, or texts that quote them, no column of any table contains the planted value in any
+// encoding. A new method of the store requires a case here or an entry in harmless.
+func TestSensitiveValuesAreInNoTable(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []struct {
 		name string
@@ -450,13 +448,13 @@ func TestPlantedValuesAreInNoTable(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(plantings)) {
 				require.NoError(t, plantings[name](s, strings.ToLower(name)), name)
 			}
-			var taint redact.Taint
-			taint.Add(planted)
+			var secrets redact.SecretSet
+			secrets.Add(planted)
 			var marks int
 			for _, table := range read(t, db, driver.list) {
 				for _, value := range read(t, db, `SELECT * FROM "`+table+`"`) { //nolint:unqueryvet // whatever columns there are
 					marks += strings.Count(value, redact.Mark)
-					shown, found := taint.Text(value)
+					shown, found := secrets.Text(value)
 					require.False(t, found, "table %s: %s", table, shown)
 					for _, form := range encodings() {
 						require.NotContains(t, value, form, "table %s", table)
@@ -480,7 +478,7 @@ func newScene(t *testing.T, o store.Options) *scene {
 		"do: [{a: {set: {n: 1}}}]\n"))
 	require.NotNil(t, doc, problems)
 	s := &scene{
-		sealing: newSealing(seal.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits())), ctx: t.Context(), store: kept, hash: doc.Hash(),
+		sealedStores: newSealedStores(keyring.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits())), ctx: t.Context(), store: kept, hash: doc.Hash(),
 	}
 	_, _, err = kept.Publish(s.ctx, workflow.Version{
 		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()), Canonical: doc.Canonical(),
@@ -492,7 +490,7 @@ func newScene(t *testing.T, o store.Options) *scene {
 	return s
 }
 
-// read returns all values that a query finds, as texts.
+// read returns all values of a query as texts.
 func read(t *testing.T, db *sql.DB, query string) (found []string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)

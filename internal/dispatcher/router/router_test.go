@@ -14,13 +14,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/inboxtest"
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
-	"github.com/signalbox-dev/signalbox/internal/event/router"
-	"github.com/signalbox-dev/signalbox/internal/fault"
-	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
@@ -28,7 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// bench is a router with what it needs, over a real store.
+// bench is a router with its dependencies, over a real store.
 type bench struct {
 	*router.Router
 	ctx       context.Context // the test's, with ada in it
@@ -41,7 +41,7 @@ type bench struct {
 	bells     chan string
 }
 
-// engine takes what it is given, while it is there.
+// engine accepts runs while it is available.
 type engine struct {
 	mu      sync.Mutex
 	away    bool
@@ -53,7 +53,7 @@ func (e *engine) Check(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.away {
-		return fault.New(fault.Unavailable, fault.EngineUnavailable, "temporal is away")
+		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (e *engine) Start(_ context.Context, r run.Run) (string, error) {
 func (e *engine) Cancel(context.Context, run.Run, string) error          { return nil }
 func (e *engine) Terminate(context.Context, run.Run, string) error       { return nil }
 func (e *engine) Control(context.Context, run.Run, string, string) error { return nil }
-func (e *engine) Look(context.Context, run.Run) (run.Execution, error) {
+func (e *engine) Inspect(context.Context, run.Run) (run.Execution, error) {
 	return run.Execution{}, run.ErrNotKnown
 }
 func (e *engine) Count(context.Context, string, string)                   {}
@@ -91,7 +91,7 @@ func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, er
 
 type bells chan string
 
-func (b bells) Ring(_ context.Context, project string) error {
+func (b bells) Wake(_ context.Context, project string) error {
 	b <- project
 	return nil
 }
@@ -119,11 +119,11 @@ func newBench(t *testing.T, o store.Options) *bench {
 		workflows: workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now),
 		engine:    &engine{started: map[string]int{}}, bells: make(chan string, 100),
 	}
-	hints := notice.NewBoard()
+	hints := pubsub.NewNotifier()
 	b.events = event.NewService(kept.Events(), kept, hints, bells(b.bells), event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, b.events.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.events.Stop(last)) })
-	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, notice.NewBoard(), run.Options{
+	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, pubsub.NewNotifier(), run.Options{
 		MaxInputBytes: 1 << 20, StartTimeout: time.Minute, AnswerWithin: time.Minute, Now: time.Now, Metrics: b.engine,
 	})
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })
@@ -136,7 +136,7 @@ func newBench(t *testing.T, o store.Options) *bench {
 	return b
 }
 
-// publishes makes a workflow that is started as a schedule says.
+// publishes creates a workflow with a schedule.
 func (b *bench) publishes(t *testing.T, name, version, schedule string) {
 	t.Helper()
 	b.publishesIn(t, b.name.Project, name, version, schedule)
@@ -157,7 +157,7 @@ func (b *bench) gives(t *testing.T, events ...event.Event) []event.Accepted {
 	return accepted
 }
 
-// given is an event of a type with data.
+// given returns an event of a type with data.
 func given(id, typ, data string) event.Event {
 	e := event.Event{ID: id, Source: "/s", Type: typ}
 	if data != "" {
@@ -216,7 +216,7 @@ func TestEventsStartRuns(t *testing.T) {
 
 			first, deliveries := b.event(t, 1)
 			require.Equal(t, event.Routed, first.Status)
-			require.Len(t, deliveries, 2, "of its own run, and of the set that event 3 completed")
+			require.Len(t, deliveries, 2, "for its own run, and for the set that event 3 completed")
 			byWorkflow := map[string]event.Delivery{}
 			for _, d := range deliveries {
 				require.Equal(t, event.DeliveryDone, d.Status)
@@ -236,13 +236,13 @@ func TestEventsStartRuns(t *testing.T) {
 			lost, deliveries := b.event(t, 4)
 			require.Empty(t, deliveries)
 			require.Equal(t, event.Unmatched, lost.Status)
-			require.Equal(t, `no published workflow and no waiting run wants type "lost"`, lost.Reason)
+			require.Equal(t, `no published workflow and no waiting run matches type "lost"`, lost.Reason)
 		})
 	}
 }
 
-// TestEventsAgain: neither giving nor delivering an event twice starts a second run.
-func TestEventsAgain(t *testing.T) {
+// TestDuplicateEvents: neither accepting nor delivering an event twice starts a second run.
+func TestDuplicateEvents(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
 	b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid}}}}")
@@ -263,7 +263,7 @@ func TestEventsAgain(t *testing.T) {
 	require.Equal(t, 2, deliveries[0].Attempts)
 }
 
-// TestRedeliver: an outage only delays; what was refused is tried again when somebody says so.
+// TestRedeliver: an outage only delays a delivery; a rejected one is retried on request.
 func TestRedeliver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
@@ -273,7 +273,7 @@ func TestRedeliver(t *testing.T) {
 	b.gives(t, given("1", "paid", ""))
 	got := b.works(t, owner)
 	require.Equal(t, []any{inbox.Retry, "temporal is away"}, []any{got[0].Result, got[0].Reason})
-	require.Empty(t, b.works(t, owner), "not before its time")
+	require.Empty(t, b.works(t, owner), "not before its pause has ended")
 	b.engine.away = false
 	changed, err := b.events.Redeliver(b.ctx, b.name.Project, 1, nil, "temporal is back")
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func TestRedeliver(t *testing.T) {
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, owner))
 	changed, err = b.events.Redeliver(b.ctx, b.name.Project, 1, nil, "once more")
 	require.NoError(t, err)
-	require.Empty(t, changed, "what is delivered stays as it is")
+	require.Empty(t, changed, "finished deliveries are unchanged")
 
 	b.gives(t, given("2", "paid", ""))
 	claimed, err := b.Claim(b.ctx, b.name, owner, 100, time.Hour)
@@ -304,8 +304,8 @@ func TestRedeliver(t *testing.T) {
 	require.Len(t, b.engine.started, 2)
 }
 
-// TestEventsThatStartNoRunAreReported: an input that does not fit is an event of its own, once, and none about itself.
-func TestEventsThatStartNoRunAreReported(t *testing.T) {
+// TestRefusedRunsAreReported: an input that does not fit is reported by one event, which is not reported itself.
+func TestRefusedRunsAreReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
 	_, err := b.workflows.Publish(b.ctx, b.name.Project, `
@@ -318,21 +318,21 @@ do: [{a: {set: {n: 1}}}]
 	owner := b.owns(t)
 	b.gives(t, given("1", "paid", `{"amount": "hunter2"}`))
 	outcomes := b.works(t, owner)
-	require.Len(t, outcomes, 2, "the event, and the one about it")
+	require.Len(t, outcomes, 2, "the event, and its report")
 	for _, outcome := range outcomes {
 		require.Equal(t, inbox.Dead, outcome.Result)
 	}
-	told, _ := b.event(t, 2)
-	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"}, []string{told.Type, told.Source, told.Subject})
+	reported, _ := b.event(t, 2)
+	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"}, []string{reported.Type, reported.Source, reported.Subject})
 	require.JSONEq(t, `{
 		"workflow": "a/strict", "version": "1.0.0", "events": [{"id": "1", "source": "/s", "position": 1}],
 		"error": {
 			"type": "https://open-workflow-specification.org/spec/1.0.0/errors/validation", "status": 400, "pointer": "/0/amount",
-			"detail": "the input does not fit the schema of a/strict@1.0.0: \"/0/amount\": does not meet \"type\""
+			"detail": "the input does not match the schema of a/strict@1.0.0: \"/0/amount\": does not meet \"type\""
 		}
-	}`, string(told.Data))
+	}`, string(reported.Data))
 	_, err = b.events.Get(b.ctx, b.name.Project, 3)
-	require.Error(t, err, "nothing is reported of a report")
+	require.Error(t, err, "a report is not reported")
 }
 
 func TestTimersStartRuns(t *testing.T) {
@@ -351,7 +351,7 @@ func TestTimersStartRuns(t *testing.T) {
 	require.Equal(t, []string{run.TriggerSchedule, "null"}, []string{r.Trigger, string(r.Input)})
 }
 
-// TestEventsBetweenVersions: what was accepted before a publication and is routed after it starts the new version.
+// TestEventsBetweenVersions: an event that was accepted before a publication and is routed after it starts the new version.
 func TestEventsBetweenVersions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
@@ -367,7 +367,7 @@ func TestEventsBetweenVersions(t *testing.T) {
 	require.Equal(t, "1.1.0", deliveries[0].Version)
 }
 
-func TestOwnersAreToldOf(t *testing.T) {
+func TestOwnerChangesAreEvents(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
 	b.publishes(t, "ops/owners", "1.0.0", "{on: {one: {with: {type: "+event.OwnerChanged+"}}}}")
@@ -391,7 +391,7 @@ func TestOwnersAreToldOf(t *testing.T) {
 	require.Equal(t, "server-0 crashed", history[0].Reason)
 }
 
-// TestInbox holds the router against what dispatchers rely on.
+// TestInbox runs the conformance suite on the router.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]func(*testing.T) store.Options{"sqlite": sqlite, "postgres": postgres} {
@@ -407,7 +407,7 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// fixture accepts events for a workflow that takes each, and for runs that listen where there is a lane. Its projects begin with prefix.
+// fixture accepts events for a workflow that every event starts, and for listening runs if there is a lane. Its projects have the prefix.
 func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
 	t.Helper()
 	projects := project.NewService(b.store, time.Now)
@@ -440,7 +440,7 @@ func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
 	}
 }
 
-// listens has a run wait for a type.
+// listens adds a run that listens for an event type.
 func (b *bench) listens(t *testing.T, in, lane, typ string) {
 	t.Helper()
 	req := run.StartRequest{Project: in, Workflow: "a/free", RunID: in + "-" + lane, RequestID: in + "-" + lane}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// closer is a part that only needs closing.
+// closer adapts a close function to a part.
 type closer struct{ close func() }
 
 func (closer) Start(context.Context) error { return nil }
@@ -22,22 +22,22 @@ func (c closer) Stop(context.Context) error {
 	return nil
 }
 
-// ender is a part that is ready when it is made and takes time to end.
-type ender struct {
-	end func(ctx context.Context) error
+// stopper adapts a stop function with a context to a part. It needs no start.
+type stopper struct {
+	stop func(ctx context.Context) error
 }
 
-func (ender) Start(context.Context) error { return nil }
+func (stopper) Start(context.Context) error { return nil }
 
-func (e ender) Stop(ctx context.Context) error { return e.end(ctx) }
+func (s stopper) Stop(ctx context.Context) error { return s.stop(ctx) }
 
-// observer passes what was projected on to watches and metrics.
+// observer forwards projected changes to watches, metrics and the components that react to the end of a run.
 type observer struct {
-	changes *notice.Board
-	runs    *telemetry.Runs
-	ended   func(project string)
-	// over is told of runs that have ended.
-	over func(runIDs ...string)
+	changes         *pubsub.Notifier
+	runs            *telemetry.Runs
+	projectRunEnded func(project string)
+	// runsEnded is called with the IDs of runs that have ended.
+	runsEnded func(runIDs ...string)
 }
 
 func (o observer) Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
@@ -48,28 +48,30 @@ func (o observer) Written(ctx context.Context, runIDs []string, transitions []ru
 	o.runs.Projected(ctx, lag)
 }
 
-// Changed tells of changes of status, whoever has written them.
+// Changed reports status transitions from any writer.
 func (o observer) Changed(ctx context.Context, transitions []run.Transition) {
 	for _, t := range transitions {
 		if t.To.Terminal() {
 			o.runs.Count(ctx, t.Project, string(t.To))
-			o.ended(t.Project)
-			o.over(t.RunID)
+			o.projectRunEnded(t.Project)
+			o.runsEnded(t.RunID)
 		}
 	}
 }
 
-// whereabouts joins what the rows and Temporal tell of where the runs are.
-type whereabouts struct {
+// clusterReader reads the Temporals that may hold runs, from the rows and from Temporal.
+type clusterReader struct {
 	*store.Store
 
 	engine *engine.Engine
 }
 
-func (w whereabouts) Place(ctx context.Context) (run.Place, error) { return w.engine.Place(ctx) }
+func (w clusterReader) ClusterID(ctx context.Context) (run.ClusterID, error) {
+	return w.engine.ClusterID(ctx)
+}
 
-// projecting makes what brings the records of workflow tasks to the rows, once Temporal has accepted the tasks.
-func projecting(rows projection.Store, written projection.Observer, now func() time.Time) (*projection.Tap, *projection.Writer) {
+// newProjection creates the tap and the writer that store the records of workflow tasks after Temporal acknowledges the tasks.
+func newProjection(rows projection.Store, written projection.Observer, now func() time.Time) (*projection.Tap, *projection.Writer) {
 	writer := projection.NewWriter(rows, written, now)
 	tap := projection.NewTap(now, writer.Accept)
 	tap.HoldBack(writer.Wait)
