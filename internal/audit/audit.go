@@ -1,5 +1,5 @@
-// Package audit is the record of who did what, to what, when and why. Entries are written in the transaction of the
-// change they tell of, and nothing edits them afterwards.
+// Package audit records all changes: the actor, the action, its subject, its time and its reason. Entries are written in the
+// transaction of the change, and never updated afterwards.
 package audit
 
 import (
@@ -23,9 +23,9 @@ const (
 	RunStartRefused   = "run.start_refused"
 	RunQueueExpired   = "run.queue_expired"
 	RunCancel         = "run.cancel"
-	// RunUnredact: the sensitive values of a run were shown to somebody.
+	// RunUnredact: an actor viewed the sensitive values of a run.
 	RunUnredact = "run.view_unredacted"
-	// PayloadsOpen: payloads of a namespace of Temporal were opened for somebody; the subject is the namespace.
+	// PayloadsOpen: an actor decrypted payloads of a Temporal namespace; the subject is the namespace.
 	PayloadsOpen   = "payloads.open"
 	RunTerminate   = "run.terminate"
 	RunPause       = "run.pause"
@@ -33,10 +33,10 @@ const (
 	RunResumeQuota = "run.resume_quota"
 	// RunReplay is the start of a run with the input of an earlier one; the subject is the new run.
 	RunReplay = "run.replay"
-	// SystemResetBreaker and SystemReconcile were done to the platform as a whole; such entries have no project.
+	// SystemResetBreaker and SystemReconcile concern the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"
 	SystemReconcile    = "system.reconcile"
-	// RunHandOver and those below were done by the reconciler about a run that differed from Temporal.
+	// RunHandOver and the following were done by the reconciler to a run that differed from Temporal.
 	RunHandOver         = "run.hand_over"
 	RunFinish           = "run.finish"
 	RunExecutionMissing = "run.execution_missing"
@@ -51,24 +51,24 @@ const (
 	BatchUnpause        = "batch.unpause"
 	BatchRetry          = "batch.retry"
 	QuotaSet            = "quota.set"
-	// RetentionDelete sums up what one pass deleted in a project because it was not to be kept.
+	// RetentionDelete sums up what one pass of retention deleted in a project.
 	RetentionDelete = "retention.delete"
-	// DispatcherHandOver and DispatcherReconcile were asked for by somebody.
+	// DispatcherHandOver and DispatcherReconcile were requested by an actor.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"
-	// DispatcherChangeOwner and those below were done by the workers themselves. The subject is the ID of the dispatcher's workflow,
+	// DispatcherChangeOwner and the following were done by the workers themselves. The subject is the ID of the dispatcher's workflow,
 	// for WorkerEvict the worker's server ID.
 	DispatcherChangeOwner = "dispatcher.change_owner"
 	DispatcherTerminate   = "dispatcher.terminate"
 	WorkerEvict           = "worker.evict"
 	TokenCreate           = "token.create"
 	TokenRevoke           = "token.revoke"
-	// AccessDenied is a call that would have changed something and was refused for want of a role. Only some of many in a row are
-	// written.
+	// AccessDenied is a call that would have changed something and was refused because the actor lacks a role. Of many consecutive ones,
+	// only some are written.
 	AccessDenied = "access.denied"
 )
 
-// Entry is one change. ID is given by the store and grows.
+// Entry records one change. The store assigns the ID, which increases.
 type Entry struct {
 	ID      int64
 	Time    time.Time
@@ -82,12 +82,12 @@ type Entry struct {
 	Detail json.RawMessage
 }
 
-// Cursor is a place in a list, newest first.
+// Cursor is a position in a list, newest first.
 type Cursor struct {
 	ID int64 `json:"id"`
 }
 
-// Filter says which entries to list. Zero fields match everything.
+// Filter selects the entries to list. Zero fields match everything.
 type Filter struct {
 	Project string
 	Action  string
@@ -95,19 +95,19 @@ type Filter struct {
 	Actor   string
 	Since   time.Time
 	Until   time.Time
-	// OldestFirst turns the order, and with it what After means.
+	// OldestFirst reverses the order, and the meaning of After with it.
 	OldestFirst bool
 	After       *Cursor
 	Limit       int
 }
 
-// Store keeps entries.
+// Store stores entries.
 type Store interface {
 	// ListAudit returns entries that match, newest first unless the filter says otherwise.
 	ListAudit(ctx context.Context, f Filter) ([]Entry, error)
 }
 
-// NewEntry makes an entry for what the actor of ctx does at the given time.
+// NewEntry returns an entry for an action of the actor of ctx at the given time.
 func NewEntry(ctx context.Context, at time.Time, action, project, subject, reason string) Entry {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 )
 
-func TestNewEntryNamesWhoActs(t *testing.T) {
+func TestNewEntryNamesActor(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}

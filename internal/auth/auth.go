@@ -1,4 +1,4 @@
-// Package auth names who does something. Every request has one [Actor], carried in its context from the listener to
+// Package auth defines actors, roles and permissions. Every request has one [Actor], carried in its context from the listener to
 // the audit log.
 package auth
 
@@ -7,52 +7,51 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
 // Kinds of actors.
 const (
-	// KindLocal is whoever uses a listener that is open to this machine alone.
+	// KindLocal is any caller of a listener that only this machine can reach.
 	KindLocal = "local"
-	// KindToken is whoever has an API token.
+	// KindToken is a caller with an API token.
 	KindToken = "token"
 	// KindSystem is Signalbox itself.
 	KindSystem = "system"
 )
 
-// Role is what an actor may do in a project. Each includes those before it, but Operator and Publisher, which are beside each
-// other.
+// Role is a set of permissions in a project. Each role includes the preceding ones, except that Publisher does not include Operator.
 type Role string
 
 // The roles.
 const (
-	// Viewer reads, with marks instead of sensitive values.
+	// Viewer reads, with marks in place of sensitive values.
 	Viewer Role = "viewer"
-	// Operator runs, replays, cancels and sends events.
+	// Operator starts, replays and cancels runs and publishes events.
 	Operator Role = "operator"
 	// Publisher changes definitions.
 	Publisher Role = "publisher"
-	// Admin does everything.
+	// Admin has all permissions.
 	Admin Role = "admin"
 )
 
-// Everywhere stands for every project, and for what belongs to none.
+// Everywhere stands for every project, and for what belongs to no project.
 const Everywhere = "*"
 
-// Known tells whether it is one of the four.
+// Known reports whether the role is one of the four.
 func (r Role) Known() bool { return slices.Contains([]Role{Viewer, Operator, Publisher, Admin}, r) }
 
-// Actor is who does something.
+// Actor is the author of an action.
 type Actor struct {
 	Kind string
 	Name string
-	// ID of the token; empty for whoever has none.
+	// ID of the token; empty without a token.
 	ID string
-	// Roles by project; Everywhere counts for all of them.
+	// Roles by project; a role for Everywhere holds in all projects.
 	Roles map[string]Role
 }
 
-// May tells whether the actor has a role in a project.
+// May reports whether the actor has a role in a project.
 func (a Actor) May(project string, r Role) bool {
 	return includes(a.Roles[project], r) || includes(a.Roles[Everywhere], r)
 }
@@ -75,43 +74,43 @@ func (a Actor) Visible() (names []string, all bool) {
 	return names, false
 }
 
-// Sees tells whether the actor of ctx has a role in the project. Where nobody acts, Signalbox itself does.
+// Sees reports whether the actor of ctx has a role in the project. A context without an actor acts as Signalbox itself.
 func Sees(ctx context.Context, project string) bool {
 	a, ok := ActorFrom(ctx)
 	return !ok || a.May(project, Viewer)
 }
 
-// Require returns an error where the actor of ctx has not the role in the project: a [fault.Denied], or, where it has no role there
-// at all, the fault of a project that does not exist.
+// Require returns an error when the actor of ctx lacks the role in the project: an [apperror.Denied], or, without any role there, the
+// error for a project that does not exist.
 func Require(ctx context.Context, project string, r Role) error {
 	a, _ := ActorFrom(ctx)
 	switch {
 	case a.May(project, r):
 		return nil
 	case project != Everywhere && !a.May(project, Viewer):
-		return fault.NoProject(project)
+		return apperror.NoProject(project)
 	}
 	where := fmt.Sprintf("in project %q", project)
 	if project == Everywhere {
 		where = "in all projects"
 	}
-	return fault.New(fault.Denied, fault.PermissionDenied, "%q has not the role %s %s, which this needs; an admin can make a token with it", a.Name, r, where).
+	return apperror.New(apperror.Denied, apperror.PermissionDenied, "%q lacks the role %s %s, which this call requires; an admin can create a token with it", a.Name, r, where).
 		WithFact("role", string(r)).WithFact("project", project)
 }
 
-// System returns the actor for what Signalbox does of its own accord.
+// System returns the actor of Signalbox's own actions.
 func System() Actor {
 	return Actor{Kind: KindSystem, Name: "signalbox", Roles: map[string]Role{Everywhere: Admin}}
 }
 
-// Local returns whoever uses a listener that is open to this machine alone.
+// Local returns the actor of calls to a listener that only this machine can reach.
 func Local() Actor {
 	return Actor{Kind: KindLocal, Name: "local", Roles: map[string]Role{Everywhere: Admin}}
 }
 
 type contextKey struct{}
 
-// WithActor returns a context in which a acts.
+// WithActor returns a context with the actor a.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, contextKey{}, a)
 }

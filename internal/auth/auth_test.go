@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-func TestActorTravelsInTheContext(t *testing.T) {
+func TestContextCarriesActor(t *testing.T) {
 	t.Parallel()
 	_, ok := auth.ActorFrom(t.Context())
-	require.False(t, ok, "nobody acts in a bare context")
+	require.False(t, ok, "a bare context has no actor")
 
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}
 	ctx := auth.WithActor(t.Context(), ada)
@@ -27,7 +27,7 @@ func TestActorTravelsInTheContext(t *testing.T) {
 	}
 
 	got, _ := auth.ActorFrom(auth.WithActor(ctx, auth.System()))
-	require.Equal(t, auth.System(), got, "the innermost one acts")
+	require.Equal(t, auth.System(), got, "the innermost actor counts")
 	got, _ = auth.ActorFrom(ctx)
 	require.Equal(t, ada, got)
 }
@@ -53,16 +53,16 @@ func TestRolesIncludeEachOther(t *testing.T) {
 	}
 }
 
-func TestRequireTellsNothingOfForeignProjects(t *testing.T) {
+func TestRequireDoesNotDiscloseProjects(t *testing.T) {
 	t.Parallel()
 	ctx := auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{"shop": auth.Viewer}})
 	require.NoError(t, auth.Require(ctx, "shop", auth.Viewer))
 	err := auth.Require(ctx, "shop", auth.Admin)
-	require.True(t, fault.Is(err, fault.PermissionDenied), "%v", err)
-	require.ErrorContains(t, err, `"ada" has not the role admin in project "shop"`)
-	require.Equal(t, fault.NoProject("other"), auth.Require(ctx, "other", auth.Viewer))
-	require.True(t, fault.Is(auth.Require(ctx, auth.Everywhere, auth.Viewer), fault.PermissionDenied))
-	require.Equal(t, fault.NoProject("shop"), auth.Require(t.Context(), "shop", auth.Viewer), "nobody may nothing")
+	require.True(t, apperror.Is(err, apperror.PermissionDenied), "%v", err)
+	require.ErrorContains(t, err, `"ada" lacks the role admin in project "shop"`)
+	require.Equal(t, apperror.NoProject("other"), auth.Require(ctx, "other", auth.Viewer))
+	require.True(t, apperror.Is(auth.Require(ctx, auth.Everywhere, auth.Viewer), apperror.PermissionDenied))
+	require.Equal(t, apperror.NoProject("shop"), auth.Require(t.Context(), "shop", auth.Viewer), "without an actor, nothing is allowed")
 
 	names, all := auth.Actor{Roles: map[string]auth.Role{"b": auth.Viewer, "a": auth.Admin, "c": "none"}}.Visible()
 	require.Equal(t, []string{"a", "b"}, names)

@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// Dispatch is how the owners of dispatchers and the workers show that they live.
+// Dispatch holds the intervals of leases and heartbeats of dispatchers and workers.
 type Dispatch struct {
-	TTL           time.Duration `yaml:"ttl" default:"15s" doc:"How long the ownership of a dispatcher counts without a renewal. After a crash the next owner begins when it is out."`
-	Renew         time.Duration `yaml:"renew" default:"5s" doc:"How often an owner renews it. Shorter than ttl by more than a second."`
-	Heartbeat     time.Duration `yaml:"heartbeat" default:"5s" doc:"How often a worker says that it lives."`
-	StaleAfter    time.Duration `yaml:"stale_after" default:"20s" doc:"A worker that has not said so for this long counts as gone, and a dispatcher with work that has not moved for this long as stale."`
-	Retention     time.Duration `yaml:"retention" default:"10m" doc:"How long what was known of owners and workers stays readable after them."`
-	Idle          time.Duration `yaml:"idle" default:"1m" doc:"How long a dispatcher without events looks for new ones before it sleeps until it is woken."`
-	CheckInterval time.Duration `yaml:"check_interval" default:"30s" doc:"How often a dispatcher at work compares its registered workers with their heartbeats. Those that are missing twice are evicted."`
+	TTL           time.Duration `yaml:"ttl" default:"15s" doc:"How long the ownership of a dispatcher is valid without a renewal. After a crash the next owner takes over when it has expired."`
+	Renew         time.Duration `yaml:"renew" default:"5s" doc:"Interval at which an owner renews it. Shorter than ttl by more than a second."`
+	Heartbeat     time.Duration `yaml:"heartbeat" default:"5s" doc:"Interval of a worker's heartbeats."`
+	StaleAfter    time.Duration `yaml:"stale_after" default:"20s" doc:"A worker without a heartbeat for this long counts as gone, and a dispatcher with work and without progress for this long as stale."`
+	Retention     time.Duration `yaml:"retention" default:"10m" doc:"How long entries of owners and workers stay readable after these are gone."`
+	Idle          time.Duration `yaml:"idle" default:"1m" doc:"How long a dispatcher without events polls for new ones before it parks until its doorbell signal."`
+	CheckInterval time.Duration `yaml:"check_interval" default:"30s" doc:"Interval at which a working dispatcher compares its registered workers with their heartbeats. Workers that are missing twice are evicted."`
 }
 
-// Supervisor is how often, and how eagerly, what crashed is cleaned up.
+// Supervisor holds the intervals of the clean-up after crashes.
 type Supervisor struct {
-	Interval        time.Duration `yaml:"interval" default:"1m" doc:"How often each worker process compares leases, heartbeats and the dispatchers in Temporal."`
-	Confirm         time.Duration `yaml:"confirm" default:"2s" doc:"How long after the first look at something stale the second one comes, before it is ended."`
-	MaxTerminations int           `yaml:"max_terminations" default:"20" doc:"Most dispatchers that one comparison ends. The rest waits for the next."`
-	LegacyIDs       []string      `yaml:"legacy_ids" default:"" doc:"Workflow IDs that older programs gave their dispatchers, which are to be ended: {project} and {task_queue} stand for the names, * for any text, for example \"dispatcher-{project}-*\". Only workflows of the dispatcher's type on the project's task queue are ended."`
+	Interval        time.Duration `yaml:"interval" default:"1m" doc:"Interval at which each worker process compares leases, heartbeats and the dispatchers in Temporal."`
+	Confirm         time.Duration `yaml:"confirm" default:"2s" doc:"Delay between the first finding of a stale dispatcher and its confirmation, before it is ended."`
+	MaxTerminations int           `yaml:"max_terminations" default:"20" doc:"Maximum of dispatchers that one comparison ends. The rest waits for the next."`
+	LegacyIDs       []string      `yaml:"legacy_ids" default:"" doc:"Workflow IDs of dispatchers of older programs that the supervisor ends: {project} and {task_queue} stand for the names, * for any text, for example \"dispatcher-{project}-*\". Only workflows of the dispatcher's type on the project's task queue are ended."`
 }
 
-// Events bounds what is published at a time.
+// Events bounds the events of one request.
 type Events struct {
 	MaxDataBytes Size `yaml:"max_data_bytes" default:"256KiB" doc:"Largest data of one event. At most 16MiB, and no more than api.max_request_bytes."`
-	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Most events in one request."`
+	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Maximum of events in one request."`
 }
 
-// mostCleanup bounds the time from a crash to the end of what it left behind.
+// mostCleanup bounds the time from a crash to the end of its clean-up.
 const mostCleanup = 2 * time.Minute
 
-// ownerMargin is how long before its end an owner stops to trust its lease: package lease's.
+// ownerMargin is how long before its end an owner stops trusting its lease, as in package lease.
 const ownerMargin = time.Second
 
-// Validate reports paces that contradict each other. Of two that do, the one is blamed that is derived from the other.
+// Validate reports intervals that contradict each other. Of two, it names the one that is derived from the other.
 func (d Dispatch) Validate() Problems {
 	var ps found
 	atLeast(&ps, "ttl", d.TTL, shortest)
@@ -47,7 +47,7 @@ func (d Dispatch) Validate() Problems {
 	atLeast(&ps, "idle", d.Idle, shortest)
 	atLeast(&ps, "check_interval", d.CheckInterval, shortest)
 	if len(ps) > 0 {
-		return Problems(ps) // what follows compares them
+		return Problems(ps) // the following checks compare them
 	}
 	if d.Renew+ownerMargin >= d.TTL {
 		ps.add("renew", "%v is too long for dispatch.ttl (%v): an owner trusts its lease until %v before the end; lower it or raise the other", d.Renew, d.TTL, ownerMargin)
@@ -64,7 +64,7 @@ func (d Dispatch) Validate() Problems {
 	return Problems(ps)
 }
 
-// Validate reports a supervisor that does nothing, or would end what is not its own.
+// Validate reports a supervisor that does nothing, or would end work of others.
 func (s Supervisor) Validate() Problems {
 	var ps found
 	atLeast(&ps, "interval", s.Interval, time.Second)
@@ -82,7 +82,7 @@ func (s Supervisor) Validate() Problems {
 	return Problems(ps)
 }
 
-// validateCleanup reports paces that together leave what a crash left behind for too long.
+// validateCleanup reports intervals that together delay the clean-up after a crash too long.
 func (c *Config) validateCleanup(ps *found) {
 	if sum := c.Dispatch.StaleAfter + c.Supervisor.Confirm + c.Supervisor.Interval; sum > mostCleanup {
 		ps.add("supervisor.interval", "%v, dispatch.stale_after (%v) and supervisor.confirm (%v) add up to %v, and what a crash leaves behind must be gone within %v; lower one of them",

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-func TestRedisIsNamedOnceAndInItsMode(t *testing.T) {
+func TestRedisIsValidated(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
 		"{url: 'redis://h:6379'}":                                     "",
@@ -75,7 +75,7 @@ func TestPasswordOfRedis(t *testing.T) {
 	require.Equal(t, []string{"redis.password_file (signalbox.yaml:1): is given beside a password in redis.url; keep one of the two"}, problems(t, err))
 }
 
-func TestPacesOfDispatchersDoNotContradictEachOther(t *testing.T) {
+func TestContradictingDispatchIntervals(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
 		"dispatch: {renew: 14s}":                                           "dispatch.renew (signalbox.yaml:1): 14s is too long for dispatch.ttl (15s)",

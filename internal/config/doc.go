@@ -1,4 +1,4 @@
-// Package config is what an operator can set: one YAML file, a flag and a variable for each key.
+// Package config loads the settings of a process: from one YAML file, and a flag and a variable for each key.
 //
 // Every key has one name in three spellings: `temporal.address` in the file, `--temporal-address` as a
 // flag, `SIGNALBOX_TEMPORAL_ADDRESS` as a variable. A flag wins over a variable, a variable over the
@@ -7,8 +7,8 @@
 //	config.BindFlags(flags)
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: config.NewEnvironment(os.Environ())})
 //
-// The error of Load is a Problems: every fault of every source at once, each with the key, where its
-// value came from and what to do. Unknown keys are faults. Secrets never stand in the file or on the
+// The error of Load is a Problems: every problem of every source at once, each with the key, where its
+// value came from and what to do. Unknown keys are problems. Secrets must not be in the file or on the
 // command line: a DSN refers to them as ${env:NAME} or ${file:/path}.
 //
 // The package opens no connection and starts nothing; it reads the files it is pointed at.

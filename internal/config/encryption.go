@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Encryption says with which keys values are sealed, in the database and in Temporal.
+// Encryption names the keys that encrypt values in the database and in Temporal.
 type Encryption struct {
-	Keys          []string `yaml:"keys" default:"" kind:"pairs" doc:"The keys that seal sensitive values in the database, and everything that Temporal keeps: ID and file of each, written ID=FILE, in the file as a mapping. A file holds 32 random bytes in base64, as \"head -c 32 /dev/urandom | base64\" prints them. A server needs at least one, the same in all processes. Keys that are no longer active stay here for as long as anything sealed with them is to be read."`
-	Active        string   `yaml:"active" default:"" doc:"ID of the key that seals from now on; the others open only. Needed where there are several."`
-	Sealing       bool     `yaml:"sealing" default:"true" doc:"Seal what is written. False only while servers of a release without keys still serve the same database and Temporal: sealed values are opened, and nothing new is sealed."`
-	RequireSealed bool     `yaml:"require_sealed" default:"false" doc:"Refuse what Temporal has that is not sealed: payloads of before there were keys, and signals that other programs send. A run with such a payload makes no progress, and its verdict says why."`
-	CodecEndpoint bool     `yaml:"codec_endpoint" default:"false" doc:"Serve /codec/NAMESPACE/decode, at which Temporal's UI has payloads opened for administrators. Each use is audited."`
+	Keys          []string `yaml:"keys" default:"" kind:"pairs" doc:"The keys that seal sensitive values in the database, and all run data in Temporal: ID and file of each, written ID=FILE, in the file as a mapping. A file holds 32 random bytes in base64, as \"head -c 32 /dev/urandom | base64\" prints them. A server needs at least one, the same in all processes. Keep inactive keys here for as long as values sealed with them must be read."`
+	Active        string   `yaml:"active" default:"" doc:"ID of the key that seals; the others only open. Required if there are several."`
+	Sealing       bool     `yaml:"sealing" default:"true" doc:"Seal new values. Set to false only while servers of a release without keys still use the same database and Temporal: sealed values are opened, and nothing new is sealed."`
+	RequireSealed bool     `yaml:"require_sealed" default:"false" doc:"Refuse unsealed data in Temporal: payloads from before keys were introduced, and signals that other programs send. A run with such a payload makes no progress, and its verdict says why."`
+	CodecEndpoint bool     `yaml:"codec_endpoint" default:"false" doc:"Serve /codec/NAMESPACE/decode, where Temporal's UI can open payloads for administrators. Each use is audited."`
 	CodecOrigins  []string `yaml:"codec_origins" default:"" doc:"Origins of the UIs that may use it from a browser, for example http://127.0.0.1:8233."`
 }
 
-// KeyFile is where the key with an ID is.
+// KeyFile is the path of the key with an ID.
 type KeyFile struct{ ID, File string }
 
-// KeyFiles are the keys; what is no pair, which Validate reports, is left out.
+// KeyFiles returns the keys; it leaves out invalid pairs, which Validate reports.
 func (e Encryption) KeyFiles() []KeyFile {
 	files := make([]KeyFile, 0, len(e.Keys))
 	for _, pair := range e.Keys {
@@ -31,8 +31,7 @@ func (e Encryption) KeyFiles() []KeyFile {
 	return files
 }
 
-// Validate reports keys that cannot be told apart, and an active one that is none of them. Whether the files hold keys is seen by who
-// reads them.
+// Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package sealconfig does.
 func (e Encryption) Validate() Problems {
 	var ps found
 	var ids []string
@@ -54,7 +53,7 @@ func (e Encryption) Validate() Problems {
 	case e.Active == "" && len(ids) > 1:
 		ps.add("active", "is empty while there are %d keys; name the one that seals from now on", len(ids))
 	case e.Active != "" && !slices.Contains(ids, e.Active):
-		ps.add("active", "%q is none of encryption.keys (%s)", e.Active, strings.Join(ids, ", "))
+		ps.add("active", "%q is not one of encryption.keys (%s)", e.Active, strings.Join(ids, ", "))
 	}
 	if e.RequireSealed && !e.Sealing {
 		ps.add("require_sealed", "is true while encryption.sealing is false; this process would refuse what it writes itself")

@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// Environment is the process's variables as a value, so that two platforms in one process, and tests, can
+// Environment holds the process's variables as a value, so that two platforms in one process, and tests, can
 // have different ones.
 type Environment map[string]string
 
-// NewEnvironment reads the form of os.Environ.
+// NewEnvironment converts the result of os.Environ.
 func NewEnvironment(environ []string) Environment {
 	env := Environment{}
 	for _, pair := range environ {

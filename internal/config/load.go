@@ -13,33 +13,33 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
-// FileFlag names the flag, and FileVariable the variable, that point at the YAML file.
+// FileFlag and FileVariable are the names of the flag and the variable for the path of the YAML file.
 const (
 	FileFlag     = "config"
 	FileVariable = Prefix + "CONFIG"
 )
 
-// KeyAnnotation marks the flags that are keys, with the key's path, for whoever documents a command.
+// KeyAnnotation marks the flags of keys, with the key's path, for the documentation of commands.
 const KeyAnnotation = "signalbox.dev/key"
 
-// Layer is a concern that another package knows: Temporal's own configuration.
+// Layer adds settings from another package, such as Temporal's own configuration.
 type Layer struct {
-	// Apply sets values below the file and above the defaults. It returns where each key it set came from, keyed by the
+	// Apply sets values that override the defaults but not the file. It returns the source of each key it set, by the
 	// key's path.
 	Apply func(env Environment, cfg *Config) (sources map[string]string, err error)
-	// Check reports what is wrong with the values in the end, beyond what this package sees. Problems of keys that have
+	// Check reports problems of the final values that this package does not check. Problems of keys that have
 	// one already are dropped. Those without a source get their key's.
 	Check func(cfg *Config) Problems
 }
 
-// Options says where Load looks.
+// Options are the sources of Load.
 type Options struct {
 	Flags  *pflag.FlagSet // bound by BindFlags; nil: no flags
 	Env    Environment    // nil: no variables
 	Layers []Layer        // lowest first
 }
 
-// flagValue keeps a flag's text until Load parses it, so that a bad flag is reported beside all other problems.
+// flagValue stores a flag's text until Load parses it, so that an invalid flag is reported with all other problems.
 type flagValue struct {
 	text string
 	kind string
@@ -65,7 +65,7 @@ func BindFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// BindUnlisted is BindFlags for commands that need little of the configuration: the help lists --config alone.
+// BindUnlisted is BindFlags for commands that need little of the configuration: the help lists only --config.
 func BindUnlisted(flags *pflag.FlagSet) {
 	BindFlags(flags)
 	flags.Lookup(FileFlag).Usage += "; each key in it is a flag, too: \"signalbox server --help\" lists them"
@@ -133,9 +133,9 @@ func (l *loader) file(path string) {
 		l.problems = append(l.problems, Problem{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
 		return
 	}
-	sources, faults := l.schema.ReadFile(path, content)
+	sources, problems := l.schema.ReadFile(path, content)
 	maps.Copy(l.sources, sources)
-	for _, f := range faults {
+	for _, f := range problems {
 		l.problems = append(l.problems, Problem{Path: f.Path, Source: f.Source, Message: f.Message})
 	}
 }
@@ -167,7 +167,7 @@ func (l *loader) set(k schema.Key, text, source string) {
 	l.sources[k.Path] = source
 }
 
-// secrets resolves the references in connection texts. A password written out is refused unless it came through
+// secrets resolves the references in connection texts. A password in plain text is refused unless it came through
 // the key's own variable: a file is committed and a command line is seen by every user of the machine.
 func (l *loader) secrets() {
 	for _, k := range l.schema.Keys {
@@ -208,8 +208,8 @@ func (l *loader) files() {
 
 func (l *loader) validate() { l.add(l.cfg.validate()) }
 
-// add adds the faults of values, leaving out keys already reported: a value that could not be read
-// was left at its default and would only be blamed twice.
+// add adds the problems of values, except of keys that have one already: a value that could not be read
+// keeps its default and would only be reported twice.
 func (l *loader) add(found Problems) {
 	reported := map[string]bool{}
 	for _, p := range l.problems {
@@ -224,7 +224,7 @@ func (l *loader) add(found Problems) {
 
 func (l *loader) report(path, message string) { l.problem(Problem{Path: path, Message: message}) }
 
-// problem adds one, with the source of its key where it names none itself.
+// problem adds a problem, with the source of its key where it has none itself.
 func (l *loader) problem(p Problem) {
 	if p.Source == "" {
 		p.Source = l.sources[p.Path]

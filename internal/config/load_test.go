@@ -127,7 +127,7 @@ start_timeout: 1s
 		`rolse (signalbox.yaml:2): is not a key, did you mean "roles"?`,
 		`temporal.adress (signalbox.yaml:5): is not a key, did you mean "address"?`,
 		`temporal.namespace (signalbox.yaml:6): is a list where a text belongs`,
-		`temporal.namespace (signalbox.yaml:8): stands here and in line 6; keep one`,
+		`temporal.namespace (signalbox.yaml:8): is set here and in line 6; keep one`,
 		`store (signalbox.yaml:9): is not a mapping; write its keys below it, one per line`,
 		`runs.start_timeout (signalbox.yaml:11): "ten" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
 		`start_timeout (signalbox.yaml:15): is not a key here, did you mean "runs.start_timeout"?`,
@@ -212,7 +212,7 @@ func TestSecretsComeByReference(t *testing.T) {
 	require.ErrorContains(t, err, "is a Postgres DSN while store.driver is sqlite")
 }
 
-func TestLayersLieBetweenDefaultAndFile(t *testing.T) {
+func TestLayersOverrideDefaultsOnly(t *testing.T) {
 	t.Parallel()
 	nothing := func(*config.Config) config.Problems { return nil }
 	layer := config.Layer{Check: nothing, Apply: func(env config.Environment, cfg *config.Config) (map[string]string, error) {
@@ -232,7 +232,7 @@ func TestLayersLieBetweenDefaultAndFile(t *testing.T) {
 	require.Equal(t, []string{"environment: bad profile"}, problems(t, err))
 }
 
-// A problem that may heal keeps nobody from starting, but stands beside the others where there are some.
+// A problem that may heal does not prevent the start, but is reported with the others.
 func TestLayersCheckTheResult(t *testing.T) {
 	t.Parallel()
 	expired := config.Problem{Path: "temporal.tls.cert_file", Message: "expired", Heals: true}
@@ -312,7 +312,7 @@ func TestBounds(t *testing.T) {
 
 func TestListeningBeyondLoopback(t *testing.T) {
 	t.Parallel()
-	const file = "load_test.go" // its content is looked at when the listener is made
+	const file = "load_test.go" // the listener reads its content later
 	for flags, want := range map[string]string{
 		"--listen=0.0.0.0:1":                                          "every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens",
 		"--listen=0.0.0.0:1 --listen-tls-disabled":                    "every caller is an administrator",
@@ -355,7 +355,7 @@ func TestContext(t *testing.T) {
 	require.Equal(t, config.Default(), config.FromContext(t.Context()))
 }
 
-func TestUnlistedFlagsAreTaken(t *testing.T) {
+func TestUnlistedFlagsAreAccepted(t *testing.T) {
 	t.Parallel()
 	flags := pflag.NewFlagSet("signalbox", pflag.ContinueOnError)
 	config.BindUnlisted(flags)

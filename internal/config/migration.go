@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Migration names an older engine's database that is followed while old processes still write to it.
+// Migration names the database of an older engine, whose changes are imported while old processes still write to it.
 type Migration struct {
-	From      Secret        `yaml:"from" default:"" doc:"The database: a Postgres URL or the path of a SQLite file, which is only read. What is added or changes there is imported as \"signalbox migrate import\" does, by one process at a time, until this key is removed. A password is given by reference, as in store.dsn. Empty: none."`
-	Project   string        `yaml:"project" default:"" doc:"Project that all its runs go to. Empty: each goes to the project it was in, which is made where it is missing."`
+	From      Secret        `yaml:"from" default:"" doc:"The database: a Postgres URL or the path of a SQLite file, which is only read. New and changed runs are imported as by \"signalbox migrate import\", by one process at a time, until this key is removed. Give a password by reference, as in store.dsn. Empty: none."`
+	Project   string        `yaml:"project" default:"" doc:"Project for all its runs. Empty: each run keeps its project, which is created if it is missing."`
 	Namespace string        `yaml:"namespace" default:"legacy" doc:"Workflow namespace of workflows whose names have none."`
-	Interval  time.Duration `yaml:"interval" default:"30s" doc:"How often it is looked at; less often where a look takes long."`
+	Interval  time.Duration `yaml:"interval" default:"30s" doc:"Interval of the scans; longer if a scan takes long."`
 }
 
-// Validate reports names that none of ours can have, and a pace that is none.
+// Validate reports invalid names and an invalid interval.
 func (m Migration) Validate() Problems {
 	var ps found
 	if m.Project != "" && !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(m.Project) {

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-func TestMigrationNamesWhatIsThere(t *testing.T) {
+func TestMigrationIsValidated(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, config.Default().Migration.Validate())
 	problems := config.Migration{Project: "My Shop", Namespace: "a/b", Interval: time.Millisecond}.Validate()
@@ -19,7 +19,7 @@ func TestMigrationNamesWhatIsThere(t *testing.T) {
 	require.ErrorContains(t, problems, "1ms is too short; give at least 1s")
 }
 
-func TestThePasswordOfTheOlderDatabaseIsAReference(t *testing.T) {
+func TestMigrationPasswordIsReference(t *testing.T) {
 	t.Parallel()
 	_, err := load(t, "migration: {from: 'postgres://me:open@h/d'}\n", nil)
 	require.ErrorContains(t, err, "migration.from")

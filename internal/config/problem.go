@@ -8,12 +8,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
-// Problem is one fault in the configuration.
+// Problem is one mistake in the configuration.
 type Problem struct {
-	Path    string // the key, "store.dsn"; empty where a whole file is at fault
+	Path    string // the key, "store.dsn"; empty where the whole file is the subject
 	Source  string // where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default"
 	Message string // what is wrong and what to do
-	Heals   bool   // it may go away without a restart: no reason for a server not to start
+	Heals   bool   // it may disappear without a restart, so a server starts nevertheless
 }
 
 // String writes the problem on one line.
@@ -28,7 +28,7 @@ func (p Problem) String() string {
 	}
 }
 
-// Problems is every fault found, in the order of the file, then of the keys. It is the error of Load
+// Problems are all problems found, in the order of the file, then of the keys. It is the error of Load
 // and Validate.
 type Problems []Problem
 
@@ -48,7 +48,7 @@ func (f *found) add(path, format string, args ...any) {
 	*f = append(*f, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// under puts the problems of one concern below its section.
+// under prefixes the problems of one concern with its section.
 func (ps Problems) under(section string) Problems {
 	out := make(Problems, len(ps))
 	for i, p := range ps {
@@ -58,7 +58,7 @@ func (ps Problems) under(section string) Problems {
 	return out
 }
 
-// fatal tells whether any of them keeps a server from starting.
+// fatal reports whether any problem prevents a server from starting.
 func (ps Problems) fatal() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Heals })
 }

@@ -18,37 +18,37 @@ const (
 	RedisCluster    = "cluster"
 )
 
-// Redis names the store of leases and heartbeats that all processes of a platform share.
+// Redis holds the settings of the store of leases and heartbeats, which all processes of a platform share.
 type Redis struct {
-	URL          Secret        `yaml:"url" default:"" doc:"redis://user@host:port/database, or rediss:// for TLS. A password is given by password_file, by reference as in store.dsn, or with the whole URL through its variable. Either this or addresses."`
+	URL          Secret        `yaml:"url" default:"" doc:"redis://user@host:port/database, or rediss:// for TLS. Give a password by password_file, by reference as in store.dsn, or with the whole URL through its variable. Either this or addresses."`
 	Addresses    []string      `yaml:"addresses" default:"" doc:"host:port of the server, of the sentinels, or of some nodes of the cluster. Either this or url."`
 	Mode         string        `yaml:"mode" default:"standalone" doc:"standalone, sentinel or cluster."`
-	MasterName   string        `yaml:"master_name" default:"" doc:"Name of the master that the sentinels know. Needs mode sentinel."`
-	Username     string        `yaml:"username" default:"" doc:"User, where the server has more than the default one."`
+	MasterName   string        `yaml:"master_name" default:"" doc:"Name of the master in the sentinels. Requires mode sentinel."`
+	Username     string        `yaml:"username" default:"" doc:"User name, if it is not the default user."`
 	PasswordFile string        `yaml:"password_file" default:"" kind:"file" doc:"File that holds the password. Read again for every connection, so a rotated one needs no restart."`
-	TLS          RedisTLS      `yaml:"tls" doc:"TLS towards Redis. It is on when any of these keys is set, or with a rediss:// URL."`
-	Prefix       string        `yaml:"prefix" default:"signalbox:" doc:"Begins every key. Platforms that share a Redis need different ones."`
-	Timeout      time.Duration `yaml:"timeout" default:"1s" doc:"How long to connect, and how long one request, may take."`
+	TLS          RedisTLS      `yaml:"tls" doc:"TLS for connections to Redis. It is enabled if any of these keys is set, or with a rediss:// URL."`
+	Prefix       string        `yaml:"prefix" default:"signalbox:" doc:"Prefix of every key. Platforms that share a Redis need different prefixes."`
+	Timeout      time.Duration `yaml:"timeout" default:"1s" doc:"Timeout of a connection attempt, and of one request."`
 }
 
 // RedisTLS names the files of a TLS connection to Redis.
 type RedisTLS struct {
-	Enabled    bool   `yaml:"enabled" default:"false" doc:"Use TLS, with the system's authorities where ca_file is empty."`
+	Enabled    bool   `yaml:"enabled" default:"false" doc:"Use TLS, with the system's authorities if ca_file is empty."`
 	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM."`
 	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file. Read again for every handshake."`
 	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
 	ServerName string `yaml:"server_name" default:"" doc:"Name expected in the server's certificate. Empty: the host of the address."`
 }
 
-// Used tells whether there is a Redis. Without one, leases are in memory: for one process on SQLite.
+// Used reports whether Redis is configured. Without it, leases are in memory, which works for one process on SQLite.
 func (r Redis) Used() bool { return r.URL != "" || len(r.Addresses) > 0 }
 
-// TLSEnabled tells whether the connection to Redis uses TLS.
+// TLSEnabled reports whether the connection to Redis uses TLS.
 func (r Redis) TLSEnabled() bool {
 	return r.TLS != (RedisTLS{}) || strings.HasPrefix(r.URL.Reveal(), "rediss://")
 }
 
-// Validate reports a Redis that cannot be found, or is named twice.
+// Validate reports a missing, duplicate or invalid address of Redis.
 func (r Redis) Validate() Problems {
 	var ps found
 	r.validateMode(&ps)
@@ -93,7 +93,7 @@ func (r Redis) validateMode(ps *found) {
 	}
 }
 
-// validateURL never shows the URL, which may hold a password.
+// validateURL never shows the URL, which may contain a password.
 func (r Redis) validateURL(ps *found) {
 	const form = "write redis://host:port or redis://user@host:port/database"
 	u, err := url.Parse(r.URL.Reveal())
@@ -122,7 +122,7 @@ func (r Redis) validateURL(ps *found) {
 	}
 }
 
-// validateRenewal reports a Redis that may take so long to fail that an owner loses its lease by one renewal.
+// validateRenewal reports a timeout of Redis so long that an owner can lose its lease by one failed renewal.
 func (c *Config) validateRenewal(ps *found) {
 	left := c.Dispatch.TTL - ownerMargin - c.Dispatch.Renew
 	if c.Redis.Used() && left > 0 && c.Redis.Timeout > left {

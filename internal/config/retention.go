@@ -2,26 +2,26 @@ package config
 
 import "time"
 
-// Retention says how long what is over is kept.
+// Retention sets how long finished data is retained.
 type Retention struct {
-	Interval time.Duration   `yaml:"interval" default:"1h" doc:"How often one process of all looks for what may go."`
-	Runs     RetentionLimits `yaml:"runs" doc:"Runs that have ended, with their steps and all else that is kept of them, by the time of their end; of counts, the newest by creation. No run goes in the first hour after its end."`
-	Events   RetentionLimits `yaml:"events" doc:"Events that were matched and of which nothing is still to be delivered, with their deliveries."`
+	Interval time.Duration   `yaml:"interval" default:"1h" doc:"Interval at which one elected process deletes data past its limit."`
+	Runs     RetentionLimits `yaml:"runs" doc:"Runs that have ended, with their steps and all related data. Age counts from their end; max_count keeps the newest by creation. No run is deleted in the first hour after its end."`
+	Events   RetentionLimits `yaml:"events" doc:"Events that were matched and have no pending delivery, with their deliveries."`
 	Audit    RetentionLimits `yaml:"audit" doc:"Entries of the audit log."`
-	Owners   RetentionLimits `yaml:"owners" doc:"Who owned the dispatchers. The newest owner of each is kept in any case."`
-	Batches  RetentionLimits `yaml:"batches" doc:"Batches that have ended, with what became of their runs."`
+	Owners   RetentionLimits `yaml:"owners" doc:"The history of dispatcher owners. The newest owner of each is always kept."`
+	Batches  RetentionLimits `yaml:"batches" doc:"Batches that have ended, with the results of their runs."`
 }
 
-// RetentionLimits bound what is kept of one kind. What is beyond any of them goes.
+// RetentionLimits bound the retained data of one kind. Data beyond any limit is deleted.
 type RetentionLimits struct {
-	MaxAge   time.Duration `yaml:"max_age" default:"0s" doc:"Longest time, for example 720h; 0s: for ever. At least an hour."`
+	MaxAge   time.Duration `yaml:"max_age" default:"0s" doc:"Longest time, for example 720h; 0s: forever. At least an hour."`
 	MaxCount int           `yaml:"max_count" default:"0" doc:"Most in each project, the newest; 0: any number."`
 }
 
-// leastAge is the shortest age at which anything goes. The reconciler looks for rows of executions that ended minutes ago.
+// leastAge is the shortest age of deleted data. The reconciler searches for rows of executions that ended minutes ago.
 const leastAge = time.Hour
 
-// Validate reports bounds that would take away what is in use.
+// Validate reports limits that would delete data in use.
 func (r Retention) Validate() Problems {
 	var ps found
 	atLeast(&ps, "interval", r.Interval, time.Second)
@@ -35,7 +35,7 @@ func (r Retention) Validate() Problems {
 	return all
 }
 
-// Validate reports an age that is too short, and numbers that are none.
+// Validate reports an age that is too short, and negative numbers.
 func (l RetentionLimits) Validate() Problems {
 	var ps found
 	if l.MaxAge != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-func TestRetentionKeepsWhatIsInUse(t *testing.T) {
+func TestRetentionIsValidated(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, config.Default().Retention.Validate())
 	r := config.Retention{

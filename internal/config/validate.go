@@ -14,7 +14,7 @@ import (
 // maxPayload is the largest value of a run (interp.MaxValueBytes).
 const maxPayload = Size(16 << 20)
 
-// minMemoryLimit is what an idle process needs, with room for work.
+// minMemoryLimit is the memory of an idle process, with room for work.
 const minMemoryLimit = Size(128 << 20)
 
 // maxSteps is the most that runs.max_steps may be.
@@ -23,7 +23,7 @@ const maxSteps = 100_000_000
 // maxDepth is the most that runs.max_depth may be.
 const maxDepth = 100
 
-// Validate reports every fault at once as a Problems, or nil.
+// Validate returns all problems at once as a Problems, or nil.
 func (c *Config) Validate() error { return c.validate().err() }
 
 func (c *Config) validate() Problems {
@@ -96,7 +96,7 @@ func (c *Config) validateProcess(ps *found) {
 	}
 }
 
-// validateReachable reports what must not be open to other machines.
+// validateReachable reports listeners that must not be reachable from other machines.
 func (c *Config) validateReachable(ps *found) {
 	switch {
 	case c.Auth.Mode == ModeNone:
@@ -134,11 +134,11 @@ func (t Temporal) Validate() Problems {
 const (
 	// shortest is the shortest time that it makes sense to watch a connection by.
 	shortest = 100 * time.Millisecond
-	// slow is the answer of a check that makes a connection degraded: package conn's SlowAfter.
+	// slow is the duration of a check from which a connection is degraded: SlowAfter of package conn.
 	slow = time.Second
 )
 
-// validateWatch reports paces that contradict each other. Of two that do, the one is blamed that is derived from the other.
+// validateWatch reports intervals that contradict each other. Of two, it names the one that is derived from the other.
 func (t Temporal) validateWatch(ps *found) {
 	atLeast(ps, "check_interval", t.CheckInterval, shortest)
 	if t.CheckTimeout <= slow {
@@ -158,7 +158,7 @@ func (t Temporal) validateWatch(ps *found) {
 	}
 }
 
-// Validate reports a breaker that would always be open, or never slow anything down.
+// Validate reports a breaker that would always be open, or never delay anything.
 func (b Breaker) Validate() Problems {
 	var ps found
 	atLeastNumber(&ps, "failures", b.Failures, 1)
@@ -236,7 +236,7 @@ func (r Runs) Validate() Problems {
 	return append(Problems(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
 }
 
-// Validate reports a queue that could hold nothing, or never empty.
+// Validate reports a queue that could hold nothing, or never become empty.
 func (q QueueMode) Validate() Problems {
 	var ps found
 	atLeastNumber(&ps, "max_runs", q.MaxRuns, 1)
@@ -276,8 +276,8 @@ func (c Calls) Validate() Problems {
 	return Problems(ps)
 }
 
-// Networks returns the allowed private networks, without their host bits; text that is no network, which
-// Validate reports, is left out.
+// Networks returns the allowed private networks, without their host bits; it leaves out invalid
+// networks, which Validate reports.
 func (c Calls) Networks() []netip.Prefix {
 	networks := make([]netip.Prefix, 0, len(c.AllowPrivate))
 	for _, text := range c.AllowPrivate {
@@ -288,7 +288,7 @@ func (c Calls) Networks() []netip.Prefix {
 	return networks
 }
 
-// Validate reports a prefix that no variable can have, and paces that cannot be kept.
+// Validate reports a prefix that no variable can have, and invalid durations.
 func (s Secrets) Validate() Problems {
 	var ps found
 	if s.EnvPrefix != "" && !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s.EnvPrefix) {
@@ -302,7 +302,7 @@ func (s Secrets) Validate() Problems {
 	return Problems(ps)
 }
 
-// mostKept bounds how long a rotated secret goes on being used.
+// mostKept bounds how long the old value of a rotated secret is used.
 const mostKept = 5 * time.Minute
 
 // Validate reports an unknown level or format.

@@ -1,8 +1,8 @@
-// Package freeport finds loopback ports for servers that open their port by themselves and later.
+// Package freeport finds free loopback ports for servers that open their port later by themselves.
 //
-// A port that was free a moment ago may be taken by then: by an outgoing connection, to which the kernel gives any port of its
-// range, or by somebody who looked for one in the same moment. So ports come from below that range, and whoever looks for one
-// here holds its twin among the ports of UDP, which keeps others from being given the same.
+// A free port may be taken before the server opens it: by an outgoing connection, to which the kernel assigns any port of its ephemeral
+// range, or by another search at the same moment. So the ports are below that range, and Claim reserves the UDP port of the same
+// number, which keeps other callers of Claim from getting the port.
 package freeport
 
 import (
@@ -16,13 +16,13 @@ import (
 
 const (
 	host = "127.0.0.1"
-	// first and count are the ports to choose from. Linux gives those from 32768 on to outgoing connections, others higher ones.
+	// first and count define the range of the ports. Linux assigns ports from 32768 up to outgoing connections, other systems higher ones.
 	first = 10000
 	count = 20000
 	tries = 200
 )
 
-// Claim returns a port of 127.0.0.1 on which nobody listens. Nobody else is given it before release is called.
+// Claim returns a port of 127.0.0.1 without a listener. No other caller gets it before release is called.
 func Claim(ctx context.Context) (port int, release func(), err error) {
 	var last error
 	for range tries {

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// Binary finds what is wrong with a binary that was built: too large, or linking a module that it must not.
+// Binary reports what is wrong with a built binary: it is too large, or links a banned module.
 func Binary(path string, maxBytes int64, banned ...string) ([]Finding, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func Binary(path string, maxBytes int64, banned ...string) ([]Finding, error) {
 	return Built(filepath.Base(path), info.Size(), maxBytes, built, banned...), nil
 }
 
-// Built judges a binary by its size and its build information.
+// Built checks a binary by its size and its build information.
 func Built(name string, size, maxBytes int64, built *debug.BuildInfo, banned ...string) []Finding {
 	var findings []Finding
 	if size >= maxBytes {

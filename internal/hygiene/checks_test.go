@@ -24,8 +24,8 @@ func plant(t *testing.T, archive string) string {
 	return root
 }
 
-// TestSourceChecks plants every fault the checks of sources know, beside what looks like one and is none. Each file
-// of testdata names a check, holds a tree of sources, and ends with the findings to expect.
+// TestSourceChecks plants every violation that the checks detect, beside similar code that is allowed. Each file of testdata is named
+// after a check, contains a tree of sources, and ends with the expected findings.
 func TestSourceChecks(t *testing.T) {
 	t.Parallel()
 	allowed := hygiene.Exceptions{"allowed": "a folder", "one/file.go": "a file", "one/name.go:table": "a name"}
@@ -56,7 +56,7 @@ func TestSourceChecks(t *testing.T) {
 	}
 }
 
-// wanted is the archive's last file, the findings to expect.
+// wanted returns the archive's last file, the expected findings.
 func wanted(t *testing.T, source []byte) string {
 	t.Helper()
 	files := txtar.Parse(source).Files
@@ -102,8 +102,8 @@ func TestDirection(t *testing.T) {
 			"internal/cli: must not import dsl/interp: a client\n"},
 		{"a parent may not import a child with a rule of its own", hygiene.Imports{m + "dsl": {m + "dsl/interp"}, m + "dsl/interp": nil},
 			"dsl: must not import dsl/interp: pure\n"},
-		{"a package nobody placed", hygiene.Imports{m + "internal/new": nil}, "internal/new: has no rule; say in Arrows what it may import\n"},
-		{"a name that only starts alike", hygiene.Imports{m + "internal/application": nil}, "internal/application: has no rule; say in Arrows what it may import\n"},
+		{"a package without a rule", hygiene.Imports{m + "internal/new": nil}, "internal/new: has no rule; add one in Arrows with the packages that it may import\n"},
+		{"a name with the same beginning", hygiene.Imports{m + "internal/application": nil}, "internal/application: has no rule; add one in Arrows with the packages that it may import\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestLinked(t *testing.T) {
 		m + "dsl/small":             {"database/sql/driver"},
 		m + "dsl/sql":               {"database/sql"},
 		"example.com/a":             {"go.temporal.io/sdk/client"},
-		"go.temporal.io/sdk/client": {"example.com/a"}, // a circle, as tests of the standard library have them
+		"go.temporal.io/sdk/client": {"example.com/a"}, // a cycle, as in tests of the standard library
 	}
 	require.Equal(t, `dsl: links example.com/a → go.temporal.io/sdk/client: no engine
 dsl/sql: links database/sql: no engine

@@ -1,13 +1,13 @@
-// Package hygiene checks the repository itself: what the compiler and the linters cannot see, and what a reviewer
-// should not have to look for.
+// Package hygiene checks the repository itself: rules that the compiler and the linters do not check, and that
+// reviewers should not have to.
 //
-// It knows the architecture as two tables (arrows.go): which packages of ours a package may import, and what a
-// package must not link at all. Around them stand smaller checks: package comments, sizes, package state, sleeps,
-// background contexts, links in the documentation, and the binaries' size. Every check is a function from sources to
-// findings and is seen to fail on planted input in testdata; one test per check then runs it on the repository.
+// Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a
+// package must not link at all. Smaller checks cover package comments, sizes, package state, sleeps, background
+// contexts, links in the documentation, and the binaries' size. Every check is a function from sources to findings
+// and is tested on planted input in testdata; one test per check then runs it on the repository.
 //
-// To admit an exception, add it with its reason to the table the failing test names. The package is for tests only:
-// nothing imports it. It does not repeat what golangci-lint finds.
+// To add an exception, add it with its reason to the table that the failing test names. Only tests use the package:
+// no package imports it. It does not repeat the checks of golangci-lint.
 package hygiene
 
 import "fmt"

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Graph asks the go tool for the imports of every package of the module in dir and of all they link, tests left out.
+// Graph returns the imports of every package of the module in dir and of all that they link, without tests, as go list reports them.
 func Graph(ctx context.Context, dir string) (Imports, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", "./...")
 	list.Dir = dir

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Unlisted finds packages that a page does not describe: neither they nor a folder above them are in the first column of one of its
-// tables. It also finds names that are there twice. The first name of a row is a folder from the root, those that follow are beside it.
+// Unlisted finds packages that a page does not describe: neither the package nor a folder above it is in the first column of one of the
+// page's tables. It also finds duplicate names. The first name of a row is a folder from the root, the following ones are siblings.
 func Unlisted(tree Tree, page string) []Finding {
 	listed := map[string]bool{}
 	var findings []Finding

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Requirements finds modules below root, except those in the named folders, whose go.mod asks for a module that only
-// the excepted may have, directly or for another's sake.
+// Requirements finds modules below root whose go.mod requires the banned module, directly or indirectly, except those in
+// the named folders.
 func Requirements(root, banned string, except ...string) ([]Finding, error) {
 	var findings []Finding
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -40,8 +40,8 @@ func TestEveryPackageIsInTheArchitecture(t *testing.T) {
 	require.NoError(t, err)
 	tree := repository(t)
 	clean(t, hygiene.Unlisted(tree, string(page)))
-	require.NotEmpty(t, hygiene.Unlisted(tree, strings.ReplaceAll(string(page), "`seal`", "")), "it finds what is missing")
-	require.NotEmpty(t, hygiene.Unlisted(tree, string(page)+"\n| `internal/redact` `seal` | again |\n"), "it finds what is there twice")
+	require.NotEmpty(t, hygiene.Unlisted(tree, strings.ReplaceAll(string(page), "`keyring`", "")), "missing packages are found")
+	require.NotEmpty(t, hygiene.Unlisted(tree, string(page)+"\n| `internal/redact` `keyring` | again |\n"), "duplicates are found")
 }
 
 func TestPackagesAreNamedByNouns(t *testing.T) {
@@ -52,8 +52,8 @@ func TestPackagesAreNamedByNouns(t *testing.T) {
 func TestNothingIsTooLarge(t *testing.T) {
 	t.Parallel()
 	clean(t, hygiene.Oversize(repository(t), hygiene.Sizes{FileLines: 600, FunctionLines: 100, PackageCode: 2000, Larger: map[string]hygiene.Ceiling{
-		"dsl":        {3100, "the parser fills what the model keeps to itself; split, documents would be half public"},
-		"dsl/interp": {3400, "one machine: its frames, moves and records share its state"},
+		"dsl":        {3100, "the parser fills unexported fields of the model; after a split these would have to be exported"},
+		"dsl/interp": {3400, "one state machine: its frames, moves and records share its state"},
 	}}))
 }
 
@@ -73,8 +73,8 @@ func TestContextsComeFromTheCaller(t *testing.T) {
 	clean(t, exceptions.Unused(tree))
 }
 
-// One constant holds the mark that stands in place of sensitive values: what checks for it must not miss another spelling.
-func TestOnlyOnePackageSpellsTheMark(t *testing.T) {
+// One constant defines the mark that replaces sensitive values, so that checks for the mark cannot miss another spelling.
+func TestOnlyOnePackageDefinesTheMark(t *testing.T) {
 	t.Parallel()
 	for _, spelling := range []string{"\u27e6redacted\u27e7", `\u27e6redacted`} {
 		out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-l", "-F", spelling, "--", "internal/*.go", "cmd/*.go", "dsl/*.go",
@@ -92,7 +92,7 @@ func TestPackagesKeepNoState(t *testing.T) {
 	clean(t, exceptions.Unused(tree))
 }
 
-func TestArrowsPointOneWay(t *testing.T) {
+func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	graph, err := hygiene.Graph(t.Context(), root)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Sizes are the limits of style: beyond them a thing is split by noun.
+// Sizes are the limits of the style guide. Whatever exceeds them is split by noun.
 type Sizes struct {
 	FileLines     int // of any hand-written file
 	FunctionLines int // of a shipped function
@@ -19,13 +19,13 @@ type Sizes struct {
 	Larger map[string]Ceiling
 }
 
-// Ceiling is a limit of a package's own, with the reason why it is not split.
+// Ceiling is a limit for one package, with the reason why it is not split.
 type Ceiling struct {
 	Code int
 	Why  string
 }
 
-// PackageComments finds packages without a comment that starts as godoc asks.
+// PackageComments finds packages with a comment that does not start as godoc requires, or without one.
 func PackageComments(tree Tree) []Finding {
 	var findings []Finding
 	for _, folder := range tree.Folders() {
@@ -47,7 +47,7 @@ func PackageComments(tree Tree) []Finding {
 	return findings
 }
 
-// PackageNames finds packages named after nothing in particular.
+// PackageNames finds packages with names that say nothing about their content.
 func PackageNames(tree Tree) []Finding {
 	forbidden := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}
 	var findings []Finding
@@ -107,7 +107,7 @@ func longFunctions(f *File, limit int) []Finding {
 	return findings
 }
 
-// codeLines counts the lines that hold at least one token: neither blank nor comment alone.
+// codeLines counts the lines with at least one token: neither blank lines nor comments.
 func codeLines(source []byte) int {
 	fset := token.NewFileSet()
 	file := fset.AddFile("", fset.Base(), len(source))

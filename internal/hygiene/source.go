@@ -18,7 +18,7 @@ type File struct {
 	AST       *ast.File
 	Source    []byte
 	Test      bool // a _test.go file
-	Kit       bool // of a package that only tests import, by its place: below test, or named …test as httptest is
+	Kit       bool // of a package that only tests import, by its path: below test, or named …test as httptest is
 	Generated bool // carries the standard header of generated code
 	fset      *token.FileSet
 }
@@ -28,13 +28,13 @@ func (f *File) At(pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", f.Path, f.fset.Position(pos).Line)
 }
 
-// Line is the line of a position.
+// Line returns the line of a position.
 func (f *File) Line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// Tree is every Go package below a folder, by folder relative to the root.
+// Tree holds every Go package below a folder, by folder relative to the root.
 type Tree map[string][]*File
 
-// Folders lists the folders in order.
+// Folders returns the folders in order.
 func (t Tree) Folders() []string {
 	folders := make([]string, 0, len(t))
 	for folder := range t {
@@ -44,7 +44,7 @@ func (t Tree) Folders() []string {
 	return folders
 }
 
-// Files lists the hand-written files that keep accepts, in order.
+// Files returns the hand-written files that keep accepts, in order.
 func (t Tree) Files(keep func(*File) bool) []*File {
 	var files []*File
 	for _, folder := range t.Folders() {
@@ -57,10 +57,10 @@ func (t Tree) Files(keep func(*File) bool) []*File {
 	return files
 }
 
-// All keeps every file.
+// All accepts every file.
 func All(*File) bool { return true }
 
-// Shipped keeps what is not a test.
+// Shipped accepts files that are not tests.
 func Shipped(f *File) bool { return !f.Test }
 
 // Load parses every Go file below root. Folders that the go tool skips (testdata, names that start with . or _) and
@@ -88,7 +88,7 @@ func Load(root string) (Tree, error) {
 	return tree, nil
 }
 
-// Skipped tells by its name whether a folder holds nothing of ours to check.
+// Skipped reports by its name whether a folder contains nothing of ours to check.
 func Skipped(folder string) bool {
 	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") ||
 		slices.Contains([]string{"testdata", "bin", "node_modules"}, folder)

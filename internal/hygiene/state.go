@@ -8,9 +8,9 @@ import (
 
 // State finds package-level state and registries filled by init: two platforms in one process would share them.
 //
-// A package variable is no state when it is blank (an assertion that a type has an interface), an error of its own
-// (errors.New) or of another package under the same name, embedded files, or an unexported value that is set where it is declared, holds nothing that changes
-// by itself (a channel, a lock, what a constructor made) and is never written or lent by address in its package.
+// A package variable is not state when it is blank (an assertion that a type has an interface), an error of its own (errors.New) or of
+// another package under the same name, or embedded files. Neither is an unexported value that is set where it is declared, holds nothing
+// that changes by itself (a channel, a lock, the result of a constructor), and whose package never writes it or takes its address.
 func State(tree Tree, allowed Exceptions) []Finding {
 	var findings []Finding
 	for _, folder := range tree.Folders() {
@@ -96,7 +96,7 @@ func sentinel(name string, value ast.Expr) bool {
 	return false
 }
 
-// constant tells whether an initial value is made of literals and of calls known to return values that never change.
+// constant reports whether an initial value consists of literals and of calls that return values that never change.
 func constant(value ast.Expr) bool {
 	pure := map[string]bool{
 		"errors.New": true, "fmt.Errorf": true, "regexp.MustCompile": true, "strings.NewReplacer": true,
@@ -138,8 +138,8 @@ func callee(fun ast.Expr) string {
 	return ""
 }
 
-// writtenNames lists the package variables' names that any function assigns to, increments, clears or takes the
-// address of. Names, not objects: a local variable that hides a package variable is worth a finding too.
+// writtenNames returns the package variables' names that any function assigns to, increments, clears or takes the
+// address of. It compares names, not objects: a local variable that hides a package variable is worth a finding too.
 func writtenNames(files []*File) map[string]bool {
 	variables, written := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
@@ -189,7 +189,7 @@ func markWrites(n ast.Node, mark func(ast.Expr)) bool {
 	return true
 }
 
-// root is the variable at the bottom of an expression such as table[key].field.
+// root returns the variable at the bottom of an expression such as table[key].field.
 func root(e ast.Expr) string {
 	for {
 		switch x := e.(type) {

@@ -1,12 +1,12 @@
-// Package logger makes the platform's structured log and carries it in the context.
+// Package logger creates the platform's structured log and carries it in the context.
 //
 //	log, err := logger.New(os.Stderr, "info", "json")
 //	ctx = logger.WithContext(ctx, log)
 //	logger.FromContext(ctx).InfoContext(ctx, "run started", "run_id", id)
 //
-// There is no global logger and slog's default is neither set nor used, so two platforms in one process
-// keep their lines apart. Lines are one JSON object or one line of key=value text each. The package hides
-// nothing by itself: values that must not be seen are of a type that redacts itself, as config.Secret does.
+// There is no global logger, and slog's default is neither set nor used, so the lines of two platforms in one process stay
+// separate. A line is a JSON object or key=value text. The package hides nothing by itself: secret values have a type that
+// redacts itself, such as config.Secret.
 package logger
 
 import (
@@ -41,7 +41,7 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 }
 
-// readable writes durations as 1.5s in every format: JSON would have them as numbers of nanoseconds.
+// readable writes durations as 1.5s in every format: JSON would write them as numbers of nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.String(a.Key, a.Value.Duration().Round(time.Millisecond).String())
@@ -56,12 +56,12 @@ func WithContext(ctx context.Context, log *slog.Logger) context.Context {
 	return context.WithValue(ctx, contextKey{}, log)
 }
 
-// With returns a context whose logger adds the attributes to every line.
+// With returns a context with a logger that adds the attributes to every line.
 func With(ctx context.Context, attributes ...any) context.Context {
 	return WithContext(ctx, FromContext(ctx).With(attributes...))
 }
 
-// FromContext returns the logger the context carries, or one that discards everything where it carries none.
+// FromContext returns the logger of the context, or one that discards everything where there is none.
 func FromContext(ctx context.Context) *slog.Logger {
 	if log, ok := ctx.Value(contextKey{}).(*slog.Logger); ok {
 		return log

@@ -48,7 +48,7 @@ func TestDurationsAreTextInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestNewRefusesUnknownLevelsAndFormats(t *testing.T) {
 	t.Parallel()
 	_, err := logger.New(nil, "loud", "json")
 	require.ErrorContains(t, err, `"loud" is not a level`)
@@ -84,13 +84,13 @@ func TestTemporalLinesKeepLevelAndNameTheComponent(t *testing.T) {
 	}
 }
 
-// applicationError is as Temporal's SDK has them.
+// applicationError has the methods of an application error of Temporal's SDK.
 type applicationError struct{}
 
 func (applicationError) Error() string { return "refused: password hunter22" }
 func (applicationError) Type() string  { return "urn:refused" }
 
-func TestTemporalLinesDoNotQuoteWhatActivitiesSay(t *testing.T) {
+func TestTemporalLinesDoNotQuoteActivityErrors(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := logger.New(&out, "debug", "text")
@@ -101,5 +101,5 @@ func TestTemporalLinesDoNotQuoteWhatActivitiesSay(t *testing.T) {
 	require.NotContains(t, out.String(), "hunter22")
 	require.Contains(t, out.String(), "urn:refused")
 	require.Contains(t, out.String(), "cut off")
-	require.Implements(t, (*error)(nil), keyvals[3], "what was given stays")
+	require.Implements(t, (*error)(nil), keyvals[3], "the argument is not modified")
 }

@@ -1,11 +1,11 @@
-// Package lru has a cache in memory that is bounded by the weight of its values, and drops those that were not used for longest.
+// Package lru implements a cache in memory that is bounded by the weight of its values, and drops the least recently used ones.
 //
 //	c := lru.New[string](16<<20, func(b []byte) int { return len(b) })
 //	c.Put("a", value)
 //	value, found := c.Get("a")
 //
-// Where each value weighs one, the limit is a number of values. A cache does not expire values, and does not build a value only once when
-// several callers miss it at the same time.
+// When each value weighs one, the limit is a number of values. A cache does not expire values. When several callers miss a value at the
+// same time, each of them builds it.
 package lru
 
 import (
@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Cache keeps the values that were used last. It is safe for concurrent use.
+// Cache holds the most recently used values. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	limit int
 	weigh func(V) int
@@ -21,7 +21,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	weight  int
 	byKey   map[K]*list.Element
-	ordered *list.List // of entry; the one that was used last is first
+	ordered *list.List // of entry; the most recently used one is first
 }
 
 type entry[K comparable, V any] struct {
@@ -44,8 +44,8 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 	return c.get(key)
 }
 
-// Put adds a value, and drops others while all weigh more than the limit. It returns the value that the key has: the earlier one where there
-// is one. A value that weighs more than the limit by itself is not kept.
+// Put adds a value, and drops others while the total weight exceeds the limit. It returns the value of the key: the earlier one where
+// there is one. A value that alone weighs more than the limit is not cached.
 func (c *Cache[K, V]) Put(key K, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,30 +12,30 @@ import (
 	"strings"
 )
 
-// Where a limit comes from.
+// The sources of a limit.
 const (
-	// FromEnvironment: the variable GOMEMLIMIT, which the Go runtime has applied before main.
+	// FromEnvironment is the variable GOMEMLIMIT, which the Go runtime applies before main.
 	FromEnvironment = "GOMEMLIMIT"
-	// FromConfiguration: the key memory_limit.
+	// FromConfiguration is the key memory_limit.
 	FromConfiguration = "memory_limit"
-	// FromCgroup: the memory limit of the control group that the process runs in.
+	// FromCgroup is the memory limit of the process's control group.
 	FromCgroup = "cgroup"
 )
 
 // Limit is the soft memory limit of a process.
 type Limit struct {
-	// Bytes is the limit; 0: the process has none.
+	// Bytes is the limit; 0 means no limit.
 	Bytes int64
-	// Source is where it comes from; empty without a limit.
+	// Source is the origin of the limit; empty without a limit.
 	Source string
 }
 
-// cgroupShare is the share of a control group's limit that the Go runtime may use. The rest is for what the runtime does not
-// count: the program's own pages and buffers of the kernel.
+// cgroupShare is the share of a control group's limit that the Go runtime may use. The rest is for memory that the runtime does not
+// count: the program's own pages and kernel buffers.
 const cgroupShare = 0.9
 
-// Choose decides the limit from GOMEMLIMIT (math.MaxInt64 where it is not set), the configured limit and that of the control group
-// (0 where there is none), in this order.
+// Choose selects the limit from GOMEMLIMIT (math.MaxInt64 if unset), the configured limit and the limit of the control group
+// (0 if there is none), in this order.
 func Choose(environment, configured, cgroup int64) Limit {
 	switch {
 	case environment != math.MaxInt64:
@@ -50,7 +50,7 @@ func Choose(environment, configured, cgroup int64) Limit {
 }
 
 // Apply chooses the limit and sets it in the Go runtime. The runtime has one limit per process, so only a main program calls it.
-// root is the file system in which /proc and /sys are.
+// root is the file system with /proc and /sys.
 func Apply(configured int64, root fs.FS) Limit {
 	limit := Choose(debug.SetMemoryLimit(-1), configured, CgroupLimit(root))
 	if limit.Source != "" && limit.Source != FromEnvironment {
@@ -59,8 +59,8 @@ func Apply(configured int64, root fs.FS) Limit {
 	return limit
 }
 
-// CgroupLimit returns the smallest memory limit of the control groups that this process is in, 0 where there is none or
-// it cannot be read. It reads version 2 and version 1 of control groups.
+// CgroupLimit returns the smallest memory limit of the control groups of this process, 0 if there is none or it cannot be read. It
+// supports versions 1 and 2 of control groups.
 func CgroupLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -81,8 +81,8 @@ func CgroupLimit(root fs.FS) int64 {
 			}
 			folder, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		}
-		// A limit of a parent holds for its children. In a container the path may lead outside of what is mounted;
-		// then the files of the mount's own root are what counts.
+		// A parent's limit applies to its children. In a container the path may lead outside of the mounted tree; then the files in the
+		// mount's root apply.
 		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
 			if n := readLimit(root, path.Join(folder, at, file)); n > 0 && (least == 0 || n < least) {
 				least = n
@@ -95,7 +95,7 @@ func CgroupLimit(root fs.FS) int64 {
 	return least
 }
 
-// unlimited is above every limit that a machine can have: version 1 writes "no limit" as a number close to the largest one.
+// unlimited exceeds every limit of a real machine: version 1 writes "no limit" as a number close to the largest one.
 const unlimited = 1 << 60
 
 func readLimit(root fs.FS, name string) int64 {
@@ -104,7 +104,7 @@ func readLimit(root fs.FS, name string) int64 {
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || n >= unlimited { // "max" is no number
+	if err != nil || n >= unlimited { // "max" is not a number
 		return 0
 	}
 	return n

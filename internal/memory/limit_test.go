@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/memory"
 )
 
-func TestLimitIsChosenInOrder(t *testing.T) {
+func TestChooseOrder(t *testing.T) {
 	t.Parallel()
 	const none = math.MaxInt64
 	for name, tt := range map[string]struct {

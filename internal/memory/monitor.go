@@ -4,11 +4,11 @@
 //	m := memory.NewMonitor(memory.Options{Limit: limit, Log: log})
 //	err := m.Start(ctx)
 //	m.Level()          // Normal, High, Critical
-//	err = m.Admit()    // a fault while the process takes no new runs
+//	err = m.Admit()    // an error while the process accepts no new runs
 //
-// The Go runtime collects garbage more often as it comes near the limit, but does not refuse allocations. A [Monitor] therefore
-// compares what is in use after the last collection with the limit: at [High] diagnosis and repair stop and caches are given
-// back, at [Critical] starts of runs are refused. Memory that the runtime does not count is not measured.
+// Near the limit the Go runtime collects garbage more often, but it does not refuse allocations. A [Monitor] therefore compares the
+// memory in use after the last collection with the limit: at [High], diagnosis and repair stop and caches are released; at
+// [Critical], starts of runs are refused. Memory outside of the Go runtime is not measured.
 package memory
 
 import (
@@ -19,19 +19,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Level is how close a process is to its limit.
+// Level is how close the memory use of a process is to its limit.
 type Level int32
 
 // The levels.
 const (
-	// Normal: nothing is shed.
+	// Normal means that no work is shed.
 	Normal Level = iota
-	// High: diagnosis and repair stop, caches are given back.
+	// High means that diagnosis and repair stop and caches are released.
 	High
-	// Critical: starts of runs are refused, too.
+	// Critical means that starts of runs are refused as well.
 	Critical
 )
 
@@ -47,8 +47,8 @@ func (l Level) String() string {
 	}
 }
 
-// The shares of the limit from which a level holds. A level is left only when the use has fallen by slack below its share, so
-// that work that is shed and resumed does not make the level oscillate.
+// The shares of the limit at which a level starts. A level ends only when the use has fallen by slack below its share, so that work that
+// is shed and resumed does not make the level oscillate.
 const (
 	highShare     = 0.70
 	criticalShare = 0.85
@@ -56,15 +56,15 @@ const (
 )
 
 const (
-	// every is the time between two measurements.
+	// every is the interval between measurements.
 	every = 250 * time.Millisecond
-	// relieveEvery is the least time between two calls of Options.Relieve while the level is not Normal.
+	// relieveEvery is the minimum interval between calls of Options.Relieve while the level is not Normal.
 	relieveEvery = 5 * time.Second
-	// retryAfter is the delay that callers are given when their start is refused.
+	// retryAfter is the retry delay of refused starts.
 	retryAfter = 5 * time.Second
 )
 
-// LevelAt returns the level for the bytes in use, after the level before. Without a limit it is always Normal.
+// LevelAt returns the level for the bytes in use, given the previous level. Without a limit it is always Normal.
 func LevelAt(before Level, used, limit int64) Level {
 	if limit <= 0 {
 		return Normal
@@ -86,13 +86,13 @@ func LevelAt(before Level, used, limit int64) Level {
 	}
 }
 
-// Options shape a monitor.
+// Options configure a monitor.
 type Options struct {
 	Limit Limit
 	// Used returns the bytes in use; nil: [InUse].
 	Used func() int64
-	// Relieve gives memory back that can be made again, such as caches; may be nil. It is called repeatedly, at intervals of
-	// some seconds, while the level is not Normal.
+	// Relieve releases memory that can be rebuilt, such as caches; may be nil. While the level is not Normal, it is called repeatedly, at
+	// intervals of some seconds.
 	Relieve func()
 	Log     *slog.Logger
 }
@@ -117,7 +117,7 @@ func NewMonitor(opts Options) *Monitor {
 	return &Monitor{opts: opts, cancel: func() {}}
 }
 
-// Start begins to measure. Without a limit there is nothing to compare with, and it does nothing.
+// Start begins to measure. Without a limit it does nothing.
 func (m *Monitor) Start(ctx context.Context) error {
 	if m.opts.Limit.Bytes <= 0 {
 		return nil
@@ -128,14 +128,14 @@ func (m *Monitor) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the measuring and joins it.
+// Stop ends the measurements and waits for their goroutine.
 func (m *Monitor) Stop(context.Context) error {
 	m.cancel()
 	m.joined.Wait()
 	return nil
 }
 
-// Level returns the level as it was last measured.
+// Level returns the last measured level.
 func (m *Monitor) Level() Level { return Level(m.level.Load()) }
 
 // Used returns the bytes in use as last measured, and the limit; ok is false for a process without a limit.
@@ -143,17 +143,17 @@ func (m *Monitor) Used() (used, limit int64, ok bool) {
 	return m.used.Load(), m.opts.Limit.Bytes, m.opts.Limit.Bytes > 0
 }
 
-// Admit returns nil while the process may take a new run, otherwise a [fault.Exhausted].
+// Admit returns nil while the process accepts new runs, otherwise an [apperror.Exhausted].
 func (m *Monitor) Admit() error {
 	if m.Level() < Critical {
 		return nil
 	}
-	return fault.New(fault.Exhausted, fault.MemoryExhausted,
+	return apperror.New(apperror.Exhausted, apperror.MemoryExhausted,
 		"this server uses %d MiB of its memory limit of %d MiB (%s) and takes no new runs until it uses less; nothing was started",
 		m.used.Load()>>20, m.opts.Limit.Bytes>>20, m.opts.Limit.Source).WithRetry(retryAfter)
 }
 
-// Check returns why the process sheds work, nil at the level Normal.
+// Check returns why the process sheds work, or nil at the level Normal.
 func (m *Monitor) Check(context.Context) error {
 	if m.Level() == Normal {
 		return nil
@@ -162,7 +162,7 @@ func (m *Monitor) Check(context.Context) error {
 	if m.Level() == Critical {
 		shed += ", starts of runs are refused"
 	}
-	return fault.New(fault.Exhausted, fault.MemoryExhausted, "memory use is %s: %d of %d MiB (%s); %s",
+	return apperror.New(apperror.Exhausted, apperror.MemoryExhausted, "memory use is %s: %d of %d MiB (%s); %s",
 		m.Level(), m.used.Load()>>20, m.opts.Limit.Bytes>>20, m.opts.Limit.Source, shed)
 }
 
@@ -183,7 +183,7 @@ func (m *Monitor) loop(ctx context.Context) {
 	}
 }
 
-// measure brings the level up to date and logs its changes.
+// measure updates the level and logs its changes.
 func (m *Monitor) measure(ctx context.Context) Level {
 	used := m.opts.Used()
 	before := m.Level()
@@ -200,8 +200,8 @@ func (m *Monitor) measure(ctx context.Context) Level {
 	return level
 }
 
-// InUse returns the bytes that the Go runtime cannot give back: what the last collection found alive, and what is not heap. Garbage
-// that waits for a collection does not count; near the limit collections follow each other closely, so the figure is fresh there.
+// InUse returns the bytes that the Go runtime cannot release: the live heap after the last collection, and memory outside of the heap.
+// Garbage that is not collected yet does not count; near the limit collections are frequent, so the value is recent there.
 func InUse() int64 {
 	const (
 		live = iota

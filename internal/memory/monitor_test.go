@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 )
 
@@ -58,9 +58,9 @@ func TestMonitorRefusesRunsAndRelievesNearTheLimit(t *testing.T) {
 		used.Store(90 << 20)
 		<-time.After(10 * time.Second)
 		err := m.Admit()
-		f, ok := fault.From(err)
+		f, ok := apperror.From(err)
 		require.True(t, ok)
-		require.Equal(t, []any{fault.Exhausted, fault.MemoryExhausted}, []any{f.Class, f.Reason})
+		require.Equal(t, []any{apperror.Exhausted, apperror.MemoryExhausted}, []any{f.Class, f.Reason})
 		require.Positive(t, f.RetryAfter)
 		require.ErrorContains(t, err, "90 MiB of its memory limit of 100 MiB (memory_limit)")
 		require.GreaterOrEqual(t, relieved.Load(), int32(2), "it is relieved again while it lasts")
@@ -84,7 +84,7 @@ func TestMonitorWithoutALimitDoesNothing(t *testing.T) {
 	require.NoError(t, m.Stop(t.Context()))
 }
 
-func TestInUseCountsWhatIsAlive(t *testing.T) { //nolint:paralleltest // it measures the process
+func TestInUseCountsLiveMemory(t *testing.T) { //nolint:paralleltest // it measures the process
 	before := memory.InUse()
 	held := bytes.Repeat([]byte{1}, 64<<20)
 	runtime.GC()

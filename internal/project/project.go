@@ -1,4 +1,4 @@
-// Package project is the boundary of tenancy: each project has its own definitions, runs and task queue.
+// Package project manages projects, the unit of tenancy: each project has its own definitions, runs and task queue.
 package project
 
 import (
@@ -8,15 +8,15 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
-// Default is the project that exists from the start.
+// Default is the project that always exists.
 const Default = "default"
 
-// MaxNameLength is the longest a project's name may be, in bytes.
+// MaxNameLength is the maximum length of a project's name, in bytes.
 const MaxNameLength = 63
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
@@ -29,11 +29,11 @@ type Project struct {
 	Settings    Settings
 }
 
-// Settings are what an administrator decides for one project.
+// Settings are the settings of one project, which an admin changes.
 type Settings struct {
-	// MaxSteps is the most steps that one run may enter; 0: runs.max_steps, which it cannot raise.
+	// MaxSteps is the most steps that one run may enter; 0 means runs.max_steps, which MaxSteps cannot raise.
 	MaxSteps int64
-	// EndPoison ends runs whose verdict is POISON.
+	// EndPoison ends runs that are diagnosed as POISON.
 	EndPoison bool
 }
 
@@ -44,19 +44,19 @@ type Change struct {
 	EndPoison   *bool   `json:"endPoison,omitempty"`
 }
 
-// Store keeps projects.
+// Store stores projects.
 type Store interface {
-	// CreateProject adds p, or returns [fault.Exists] when the name is taken.
+	// CreateProject adds p, or returns [apperror.Exists] when the name is taken.
 	CreateProject(ctx context.Context, p Project, e audit.Entry) error
-	// GetProject returns [fault.NotFound] for an unknown name.
+	// GetProject returns [apperror.NotFound] for an unknown name.
 	GetProject(ctx context.Context, name string) (Project, error)
-	// UpdateProject applies a change and returns the project that results, or returns [fault.NotFound] for an unknown name.
+	// UpdateProject applies a change and returns the project that results, or returns [apperror.NotFound] for an unknown name.
 	UpdateProject(ctx context.Context, name string, change Change, e audit.Entry) (Project, error)
 	// ListProjects returns up to limit projects in order of name, from the first one after the given name.
 	ListProjects(ctx context.Context, after string, limit int) ([]Project, error)
 }
 
-// Service makes and finds projects.
+// Service creates and finds projects.
 type Service struct {
 	store Store
 	now   func() time.Time
@@ -67,7 +67,7 @@ func NewService(store Store, now func() time.Time) *Service {
 	return &Service{store: store, now: now}
 }
 
-// Create makes a project.
+// Create creates a project.
 func (s *Service) Create(ctx context.Context, name, description string) (Project, error) {
 	if err := CheckName(name); err != nil {
 		return Project{}, err
@@ -100,18 +100,18 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 
 func (c Change) check(name string) error {
 	if c == (Change{}) {
-		return fault.New(fault.Invalid, fault.InvalidArgument,
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"the update of project %q changes nothing: set description, max_steps or end_poison", name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
-		return fault.New(fault.Invalid, fault.InvalidArgument,
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps, name).
 			WithField("max_steps", "is negative")
 	}
 	return nil
 }
 
-// List returns up to limit projects after the given name: those in which the actor of ctx has a role, all where nobody acts.
+// List returns up to limit projects after the given name: those in which the actor of ctx has a role, all without an actor.
 func (s *Service) List(ctx context.Context, after string, limit int) ([]Project, error) {
 	actor, acts := auth.ActorFrom(ctx)
 	names, all := actor.Visible()
@@ -124,7 +124,7 @@ func (s *Service) List(ctx context.Context, after string, limit int) ([]Project,
 			continue
 		}
 		p, err := s.store.GetProject(ctx, name)
-		if fault.Is(err, fault.ProjectNotFound) {
+		if apperror.Is(err, apperror.ProjectNotFound) {
 			continue // a role outlives its project
 		}
 		if err != nil {
@@ -135,12 +135,12 @@ func (s *Service) List(ctx context.Context, after string, limit int) ([]Project,
 	return found, nil
 }
 
-// CheckName tells whether a name may be a project's: it becomes part of Temporal's task queue and dispatcher IDs.
+// CheckName reports an invalid project name: the name becomes part of Temporal's task queue and dispatcher IDs.
 func CheckName(name string) error {
 	if len(name) <= MaxNameLength && namePattern.MatchString(name) {
 		return nil
 	}
-	return fault.New(fault.Invalid, fault.InvalidArgument,
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 		"project name %q: use 1 to %d of a-z, 0-9 and \"-\", with a letter or digit at both ends", name, MaxNameLength).
 		WithField("name", "does not match [a-z0-9]([a-z0-9-]*[a-z0-9])?")
 }

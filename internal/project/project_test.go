@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
@@ -40,15 +40,15 @@ func TestCheckName(t *testing.T) {
 		"", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "a b", "ä", "a\n", "a\x00", strings.Repeat("a", project.MaxNameLength+1),
 	}
 	for _, name := range bad {
-		f, ok := fault.From(project.CheckName(name))
+		f, ok := apperror.From(project.CheckName(name))
 		require.True(t, ok, "%q was taken", name)
-		require.Equal(t, []any{fault.Invalid, fault.InvalidArgument}, []any{f.Class, f.Reason}, name)
+		require.Equal(t, []any{apperror.Invalid, apperror.InvalidArgument}, []any{f.Class, f.Reason}, name)
 		require.Equal(t, "name", f.Fields[0].Path, name)
 	}
 	require.ErrorContains(t, project.CheckName("a\nb"), `"a\nb"`)
 }
 
-func TestProjectsAreMadeOnceAndFound(t *testing.T) {
+func TestCreateAndGet(t *testing.T) {
 	t.Parallel()
 	kept := open(t)
 	s := project.NewService(kept, moment)
@@ -62,15 +62,15 @@ func TestProjectsAreMadeOnceAndFound(t *testing.T) {
 	require.Equal(t, made, got)
 
 	_, err = s.Create(ctx, "team-7", "again")
-	require.True(t, fault.Is(err, fault.ProjectExists), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectExists), "%v", err)
 	_, err = s.Create(ctx, "Team", "")
-	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 	_, err = s.Get(ctx, "Team")
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "a refused project is not there: %v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "a refused project is not there: %v", err)
 
 	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectCreate, Limit: 10})
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "only what was done is in the record")
+	require.Len(t, entries, 1, "refused calls are not audited")
 	require.Equal(t, []string{"ada", "team-7", "team-7"}, []string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
 
 	for after, want := range map[string][]string{"": {"default", "team-7"}, "default": {"team-7"}, "team-7": nil} {
@@ -110,7 +110,7 @@ func TestOnlyProjectsWithARoleAreListed(t *testing.T) {
 	require.Equal(t, []string{"d"}, names("b", 2))
 	all, err := s.List(t.Context(), "", 10)
 	require.NoError(t, err)
-	require.Len(t, all, 5, "Signalbox itself sees all")
+	require.Len(t, all, 5, "a context without an actor sees all")
 }
 
 func TestUpdateIsValidatedAndAudited(t *testing.T) {
@@ -131,7 +131,7 @@ func TestUpdateIsValidatedAndAudited(t *testing.T) {
 		{project.Change{MaxSteps: new(int64(-1)), EndPoison: new(false)}, "max_steps -1"},
 	} {
 		_, err := s.Update(ctx, project.Default, tt.change)
-		require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+		require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 		require.ErrorContains(t, err, tt.says)
 		require.ErrorContains(t, err, `"default"`)
 	}
@@ -139,7 +139,7 @@ func TestUpdateIsValidatedAndAudited(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, updated, got, "a refused update changes nothing")
 	_, err = s.Update(ctx, "none", project.Change{EndPoison: new(true)})
-	require.True(t, fault.Is(err, fault.ProjectNotFound), "%v", err)
+	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 
 	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectUpdate, Limit: 10})
 	require.NoError(t, err)

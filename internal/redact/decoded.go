@@ -8,20 +8,20 @@ import (
 )
 
 // MayHide reports whether [Policy.Value] could put a mark into the JSON of a decoded value. It walks the value without encoding it, so
-// that a large value in which nothing is sensitive costs neither time in proportion to its texts nor memory. false is certain; true is
-// not: an empty value under a sensitive name is kept by Value. taint may be nil.
-func (p *Policy) MayHide(at Place, v any, taint *Taint) bool {
+// that a large value without sensitive parts costs no memory, and no time in proportion to its texts. false is certain; true is not: Value
+// keeps an empty value under a sensitive name. secrets may be nil.
+func (p *Policy) MayHide(at Location, v any, secrets *SecretSet) bool {
 	if p.all {
 		return v != nil
 	}
-	s := search{taint: taint, tainted: taint.Any()}
+	s := search{secrets: secrets, hasSecrets: secrets.Any()}
 	return s.value(v, p.trees(at))
 }
 
-// search looks for the first part of a value that is to be hidden.
+// search searches for the first part of a value that is to be hidden.
 type search struct {
-	taint   *Taint
-	tainted bool
+	secrets    *SecretSet
+	hasSecrets bool
 }
 
 func (s *search) value(v any, trees []*tree) bool {
@@ -52,21 +52,21 @@ func (s *search) value(v any, trees []*tree) bool {
 	case string:
 		return s.text(v)
 	default:
-		return s.tainted && s.scalar(v)
+		return s.hasSecrets && s.scalar(v)
 	}
 }
 
-// namedText is [Named] for a text; only its end matters, which is copied to the stack.
+// namedText is [Named] for a string. Only the end of the string matters, which is copied to the stack.
 func namedText(name string) bool {
 	var buffer [maxName]byte
 	return Named(append(buffer[:0], name[max(0, len(name)-maxName):]...))
 }
 
 func (s *search) text(text string) bool {
-	if !s.tainted {
+	if !s.hasSecrets {
 		return false
 	}
-	_, found := s.taint.Text(text)
+	_, found := s.secrets.Text(text)
 	return found
 }
 
@@ -76,17 +76,17 @@ func (s *search) scalar(v any) bool {
 	case nil, bool:
 		return false
 	case int:
-		return s.taint.values[strconv.Itoa(v)]
+		return s.secrets.values[strconv.Itoa(v)]
 	case *big.Int:
-		return s.taint.values[v.String()]
+		return s.secrets.values[v.String()]
 	case json.Number:
-		return s.taint.values[v.String()]
+		return s.secrets.values[v.String()]
 	default: // a fraction has more than one form
 		return len(fmt.Sprint(v)) >= shortest
 	}
 }
 
-// hasContent reports whether a member is worth hiding for its name.
+// hasContent reports whether a member with the name of a secret is to be hidden: one that may hold a secret.
 func hasContent(v any) bool {
 	switch v := v.(type) {
 	case nil, bool:

@@ -13,26 +13,26 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// MayHide never overlooks what Value would hide: over random values, with and without a taint, for every kind of place.
-func TestMayHideNeverOverlooksWhatValueHides(t *testing.T) {
+// MayHide returns true for every value in which Value hides something: over random values, with and without secrets, in every location.
+func TestMayHideFindsAllThatValueHides(t *testing.T) {
 	t.Parallel()
 	doc, problems := dsl.Parse([]byte(`
 document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0', metadata: {sensitive: [/input/a/b, /tasks/s/output/list/*/0]}}
 do: [{s: {set: {x: 1}}}]`))
 	require.False(t, problems.HasErrors(), "%v", problems)
 	policies := []*redact.Policy{redact.For(doc), redact.Everything(), redact.For(doc).With(&redact.Policy{})}
-	places := []redact.Place{{}, {Output: true}, {Pointer: "/do/0/s", Task: "s"}, {Pointer: "/do/0/s", Task: "s", Output: true}}
+	locations := []redact.Location{{}, {Output: true}, {Pointer: "/do/0/s", Task: "s"}, {Pointer: "/do/0/s", Task: "s", Output: true}}
 	random := rand.New(rand.NewPCG(1, 2))
-	var taint redact.Taint
-	taint.Add("planted-text", "1234567890", "12345.6789")
+	var secrets redact.SecretSet
+	secrets.Add("planted-text", "1234567890", "12345.6789")
 	hidden, kept := 0, 0
 	for range 20_000 {
 		v := randomValue(random, 4)
 		encoded, err := jq.EncodeJSON(v)
 		require.NoError(t, err)
 		for _, policy := range policies {
-			for _, at := range places {
-				for _, known := range []*redact.Taint{nil, &taint} {
+			for _, at := range locations {
+				for _, known := range []*redact.SecretSet{nil, &secrets} {
 					shown, _ := policy.Value(at, encoded, known)
 					may := policy.MayHide(at, v, known)
 					if !bytes.Equal(shown, encoded) {

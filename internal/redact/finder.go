@@ -9,40 +9,40 @@ import (
 // Finder finds texts in other texts, in all their encodings (see docs/sensitive.md). The zero value is ready to use and finds
 // nothing. It is not safe for concurrent use while texts are added.
 //
-// A search costs a few instructions per byte, whatever the number of texts: most positions are ruled out by a filter on the next
-// eight bytes. At the others a binary search in the sorted encodings finds the longest that begins there.
+// A search costs a few instructions per byte, independent of the number of texts: a filter on the next eight bytes excludes most positions.
+// At the others a binary search in the sorted encodings finds the longest one that begins there.
 type Finder struct {
 	segments []segment
 	filter   []uint64 // a bit per hash of eight bytes
 	shift    uint     // of a hash, to its bit
-	heads    int      // how many bits may be set
+	heads    int      // the largest number of bits that may be set
 	added    int
 }
 
-// segment is a sorted part of the encodings. Segments merge as they grow, so that adding one text after the other costs no more than
-// adding them at once, but for a logarithm.
+// segment is a sorted part of the encodings. Segments merge as they grow, so that adding texts one by one costs only a logarithmic factor
+// more than adding them at once.
 type segment []form
 
 // form is an encoding of a text.
 type form struct {
 	encoded string
-	text    int // which one, in the order in which they were added
-	inner   int // the index of the longest other form that this one begins with; -1 for none
+	text    int // the index of the text, in the order of addition
+	inner   int // the index of the longest other form that is a prefix of this one; -1 for none
 }
 
 const (
-	// headSize is how many bytes the filter looks at; no form is shorter.
+	// headSize is how many bytes the filter checks; no form is shorter.
 	headSize = shortest
-	// firstBits is the size of the filter at first, as a power of two; it grows with the number of forms.
+	// firstBits is the initial size of the filter, as a power of two; it grows with the number of forms.
 	firstBits = 12
-	// sparse is how many bits there are for each form.
-	sparse = 16
+	// bitsPerForm is how many bits of the filter there are for each form.
+	bitsPerForm = 16
 )
 
-// Any reports whether there is anything to find.
+// Any reports whether the finder has any text.
 func (f *Finder) Any() bool { return f != nil && len(f.segments) > 0 }
 
-// Add adds texts. Texts that are too short to be searched for count, and are not found.
+// Add adds texts. A text that is too short to be searched for gets an index, but is not found.
 func (f *Finder) Add(texts ...string) {
 	var fresh segment
 	for _, text := range texts {
@@ -62,7 +62,7 @@ func (f *Finder) Add(texts ...string) {
 		f.segments = f.segments[:n-1]
 	}
 	f.segments[len(f.segments)-1].order()
-	f.note(fresh)
+	f.addToFilter(fresh)
 }
 
 // order sorts a segment and links its forms.
@@ -77,12 +77,12 @@ func (s segment) order() {
 	}
 }
 
-// note puts forms into the filter.
-func (f *Finder) note(fresh segment) {
+// addToFilter adds forms to the filter.
+func (f *Finder) addToFilter(fresh segment) {
 	f.heads += len(fresh)
-	if len(f.filter)*64 < f.heads*sparse {
+	if len(f.filter)*64 < f.heads*bitsPerForm {
 		bits := uint(firstBits)
-		for 1<<bits < 2*f.heads*sparse {
+		for 1<<bits < 2*f.heads*bitsPerForm {
 			bits++
 		}
 		f.filter, f.shift = make([]uint64, 1<<bits/64), 64-bits
@@ -101,7 +101,7 @@ func (f *Finder) set(s segment) {
 	}
 }
 
-// hash is one of the first eight bytes of a text; its upper bits are the good ones.
+// hash returns a hash of the first eight bytes of a text. Its upper bits are the well mixed ones.
 func hash(text string) uint64 {
 	const multiplier = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
 	b := text[:headSize]
@@ -110,7 +110,7 @@ func hash(text string) uint64 {
 	return head * multiplier
 }
 
-// find calls found with each place where a form begins, the longest form there, and its segment; in order of the places.
+// find calls found with each position at which a form begins, the segment and the index of the longest form there, in order of positions.
 func (f *Finder) find(text string, found func(start int, s segment, i int)) {
 	for start := 0; start+headSize <= len(text); start++ {
 		bit := hash(text[start:]) >> f.shift
@@ -125,8 +125,8 @@ func (f *Finder) find(text string, found func(start int, s segment, i int)) {
 	}
 }
 
-// longest is the index of the longest form that a text begins with; -1 for none. All other forms that the text begins with are
-// its inner ones: a form that sorts between the text and one of its beginnings has this beginning as well.
+// longest returns the index of the longest form that is a prefix of a text; -1 for none. All other forms that are prefixes of the text are its
+// inner ones: a form that sorts between the text and one of its prefixes has this prefix as well.
 func (s segment) longest(text string) int {
 	low, high := 0, len(s)
 	for low < high {
@@ -143,13 +143,13 @@ func (s segment) longest(text string) int {
 	return i
 }
 
-// Replace puts marks in place of what it finds, and reports whether it found anything. Findings that overlap get one mark.
+// Replace replaces what it finds by marks, and reports whether it found anything. Overlapping findings get one mark.
 func (f *Finder) Replace(text string) (string, bool) {
 	if !f.Any() {
 		return text, false
 	}
 	var out []byte
-	end := 0 // of the last finding; what is before it was copied
+	end := 0 // of the last finding; everything before it was copied
 	f.find(text, func(start int, s segment, i int) {
 		if start >= end {
 			out = append(append(out, text[end:start]...), Mark...)
@@ -162,7 +162,7 @@ func (f *Finder) Replace(text string) (string, bool) {
 	return string(append(out, text[end:]...)), true
 }
 
-// Texts calls found with the index of each text that comes up in another one; some more than once.
+// Texts calls found with the index of each text that occurs in another one, for some texts more than once.
 func (f *Finder) Texts(text string, found func(index int)) {
 	if !f.Any() {
 		return

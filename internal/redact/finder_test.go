@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-// nested returns a text within JSON strings within JSON strings.
+// nested returns a text in JSON strings within JSON strings.
 func nested(text string, levels int) string {
 	for range levels {
 		quoted, _ := json.Marshal(text) //nolint:errchkjson // texts always encode
@@ -28,7 +28,7 @@ func nested(text string, levels int) string {
 	return text
 }
 
-// encodings are those in which services, proxies and programs quote a text.
+// encodings returns a text in the encodings that services, proxies and programs use.
 func encodings(text string) map[string]string {
 	all := map[string]string{"plain": text}
 	for level := 1; level <= 3; level++ {
@@ -56,18 +56,18 @@ func TestTextsAreFoundInEveryEncoding(t *testing.T) {
 	p := redact.For(parse(t, document))
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abcXYZ019 /+=&%\"'<>\\\n-_~éß€😀")), 8, 40, -1).Draw(t, "text")
-		var taint redact.Taint
-		taint.Add("another-text", text)
+		var secrets redact.SecretSet
+		secrets.Add("another-text", text)
 		for name, encoded := range encodings(text) {
-			shown, changed := taint.Text("<" + encoded + ">")
+			shown, changed := secrets.Text("<" + encoded + ">")
 			require.True(t, changed, "%s: %q", name, encoded)
 			require.Contains(t, shown, redact.Mark, name)
 			require.NotContains(t, shown, text, name)
 			quoted, _ := json.Marshal(map[string]string{"key": encoded})
-			value, _ := p.Value(redact.Place{Pointer: "/do/0/x"}, quoted, &taint)
+			value, _ := p.Value(redact.Location{Pointer: "/do/0/x"}, quoted, &secrets)
 			require.Contains(t, string(value), redact.Mark, "%s in a value", name)
 			require.True(t, json.Valid(value))
-			require.Contains(t, taint.In(quoted), text, name)
+			require.Contains(t, secrets.In(quoted), text, name)
 		}
 	})
 }
@@ -75,8 +75,8 @@ func TestTextsAreFoundInEveryEncoding(t *testing.T) {
 func TestTextsAreFoundAsOtherLanguagesWriteThem(t *testing.T) {
 	t.Parallel()
 	const text = `käse/"né" & <€>😀'`
-	var taint redact.Taint
-	taint.Add(text)
+	var secrets redact.SecretSet
+	secrets.Add(text)
 	for name, encoded := range map[string]string{
 		"Python's JSON":      `k\u00e4se/\"n\u00e9\" & <\u20ac>\ud83d\ude00'`,
 		"PHP's JSON":         `k\u00e4se\/\"n\u00e9\" & <\u20ac>\ud83d\ude00'`,
@@ -86,7 +86,7 @@ func TestTextsAreFoundAsOtherLanguagesWriteThem(t *testing.T) {
 		"lower case":         `k%c3%a4se%2f%22n%c3%a9%22+%26+%3c%e2%82%ac%3e%f0%9f%98%80%27`,
 		"Python's HTML":      `käse/&quot;né&quot; &amp; &lt;€&gt;😀&#x27;`,
 	} {
-		shown, changed := taint.Text("a " + encoded + " b")
+		shown, changed := secrets.Text("a " + encoded + " b")
 		require.True(t, changed, name)
 		require.Equal(t, "a "+redact.Mark+" b", shown, name)
 	}
@@ -94,8 +94,8 @@ func TestTextsAreFoundAsOtherLanguagesWriteThem(t *testing.T) {
 
 func TestFindingsThatOverlapGetOneMark(t *testing.T) {
 	t.Parallel()
-	var taint redact.Taint
-	taint.Add("abcdefghij", "fghijklmno", "abcdefgh")
+	var secrets redact.SecretSet
+	secrets.Add("abcdefghij", "fghijklmno", "abcdefgh")
 	for text, want := range map[string]string{
 		"xabcdefghijklmnoy":    "xMy",
 		"xabcdefghy":           "xMy",
@@ -103,26 +103,26 @@ func TestFindingsThatOverlapGetOneMark(t *testing.T) {
 		"abcdefg fghijklmno":   "abcdefg M",
 		"nothing of it at all": "nothing of it at all",
 	} {
-		shown, _ := taint.Text(text)
+		shown, _ := secrets.Text(text)
 		require.Equal(t, strings.ReplaceAll(want, "M", redact.Mark), shown)
 	}
 }
 
-// A mark is not searched for: it would grow each time that a text is redacted.
+// TestMarksStayAsTheyAre checks that marks are not searched for: each redaction would make the text longer.
 func TestMarksStayAsTheyAre(t *testing.T) {
 	t.Parallel()
-	var taint redact.Taint
-	require.Empty(t, taint.Add("redacted", redact.Mark, "redacted⟧"))
-	shown, changed := taint.Text("a " + redact.Mark)
+	var secrets redact.SecretSet
+	require.Empty(t, secrets.Add("redacted", redact.Mark, "redacted⟧"))
+	shown, changed := secrets.Text("a " + redact.Mark)
 	require.False(t, changed)
 	require.Equal(t, "a "+redact.Mark, shown)
 }
 
-// Adding one text after the other finds what adding them at once does.
+// TestTextsAddedOneAfterTheOther checks that the order of additions makes no difference.
 func TestTextsAddedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	var one, all redact.Taint
+	var one, all redact.SecretSet
 	var texts []string
 	for range 300 {
 		texts = append(texts, fmt.Sprintf("t%07d%d", random.IntN(10_000_000), random.IntN(100)))
@@ -138,7 +138,7 @@ func TestTextsAddedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Nothing that a run can be given makes the search take long.
+// TestSearchIsBounded checks that no input makes the search slow.
 func TestSearchIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, texts := range map[string][]string{
@@ -146,13 +146,13 @@ func TestSearchIsBounded(t *testing.T) {
 		"one in another":   many(700, func(i int) string { return strings.Repeat("a", 8+i) + "b" }),
 		"large":            many(3, func(i int) string { return strings.Repeat("é\"<\\", 8000) + fmt.Sprint(i) }),
 	} {
-		var taint redact.Taint
+		var secrets redact.SecretSet
 		watch := stopwatch.Start(t)
 		for _, text := range texts {
-			taint.Add(text)
+			secrets.Add(text)
 		}
 		for _, text := range []string{strings.Repeat("a", 100_000), strings.Repeat("sk_live_", 12_500), strings.Repeat("é\"<\\", 20_000)} {
-			taint.Text(text)
+			secrets.Text(text)
 		}
 		require.Less(t, watch.Elapsed(), 10*time.Second, name)
 		t.Log(name, watch.Elapsed())
@@ -168,8 +168,8 @@ func many(n int, text func(i int) string) (texts []string) {
 
 func BenchmarkValueOf100kBWith100Texts(b *testing.B) {
 	p := redact.For(parse(b, document))
-	var taint redact.Taint
-	taint.Add(many(100, func(i int) string { return fmt.Sprintf("sécret/%d+\"%d\"", i, i*i) })...)
+	var secrets redact.SecretSet
+	secrets.Add(many(100, func(i int) string { return fmt.Sprintf("sécret/%d+\"%d\"", i, i*i) })...)
 	rows := strings.Join(many(1500, func(i int) string {
 		return fmt.Sprintf(`{"id":%d,"name":"customer %d","price":12.50,"tags":["a","b"]}`, i, i)
 	}), ",")
@@ -177,20 +177,20 @@ func BenchmarkValueOf100kBWith100Texts(b *testing.B) {
 	b.Run("value", func(b *testing.B) {
 		b.SetBytes(int64(len(value)))
 		for b.Loop() {
-			p.Value(redact.Place{Pointer: "/do/0/a"}, value, &taint)
+			p.Value(redact.Location{Pointer: "/do/0/a"}, value, &secrets)
 		}
 	})
 	b.Run("text", func(b *testing.B) {
 		text := string(value)
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
-			taint.Text(text)
+			secrets.Text(text)
 		}
 	})
 	b.Run("build", func(b *testing.B) {
 		for b.Loop() {
-			var fresh redact.Taint
-			fresh.Add(taint.Texts()...)
+			var fresh redact.SecretSet
+			fresh.Add(secrets.Texts()...)
 		}
 	})
 }

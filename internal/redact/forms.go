@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// shortest is the shortest text that is searched for. A shorter one would be found where it means nothing.
+	// shortest is the length of the shortest text that is searched for. A shorter one would be found where it is not the secret.
 	shortest = 8
-	// maxMixed is the longest text that is searched for in every combination of encodings. Of a longer one, the inner
+	// maxMixed is the length of the longest text that is searched for in every combination of encodings. For a longer one, the inner
 	// encoding is at most one level of JSON.
 	maxMixed = 1 << 10
-	// maxEscaped bounds what nested JSON makes of a text: each level may double the backslashes of the level before.
+	// maxEscaped bounds the growth of a text in nested JSON: each level may double the backslashes of the level before.
 	maxEscaped = 16
 	// jsonLevels is how many levels of JSON strings within JSON strings are searched.
 	jsonLevels = 3
@@ -70,26 +70,26 @@ func forms(text string) []string {
 // list collects encodings.
 type list []string
 
-// add leaves out what became too short to be searched for, and what says no more than a mark does.
+// add adds an encoding, unless it is too short to be searched for or is part of the mark.
 func (l *list) add(form string) {
 	if len(form) >= shortest && !strings.Contains(Mark, form) {
 		*l = append(*l, form)
 	}
 }
 
-// escapeMinimal is a text within a JSON string in which only what has to be escaped is.
+// escapeMinimal returns a text as in a JSON string, with only the required escapes.
 func escapeMinimal(text string) string {
 	quoted := quote(text)
 	return quoted[1 : len(quoted)-1]
 }
 
-// escapeHTML is a text within a JSON string with <, > and & escaped, too, as encoding/json writes it.
+// escapeHTML returns a text as in a JSON string with <, > and & escaped, too, as encoding/json writes it.
 func escapeHTML(text string) string {
 	quoted, _ := json.Marshal(text) //nolint:errchkjson // texts always encode
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// escapeASCII is a text within a JSON string of ASCII characters, as Python writes it.
+// escapeASCII returns a text as in a JSON string of ASCII characters, as Python writes it.
 func escapeASCII(text string) string {
 	var b strings.Builder
 	for _, c := range escapeMinimal(text) {
@@ -106,10 +106,10 @@ func escapeASCII(text string) string {
 	return b.String()
 }
 
-// escapeSlashes is a text within a JSON string as PHP writes it: of ASCII characters, with slashes escaped.
+// escapeSlashes returns a text as in a JSON string that PHP writes: of ASCII characters, with slashes escaped.
 func escapeSlashes(text string) string { return strings.ReplaceAll(escapeASCII(text), "/", `\/`) }
 
-// The characters that are not escaped in URLs beside letters and digits, by who writes them.
+// The characters that are not escaped in URLs in addition to letters and digits, by the language or standard of the writer.
 const (
 	unreserved   = "-_.~"
 	javaForm     = "-_.*"
@@ -120,7 +120,7 @@ const (
 	rfc3986Query = rfc3986Path + "?"
 )
 
-// urlForms are the forms of a text within URLs and forms of HTML.
+// urlForms returns the forms of a text in URLs and HTML forms.
 func urlForms(text string) []string {
 	query := url.QueryEscape(text)
 	out := []string{query, url.PathEscape(text), (&url.URL{Path: text}).EscapedPath(), strings.ReplaceAll(query, "+", "%20"), url.QueryEscape(query)}
@@ -163,7 +163,7 @@ func lowerEscapes(text string) string {
 	return string(out)
 }
 
-// htmlForms are the forms of a text within HTML and XML.
+// htmlForms returns the forms of a text in HTML and XML.
 func htmlForms(text string) []string {
 	escaped := html.EscapeString(text)
 	out := []string{escaped}
@@ -174,8 +174,8 @@ func htmlForms(text string) []string {
 	return out
 }
 
-// base64Forms are the forms of a text within base64, wherever in the encoded bytes the text begins. The first and the last
-// character may be made of bytes beside the text, too, and are left out then.
+// base64Forms returns the forms of a text in base64, at every offset of the text in the encoded bytes. The first and the last character are
+// omitted where they also depend on adjacent bytes.
 func base64Forms(text string) []string {
 	const bitsOfByte, bitsOfDigit, groups = 8, 6, 3
 	var out []string

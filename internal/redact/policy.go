@@ -1,13 +1,21 @@
-// Package redact says what is sensitive in the values of runs, and puts marks in its place.
+// Package redact determines what is sensitive in the values of runs, and replaces it by marks.
 //
-//	policy := redact.For(doc)                   // once per document
-//	var taint redact.Taint                      // once per run
-//	shown, found := policy.Value(redact.Place{}, input, &taint)
-//	taint.Add(found...)
-//	text, changed := taint.Text(problem.Detail) // what stood at a sensitive place, wherever it comes up again
+//	policy := redact.For(doc)       // once per document
+//	var secrets redact.SecretSet    // once per run
+//	shown, found := policy.Value(redact.Location{}, input, &secrets)
+//	secrets.Add(found...)
+//	text, changed := secrets.Text(problem.Detail) // replaces values from sensitive locations wherever they occur again
 //
-// Sensitive is what a document names in `metadata.sensitive`, what its schemas call `writeOnly` or `format: password`, and what stands
-// under a usual name (see [Named]). The package is pure: it keeps nothing and knows nothing of where values are kept.
+// Sensitive are the values that a document names in `metadata.sensitive`, those that its schemas declare `writeOnly` or `format: password`,
+// and those under a usual name of a secret (see [Named]).
+//
+//	s := redact.NewScrubber(token, password)
+//	text, content := s.Text(text), s.Value(content)
+//
+// A [Scrubber] removes secrets from what a service returned, so that a service that echoes a request, or an error that quotes one, does not
+// put a secret into a history, a row or a log.
+//
+// The package is pure: it stores nothing and performs no I/O.
 package redact
 
 import (
@@ -20,18 +28,18 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// Mark stands where a sensitive value was.
+// Mark replaces a sensitive value.
 const Mark = "\u27e6redacted\u27e7"
 
-// Place is which value of a run is looked at.
-type Place struct {
-	// Pointer is the task's place in the document; empty for the run's own input and output. Task is its name.
+// Location names a value of a run.
+type Location struct {
+	// Pointer is the JSON pointer of the task in the document; empty for the run's own input and output. Task is the task's name.
 	Pointer, Task string
-	// Output tells the output from the input.
+	// Output selects the output instead of the input.
 	Output bool
 }
 
-// tree is a set of JSON pointers; "*" stands for every name and index.
+// tree is a set of JSON pointers; "*" matches every name and index.
 type tree struct {
 	children map[string]*tree
 	end      bool
@@ -59,43 +67,43 @@ func (s *sides) side(output bool) *tree {
 
 // Policy is what is sensitive in the runs of one document. It is safe for concurrent use.
 type Policy struct {
-	all      bool
+	all      bool // everything is sensitive
 	run      sides
 	named    map[string]*sides // by the task's name; "*" is every task
 	pointers map[string]*sides // by the task's pointer
-	cached   bool              // whether any tree holds anything
-	both     []*Policy         // what it is made of, when it is of two
-	room     int               // how many parts of schemas may still be looked at
+	nonEmpty bool              // whether any tree has a pointer
+	both     []*Policy         // the policies that With combined
+	room     int               // how many parts of schemas may still be visited
 }
 
-// Inherited is what is sensitive in a run beside what its own document says.
+// Inherited is what is sensitive in a run in addition to what its own document declares.
 type Inherited struct {
-	// Texts are hidden wherever they come up. In a continued execution, what was found so far is among them.
+	// Texts are hidden wherever they occur. In a continued execution, they include the texts found so far.
 	Texts []string `json:"texts,omitempty"`
-	// Documents are the hashes of those whose places count too, All tells that everything is sensitive.
+	// Documents are the hashes of further documents that name sensitive locations. All reports that everything is sensitive.
 	Documents []string `json:"documents,omitempty"`
 	All       bool     `json:"all,omitempty"`
 }
 
-// Everything is the policy for runs of which nothing is known: all of it is sensitive.
+// Everything returns the policy that everything is sensitive, for runs without a readable document or secrets.
 func Everything() *Policy { return &Policy{all: true} }
 
-// With is what either policy hides.
+// With returns a policy that hides what either policy hides.
 func (p *Policy) With(other *Policy) *Policy {
-	return &Policy{all: p.all || other.all, cached: p.cached || other.cached, both: []*Policy{p, other}}
+	return &Policy{all: p.all || other.all, nonEmpty: p.nonEmpty || other.nonEmpty, both: []*Policy{p, other}}
 }
 
-// All tells whether everything is sensitive, Any whether anything is beside what stands under a usual name.
+// All reports whether everything is sensitive.
 func (p *Policy) All() bool { return p.all }
 
-// Any is told of with All.
-func (p *Policy) Any() bool { return p.all || p.cached }
+// Any reports whether anything is sensitive in addition to values under usual names of secrets.
+func (p *Policy) Any() bool { return p.all || p.nonEmpty }
 
-// For compiles the policy of a document. What [Problems] reports is left out.
+// For compiles the policy of a document. It ignores entries that [Problems] reports.
 func For(doc *dsl.Document) *Policy {
 	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}, room: mostNodes}
 	for _, pointer := range sensitive(doc.Metadata) {
-		p.name(pointer)
+		p.addPointer(pointer)
 	}
 	if doc.Input != nil && doc.Input.Schema != nil {
 		p.schema(&p.run.input, doc.Input.Schema.Definition)
@@ -121,9 +129,9 @@ func sensitive(metadata map[string]any) []string {
 	return texts
 }
 
-// name adds a pointer of document.metadata.sensitive, if it is one.
-func (p *Policy) name(pointer string) {
-	task, output, parts, ok := place(pointer)
+// addPointer adds a pointer of document.metadata.sensitive, if it is valid.
+func (p *Policy) addPointer(pointer string) {
+	task, output, parts, ok := parsePointer(pointer)
 	if !ok {
 		return
 	}
@@ -137,8 +145,8 @@ func (p *Policy) name(pointer string) {
 	p.add(at.side(output), parts)
 }
 
-// place takes a pointer of document.metadata.sensitive apart: the task that it names, which side it is on, and where in it.
-func place(pointer string) (task string, output bool, parts []string, ok bool) {
+// parsePointer splits a pointer of document.metadata.sensitive: the task that it names, whether it is in the output, and the parts within.
+func parsePointer(pointer string) (task string, output bool, parts []string, ok bool) {
 	parts = strings.Split(pointer, "/")
 	if len(parts) < 2 || parts[0] != "" {
 		return "", false, nil, false
@@ -157,13 +165,13 @@ func (p *Policy) add(at *tree, parts []string) {
 	for _, part := range parts {
 		at = at.at(unescape(part))
 	}
-	at.end, p.cached = true, true
+	at.end, p.nonEmpty = true, true
 }
 
 func unescape(part string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(part) }
 
-// tasks looks for schemas and sensitive places of tasks, at any depth: a task is an object, and what is none has a pointer that no
-// step has.
+// tasks adds the schemas and sensitive locations of tasks, at any depth. Every object is treated as a task: the pointer of one that is not a
+// task matches no step.
 func (p *Policy) tasks(pointer string, node any) {
 	switch node := node.(type) {
 	case []any:
@@ -180,8 +188,8 @@ func (p *Policy) tasks(pointer string, node any) {
 
 func (p *Policy) task(pointer string, task map[string]any) {
 	var own sides
-	before := p.cached
-	p.cached = false
+	before := p.nonEmpty
+	p.nonEmpty = false
 	for _, name := range []string{"input", "output"} {
 		model, _ := task[name].(map[string]any)
 		schema, _ := model["schema"].(map[string]any)
@@ -189,20 +197,20 @@ func (p *Policy) task(pointer string, task map[string]any) {
 	}
 	metadata, _ := task["metadata"].(map[string]any)
 	for _, text := range sensitive(metadata) {
-		if task, output, parts, ok := place(text); ok && task == "" {
+		if task, output, parts, ok := parsePointer(text); ok && task == "" {
 			p.add(own.side(output), parts)
 		}
 	}
-	if p.cached {
+	if p.nonEmpty {
 		p.pointers[pointer] = &own
 	}
-	p.cached = p.cached || before
+	p.nonEmpty = p.nonEmpty || before
 }
 
-// trees are those that apply to a place. What is sensitive in the run's own input is so wherever it is passed on as it is: in the
-// inputs and outputs of its tasks.
-func (p *Policy) trees(at Place) []*tree {
-	if !p.cached {
+// trees returns the trees that apply to a location. What is sensitive in the run's own input and output is also sensitive in the inputs and
+// outputs of its tasks, to which values are often passed unchanged.
+func (p *Policy) trees(at Location) []*tree {
+	if !p.nonEmpty {
 		return nil
 	}
 	var list []*tree

@@ -9,13 +9,13 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// Problem is a list of sensitive places, or one of them, that would protect nothing.
+// Problem is an invalid list of sensitive locations, or an invalid location, which would protect nothing.
 type Problem struct {
-	// Path is the JSON pointer of what is wrong, in the document.
+	// Path is the JSON pointer of the problem in the document.
 	Path, Message, Suggestion string
 }
 
-// Problems says what is wrong with the places that a document names, in the order of the document.
+// Problems returns the problems of the sensitive locations that a document names, in the order of the document.
 func Problems(doc *dsl.Document) []Problem {
 	c := checker{tasks: map[string]bool{"*": true}}
 	var whole map[string]any
@@ -31,7 +31,7 @@ func Problems(doc *dsl.Document) []Problem {
 }
 
 type checker struct {
-	tasks map[string]bool // the names of all
+	tasks map[string]bool // the names of all tasks
 	found []Problem
 }
 
@@ -39,7 +39,7 @@ func (c *checker) add(path, suggestion, format string, args ...any) {
 	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...), suggestion})
 }
 
-// walk looks at the lists of tasks at any depth: a task is what stands under the only key of an item.
+// walk visits the lists of tasks at any depth: a task is the value of the only key of an item.
 func (c *checker) walk(pointer string, node any) {
 	switch node := node.(type) {
 	case []any:
@@ -70,7 +70,7 @@ func (c *checker) task(pointer, name string, node any) {
 	}
 }
 
-// list checks the places of the document, or those of one task.
+// list checks the locations of the document, or those of one task.
 func (c *checker) list(path string, metadata map[string]any, ofDocument bool) {
 	value, present := metadata["sensitive"]
 	if !present {
@@ -82,22 +82,22 @@ func (c *checker) list(path string, metadata map[string]any, ofDocument bool) {
 	}
 	items, ok := value.([]any)
 	if !ok {
-		c.add(path, "write for example [/input/card/number]", "the sensitive places are not a list")
+		c.add(path, "write for example [/input/card/number]", "the sensitive locations are not a list")
 		return
 	}
 	for i, item := range items {
 		at := fmt.Sprintf("%s/%d", path, i)
 		text, ok := item.(string)
 		if !ok {
-			c.add(at, forms, "a sensitive place is a JSON pointer, not %v", item)
+			c.add(at, forms, "a sensitive location is a JSON pointer, not %v", item)
 			continue
 		}
-		task, _, _, ok := place(text)
+		task, _, _, ok := parsePointer(text)
 		switch {
 		case !ok || task != "" && !ofDocument:
-			c.add(at, forms, "%q is no place in an input or output", text)
+			c.add(at, forms, "%q does not point into an input or output", text)
 		case task != "" && !c.tasks[task]:
-			c.add(at, "name a task of the document, or * for every one", "%q names no task: there is none with the name %q", text, task)
+			c.add(at, "name a task of the document, or * for every one", "%q names no task: the document has no task %q", text, task)
 		}
 	}
 }

@@ -48,31 +48,31 @@ func parse(t testing.TB, source string) *dsl.Document {
 	return doc
 }
 
-func TestSensitivePlaces(t *testing.T) {
+func TestSensitiveLocations(t *testing.T) {
 	t.Parallel()
 	p := redact.For(parse(t, document))
-	pay := redact.Place{Pointer: "/do/0/pay", Task: "pay", Output: true}
+	pay := redact.Location{Pointer: "/do/0/pay", Task: "pay", Output: true}
 	for _, tt := range []struct {
-		at        redact.Place
+		at        redact.Location
 		value     string
 		want      string
 		wantFound []string
 	}{
-		{redact.Place{}, `{"card":{"cvv":"123","name":"Ada"}, "n": 1.0}`, `{"card":{"cvv":"M","name":"Ada"}, "n": 1.0}`, []string{"123"}},
-		{redact.Place{}, `{"people":[{"born":1990},{"born":"1991","x":[]}]}`, `{"people":[{"born":"M"},{"born":"M","x":[]}]}`, []string{"1990", "1991"}},
-		{redact.Place{}, `{"pin":"1234","accounts":[{"iban":"DE1","bank":"b"}]}`, `{"pin":"M","accounts":[{"iban":"M","bank":"b"}]}`, []string{"1234", "DE1"}},
-		{redact.Place{}, `{"receipt":"open"}`, `{"receipt":"open"}`, nil},
-		{redact.Place{Output: true}, `{"receipt":{"no":"R-7","sum":[true,2]}}`, `{"receipt":"M"}`, []string{"no", "R-7", "sum", "2"}},
+		{redact.Location{}, `{"card":{"cvv":"123","name":"Ada"}, "n": 1.0}`, `{"card":{"cvv":"M","name":"Ada"}, "n": 1.0}`, []string{"123"}},
+		{redact.Location{}, `{"people":[{"born":1990},{"born":"1991","x":[]}]}`, `{"people":[{"born":"M"},{"born":"M","x":[]}]}`, []string{"1990", "1991"}},
+		{redact.Location{}, `{"pin":"1234","accounts":[{"iban":"DE1","bank":"b"}]}`, `{"pin":"M","accounts":[{"iban":"M","bank":"b"}]}`, []string{"1234", "DE1"}},
+		{redact.Location{}, `{"receipt":"open"}`, `{"receipt":"open"}`, nil},
+		{redact.Location{Output: true}, `{"receipt":{"no":"R-7","sum":[true,2]}}`, `{"receipt":"M"}`, []string{"no", "R-7", "sum", "2"}},
 		{pay, `{"reference":"abc","slip":"s","card":{"cvv":"1"}}`, `{"reference":"M","slip":"M","card":{"cvv":"M"}}`, []string{"abc", "s", "1"}},
-		{redact.Place{Pointer: "/do/1/tell", Task: "tell", Output: true}, `{"reference":"abc","whisper":"s"}`, `{"reference":"abc","whisper":"M"}`, []string{"s"}},
-		{redact.Place{}, `{"password":"hunter22","Authorization":"Bearer xyz","db_passwd":7,"api-key":"k","apiKey":["a","b"]}`,
+		{redact.Location{Pointer: "/do/1/tell", Task: "tell", Output: true}, `{"reference":"abc","whisper":"s"}`, `{"reference":"abc","whisper":"M"}`, []string{"s"}},
+		{redact.Location{}, `{"password":"hunter22","Authorization":"Bearer xyz","db_passwd":7,"api-key":"k","apiKey":["a","b"]}`,
 			`{"password":"M","Authorization":"M","db_passwd":"M","api-key":"M","apiKey":"M"}`, []string{"hunter22", "Bearer xyz", "7", "k", "a", "b"}},
-		{redact.Place{}, `{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`,
+		{redact.Location{}, `{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`,
 			`{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`, nil},
-		{redact.Place{}, `{"p\u0061ssword" : "x\"y"}`, `{"p\u0061ssword" : "M"}`, []string{`x"y`}},
-		{redact.Place{}, `{"password":"M"}`, `{"password":"M"}`, nil},
-		{redact.Place{}, `not json`, `"M"`, nil},
-		{redact.Place{}, `{"a":1} x`, `"M"`, nil},
+		{redact.Location{}, `{"p\u0061ssword" : "x\"y"}`, `{"p\u0061ssword" : "M"}`, []string{`x"y`}},
+		{redact.Location{}, `{"password":"M"}`, `{"password":"M"}`, nil},
+		{redact.Location{}, `not json`, `"M"`, nil},
+		{redact.Location{}, `{"a":1} x`, `"M"`, nil},
 	} {
 		shown, found := p.Value(tt.at, json.RawMessage(strings.ReplaceAll(tt.value, "M", redact.Mark)), nil)
 		require.Equal(t, strings.ReplaceAll(tt.want, "M", redact.Mark), string(shown))
@@ -94,16 +94,16 @@ do: [{a: {set: {n: 1}}}]
 	watch := stopwatch.Start(t)
 	p := redact.For(parse(t, fmt.Sprintf(source, ", writeOnly: true")))
 	require.Less(t, watch.Elapsed(), 2*time.Second)
-	shown, _ := p.Value(redact.Place{}, json.RawMessage(`{"plain":"x","a":{"plain":"x","e":{"pin":"1234","plain":"x"}}}`), nil)
+	shown, _ := p.Value(redact.Location{}, json.RawMessage(`{"plain":"x","a":{"plain":"x","e":{"pin":"1234","plain":"x"}}}`), nil)
 	require.JSONEq(t, `{"plain":"x","a":{"plain":"x","e":{"pin":"`+redact.Mark+`","plain":"x"}}}`, string(shown))
-	shown, _ = p.Value(redact.Place{}, json.RawMessage(deep), nil)
-	require.NotContains(t, string(shown), "1234", "too deep to tell")
+	shown, _ = p.Value(redact.Location{}, json.RawMessage(deep), nil)
+	require.NotContains(t, string(shown), "1234", "parts beyond the depth limit are hidden")
 	require.Contains(t, string(shown), `{"e":{"e":{"e":`)
-	shown, _ = redact.For(parse(t, fmt.Sprintf(source, ""))).Value(redact.Place{}, json.RawMessage(deep), nil)
+	shown, _ = redact.For(parse(t, fmt.Sprintf(source, ""))).Value(redact.Location{}, json.RawMessage(deep), nil)
 	require.Equal(t, deep, string(shown), "nothing in it is sensitive")
 }
 
-// However a schema refers to its parts, what they call sensitive is so.
+// TestReferencesOfSchemas checks that parts are found by every kind of reference.
 func TestReferencesOfSchemas(t *testing.T) {
 	t.Parallel()
 	for name, schema := range map[string]string{
@@ -121,7 +121,7 @@ func TestReferencesOfSchemas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := redact.For(parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ninput: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n"))
-			shown, _ := p.Value(redact.Place{}, json.RawMessage(`{"a":"1234","b":"x"}`), nil)
+			shown, _ := p.Value(redact.Location{}, json.RawMessage(`{"a":"1234","b":"x"}`), nil)
 			if name == "into a list" {
 				require.NotContains(t, string(shown), "1234")
 				return
@@ -140,59 +140,59 @@ func without(list []string, words ...string) (out []string) {
 	return out
 }
 
-func TestTaintIsFoundWhereverItComesUpAgain(t *testing.T) {
+func TestSecretsAreFoundInOtherValues(t *testing.T) {
 	t.Parallel()
 	p := redact.For(parse(t, document))
-	var taint redact.Taint
+	var secrets redact.SecretSet
 	require.Equal(t, []string{`hunter "22" & more`, `"22" & more`, "Bearer abcdefgh1234", "abcdefgh1234", "123456789"},
-		taint.Add(`hunter "22" & more`, "short", "Bearer abcdefgh1234", "123456789", "short"))
-	require.Empty(t, taint.Add("abcdefgh1234"))
+		secrets.Add(`hunter "22" & more`, "short", "Bearer abcdefgh1234", "123456789", "short"))
+	require.Empty(t, secrets.Add("abcdefgh1234"))
 	value := `{"url":"https://x/?q=hunter+%2222%22+%26+more","said":"it was hunter \"22\" & more!","auth":"abcdefgh1234","n":123456789,"m":1234567890,"ok":[1,"fine"]}`
-	shown, found := p.Value(redact.Place{Pointer: "/do/9"}, json.RawMessage(value), &taint)
+	shown, found := p.Value(redact.Location{Pointer: "/do/9"}, json.RawMessage(value), &secrets)
 	require.Empty(t, found)
 	require.Equal(t, strings.ReplaceAll(`{"url":"https://x/?q=M","said":"it was M!","auth":"M","n":"M","m":1234567890,"ok":[1,"fine"]}`, "M", redact.Mark), string(shown))
 	require.True(t, json.Valid(shown))
-	text, changed := taint.Text(`POST failed: {"p":"hunter \"22\" & more"} YWJjZGVmZ2gxMjM0`)
+	text, changed := secrets.Text(`POST failed: {"p":"hunter \"22\" & more"} YWJjZGVmZ2gxMjM0`)
 	require.True(t, changed)
 	require.Equal(t, `POST failed: {"p":"`+redact.Mark+`"} `+redact.Mark, text)
-	text, changed = taint.Text("nothing of it")
+	text, changed = secrets.Text("nothing of it")
 	require.False(t, changed)
 	require.Equal(t, "nothing of it", text)
 }
 
-func TestTaintIsNoNameOfAMember(t *testing.T) {
+func TestNamesOfMembersAreNotSecrets(t *testing.T) {
 	t.Parallel()
 	p := redact.For(parse(t, document))
-	_, found := p.Value(redact.Place{}, json.RawMessage(`{"token":{"customerId":"correcthorse","4111-1111":[{"customerId":{}}, "customerId-7"]}}`), nil)
+	_, found := p.Value(redact.Location{}, json.RawMessage(`{"token":{"customerId":"correcthorse","4111-1111":[{"customerId":{}}, "customerId-7"]}}`), nil)
 	require.Equal(t, []string{"correcthorse", "4111-1111", "customerId-7"}, found)
-	var taint redact.Taint
-	taint.Add(found...)
-	shown, _ := p.Value(redact.Place{Output: true}, json.RawMessage(`{"customerId":{"4111-1111":1},"correct\u0068orse":2,"receipt":"R"}`), &taint)
+	var secrets redact.SecretSet
+	secrets.Add(found...)
+	shown, _ := p.Value(redact.Location{Output: true}, json.RawMessage(`{"customerId":{"4111-1111":1},"correct\u0068orse":2,"receipt":"R"}`), &secrets)
 	require.Equal(t, strings.ReplaceAll(`{"customerId":{"M":1},"M":2,"receipt":"M"}`, "M", redact.Mark), string(shown))
 }
 
-func TestWhatIsNotToBeHiddenIsNotCopied(t *testing.T) {
+func TestValueWithoutSecretsIsNotCopied(t *testing.T) {
 	t.Parallel()
 	value := json.RawMessage(`{"a": [1, 2.50, {"b": "c"}], "d": null}`)
-	shown, found := redact.For(parse(t, document)).Value(redact.Place{}, value, &redact.Taint{})
+	shown, found := redact.For(parse(t, document)).Value(redact.Location{}, value, &redact.SecretSet{})
 	require.Empty(t, found)
 	require.Same(t, &value[0], &shown[0])
-	shown, _ = redact.Everything().Value(redact.Place{}, value, nil)
+	shown, _ = redact.Everything().Value(redact.Location{}, value, nil)
 	require.Equal(t, `"`+redact.Mark+`"`, string(shown))
 }
 
-func TestPointersThatAreNone(t *testing.T) {
+func TestProblemsOfInvalidPointers(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, redact.Problems(parse(t, document)))
 	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7, /tasks/gone/input/x, /tasks/*/input/x,", 1)
 	problems := redact.Problems(parse(t, wrong))
 	require.Len(t, problems, 5)
 	require.Equal(t, redact.Problem{
-		Path: "/document/metadata/sensitive/0", Message: `"card.cvv" is no place in an input or output`,
+		Path: "/document/metadata/sensitive/0", Message: `"card.cvv" does not point into an input or output`,
 		Suggestion: "write /input/…, /output/… or /tasks/NAME/input/…",
 	}, problems[0])
-	require.Equal(t, `a sensitive place is a JSON pointer, not 7`, problems[3].Message)
-	require.Equal(t, `"/tasks/gone/input/x" names no task: there is none with the name "gone"`, problems[4].Message)
+	require.Equal(t, `a sensitive location is a JSON pointer, not 7`, problems[3].Message)
+	require.Equal(t, `"/tasks/gone/input/x" names no task: the document has no task "gone"`, problems[4].Message)
 	wrong = strings.Replace(document, "[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
 	problems = redact.Problems(parse(t, wrong))
 	require.Len(t, problems, 1)
@@ -206,16 +206,16 @@ func TestPointersThatAreNone(t *testing.T) {
 	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/2", problems[1].Path)
 }
 
-// A value that is hidden must be gone, whatever is around it; a value that is valid stays valid.
+// FuzzValue checks that valid JSON stays valid when secrets are replaced.
 func FuzzValue(f *testing.F) {
 	f.Add(`{"password":"plantedsecret","x":["plantedsecret",{"y":"a plantedsecret b"}]}`)
 	f.Add(`{"card":{"cvv":{"a":["plantedsecret"]}},"n":-1.5e3,"t":true}`)
 	p := redact.For(parse(f, document))
 	f.Fuzz(func(t *testing.T, value string) {
-		var taint redact.Taint
-		_, found := p.Value(redact.Place{}, json.RawMessage(value), nil)
-		taint.Add(found...)
-		shown, _ := p.Value(redact.Place{}, json.RawMessage(value), &taint)
+		var secrets redact.SecretSet
+		_, found := p.Value(redact.Location{}, json.RawMessage(value), nil)
+		secrets.Add(found...)
+		shown, _ := p.Value(redact.Location{}, json.RawMessage(value), &secrets)
 		if json.Valid([]byte(value)) {
 			require.True(t, json.Valid(shown), "%q became %q", value, shown)
 		}
@@ -232,6 +232,6 @@ func BenchmarkNothingSensitive(b *testing.B) {
 	b.SetBytes(int64(len(value)))
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Value(redact.Place{}, value, &redact.Taint{})
+		p.Value(redact.Location{}, value, &redact.SecretSet{})
 	}
 }

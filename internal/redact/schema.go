@@ -15,14 +15,14 @@ const (
 	mostNodes = 20_000
 )
 
-// spot is a part of a schema, and the place that it is about.
+// spot is a part of a schema, and the location that it describes.
 type spot struct {
 	at    *tree
 	node  any
 	depth int
 }
 
-// walk goes through a JSON Schema, what is near its root first.
+// walk visits the parts of a JSON Schema breadth first.
 type walk struct {
 	root   any
 	labels labels
@@ -30,21 +30,21 @@ type walk struct {
 	room   int
 }
 
-// labels are what references find the parts of a schema by, beside pointers. A name may stand for several parts: which of them is meant
-// depends on the way there, so all of them are.
+// labels index the parts of a schema to which references refer by other means than pointers. A name may refer to several parts. Which of
+// them applies depends on the path to the reference, so all of them are used.
 type labels struct {
 	anchors map[string][]any // by $anchor and $dynamicAnchor
 	ids     map[string][]any // by the last part of the path of $id
-	within  []any            // with an $id, but for the root
-	dynamic []any            // with $recursiveAnchor
+	within  []any            // the parts with an $id, except the root
+	dynamic []any            // the parts with $recursiveAnchor
 }
 
-// schema adds the places that a JSON Schema calls writeOnly or a password. What is too deep to tell is sensitive.
+// schema adds the locations that a JSON Schema declares writeOnly or a password. Parts beyond the limits of the walk are sensitive.
 func (p *Policy) schema(at *tree, root any) {
-	if !secretive(root) {
+	if !hasSensitive(root) {
 		return
 	}
-	// Half of what is left: a schema that refers to itself leaves enough for those of other tasks.
+	// A schema that refers to itself uses at most half of the remaining limit, so that enough is left for those of other tasks.
 	w := walk{root: root, queue: []spot{{at: at, node: root}}, room: p.room / 2}
 	w.labels = labels{anchors: map[string][]any{}, ids: map[string][]any{}}
 	w.labels.collect(root, true)
@@ -66,17 +66,17 @@ func (p *Policy) schema(at *tree, root any) {
 	at.prune()
 }
 
-// secretive tells whether anything in a schema is called sensitive.
-func secretive(node any) bool {
+// hasSensitive reports whether a schema declares anything sensitive.
+func hasSensitive(node any) bool {
 	switch node := node.(type) {
 	case []any:
-		return slices.ContainsFunc(node, secretive)
+		return slices.ContainsFunc(node, hasSensitive)
 	case map[string]any:
 		if node["writeOnly"] == true || node["format"] == "password" {
 			return true
 		}
 		for _, child := range node {
-			if secretive(child) {
+			if hasSensitive(child) {
 				return true
 			}
 		}
@@ -84,7 +84,7 @@ func secretive(node any) bool {
 	return false
 }
 
-// collect goes through a schema in the same order in every process.
+// collect adds the labels of a schema, in the same order in every process.
 func (l *labels) collect(node any, isRoot bool) {
 	switch node := node.(type) {
 	case []any:
@@ -123,7 +123,7 @@ func (w *walk) add(at *tree, node any, above spot) {
 	}
 }
 
-// same adds the parts of a schema that are about the same place.
+// same adds the parts of a schema that describe the same location.
 func (w *walk) same(here spot, s map[string]any) {
 	for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
 		if ref, ok := s[key].(string); ok {
@@ -154,7 +154,7 @@ func (w *walk) same(here spot, s map[string]any) {
 	}
 }
 
-// targets are the parts of the schema that a reference may mean.
+// targets returns the parts of the schema to which a reference may refer.
 func (w *walk) targets(ref string) (found []any) {
 	base, fragment, _ := strings.Cut(ref, "#")
 	if plain, err := url.PathUnescape(fragment); err == nil {
@@ -163,7 +163,7 @@ func (w *walk) targets(ref string) (found []any) {
 	if fragment != "" && fragment[0] != '/' {
 		return w.labels.anchors[fragment]
 	}
-	// A pointer without a base begins at the part with an $id that is around, or at the root.
+	// A pointer without a base begins at the enclosing part with an $id, or at the root.
 	roots := append([]any{w.root}, w.labels.within...)
 	if base != "" {
 		roots = w.labels.ids[path.Base(base)]
@@ -176,7 +176,7 @@ func (w *walk) targets(ref string) (found []any) {
 	return found
 }
 
-// descendTo is the part of a schema at a JSON pointer; nil where there is none.
+// descendTo returns the part of a schema at a JSON pointer; nil where there is none.
 func descendTo(node any, pointer string) any {
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		switch inner := node.(type) {
@@ -195,7 +195,7 @@ func descendTo(node any, pointer string) any {
 	return node
 }
 
-// inner adds the members and items of a schema. They are sorted: where the walk ends, it ends at the same place in every process.
+// inner adds the members and items of a schema. They are sorted, so that the limit ends the walk at the same part in every process.
 func (w *walk) inner(here spot, s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
@@ -220,7 +220,7 @@ func (w *walk) inner(here spot, s map[string]any) {
 	}
 }
 
-// prune takes away the branches in which nothing is sensitive.
+// prune removes the branches in which nothing is sensitive.
 func (t *tree) prune() {
 	for name, child := range t.children {
 		if child.prune(); !child.end && child.children == nil {

@@ -11,18 +11,18 @@ import (
 // quotedMark is the mark as a JSON value.
 const quotedMark = `"` + Mark + `"`
 
-// Value puts marks into a JSON value, and returns it with the texts that stood where the marks are. Where nothing is to be hidden, it
-// returns the value itself and nothing was copied; everything else in a value that changes stays byte for byte as it was. What is
-// not JSON is hidden as a whole.
-func (p *Policy) Value(at Place, value json.RawMessage, taint *Taint) (shown json.RawMessage, found []string) {
+// Value replaces the sensitive parts of a JSON value by marks, and returns the new value with the texts that were replaced. Where nothing is
+// to be hidden, it returns the value itself without a copy. The rest of a changed value stays the same byte for byte. A value that is not
+// JSON is hidden as a whole.
+func (p *Policy) Value(at Location, value json.RawMessage, secrets *SecretSet) (shown json.RawMessage, found []string) {
 	if len(value) == 0 {
 		return value, nil
 	}
-	w := walker{in: value, taint: taint}
+	w := walker{in: value, secrets: secrets}
 	if p.all {
 		w.hide(0, len(value))
 	} else if w.value(p.trees(at)); w.bad || w.space() != len(value) {
-		w = walker{in: value, taint: taint}
+		w = walker{in: value, secrets: secrets}
 		w.hide(0, len(value))
 	}
 	if w.out == nil {
@@ -31,15 +31,15 @@ func (p *Policy) Value(at Place, value json.RawMessage, taint *Taint) (shown jso
 	return append(w.out, value[w.copied:]...), w.found
 }
 
-// walker goes through one JSON value once, from left to right.
+// walker reads one JSON value once, from left to right.
 type walker struct {
-	in     []byte
-	pos    int
-	out    []byte // nil until something is replaced
-	copied int    // how much of in is in out
-	taint  *Taint
-	found  []string
-	bad    bool
+	in      []byte
+	pos     int
+	out     []byte // nil until something is replaced
+	copied  int    // how much of in is in out
+	secrets *SecretSet
+	found   []string
+	bad     bool
 }
 
 // space skips white space and returns the position.
@@ -75,12 +75,12 @@ func (w *walker) value(trees []*tree) {
 		w.array(trees)
 	case '"':
 		w.text()
-		if w.taint.Any() {
+		if w.secrets.Any() {
 			w.scrub(start)
 		}
 	default:
 		w.scalar()
-		if w.taint.Any() && w.taint.values[string(w.in[start:w.pos])] {
+		if w.secrets.Any() && w.secrets.values[string(w.in[start:w.pos])] {
 			w.replace(start, w.pos, quotedMark)
 		}
 	}
@@ -105,7 +105,7 @@ func (w *walker) object(trees []*tree) {
 		if bytes.IndexByte(key, '\\') >= 0 {
 			key = []byte(unquote(w.in[start:w.pos]))
 		}
-		if w.taint.Any() {
+		if w.secrets.Any() {
 			w.scrub(start)
 		}
 		w.peek()
@@ -158,7 +158,7 @@ func (w *walker) expect(c byte) {
 	w.pos++
 }
 
-// text passes over a string.
+// text skips a string.
 func (w *walker) text() {
 	w.expect('"')
 	for ; w.pos < len(w.in); w.pos++ {
@@ -173,7 +173,7 @@ func (w *walker) text() {
 	w.bad = true
 }
 
-// scalar passes over a number, true, false or null.
+// scalar skips a number, true, false or null.
 func (w *walker) scalar() {
 	start := w.pos
 	for ; w.pos < len(w.in); w.pos++ {
@@ -186,7 +186,7 @@ func (w *walker) scalar() {
 	w.bad = w.bad || w.pos == start
 }
 
-// skip passes over a whole value.
+// skip skips a whole value.
 func (w *walker) skip() {
 	for depth := 0; !w.bad; {
 		switch w.peek() {
@@ -211,7 +211,7 @@ func (w *walker) skip() {
 	}
 }
 
-// hasContent tells whether what follows is worth hiding: null, true, false and what is empty tell nothing.
+// hasContent reports whether the next value may hold a secret: null, true, false and empty values do not.
 func (w *walker) hasContent() bool {
 	switch w.peek() {
 	case 'n', 't', 'f':
@@ -224,7 +224,7 @@ func (w *walker) hasContent() bool {
 	return len(bytes.Trim(value, "\"{}[] \n\t\r")) > 0
 }
 
-// hide puts the mark in place of a value and notes what stood there. null and marks stay.
+// hide replaces a value by the mark and records the texts in it. null and marks stay.
 func (w *walker) hide(start, end int) {
 	value := w.in[start:end]
 	if w.bad || string(value) == "null" || string(value) == quotedMark {
@@ -239,13 +239,13 @@ func (w *walker) replace(start, end int, with string) {
 	w.copied = end
 }
 
-// scrub replaces what is known to be sensitive inside a text.
+// scrub replaces the secrets inside a string.
 func (w *walker) scrub(start int) {
 	if w.bad {
 		return
 	}
 	text := unquote(w.in[start:w.pos])
-	if clean, changed := w.taint.Text(text); changed {
+	if clean, changed := w.secrets.Text(text); changed {
 		w.replace(start, w.pos, quote(clean))
 	}
 }
@@ -269,8 +269,8 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// leaves are the texts and numbers in a value. Of the names of members, those that can be nothing but names are left out: they stand
-// in other values too, which would be shown without them.
+// leaves returns the texts and numbers in a value. It omits names of members that look like ordinary names: they also occur in other values,
+// where they must stay visible.
 func leaves(value []byte) []string {
 	var list []string
 	decoder := json.NewDecoder(bytes.NewReader(value))
@@ -302,7 +302,7 @@ func leaves(value []byte) []string {
 	}
 }
 
-// isName tells whether a text looks like the name of a field: letters, and what joins words.
+// isName reports whether a text looks like the name of a field: letters, underscores and hyphens.
 func isName(text string) bool {
 	for _, c := range text {
 		if !unicode.IsLetter(c) && c != '_' && c != '-' {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func noon() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// rows is a store with so many pages of each kind in each project.
+// rows is a store with a number of pages of each kind in each project.
 type rows struct {
 	mu      sync.Mutex
 	pages   map[string]int // by project and kind
@@ -47,7 +47,7 @@ func (r *rows) DeletePage(ctx context.Context, kind retention.Kind, cut retentio
 		return retention.Page{}, err
 	}
 	if kind == r.broken {
-		return retention.Page{}, errors.New("the database is away")
+		return retention.Page{}, errors.New("the database is unavailable")
 	}
 	key := cut.Project + " " + string(kind)
 	r.cuts[key] = cut
@@ -110,50 +110,50 @@ func (r *rows) Deleted(_ context.Context, kind string, n int64) {
 	r.counted[kind] += n
 }
 
-func keeper(r *rows, policy retention.Policy) *retention.Keeper {
+func cleaner(r *rows, policy retention.Policy) *retention.Cleaner {
 	return retention.New(r, retention.Options{Policy: policy, Every: time.Hour, Now: noon, Metrics: r})
 }
 
-func TestAPassGoesThroughAllProjects(t *testing.T) {
+func TestPassCoversAllProjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRows()
 		r.pages["p001 runs"], r.pages["p001 audit"], r.pages["p149 runs"], r.pages[" audit"], r.pages["p001 events"] = 3, 1, 1, 2, 5
-		k := keeper(r, retention.Policy{retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
+		k := cleaner(r, retention.Policy{retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
 		require.NoError(t, k.Pass(t.Context()))
 		require.Equal(t, retention.Cut{Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, Settled: noon().Add(-time.Hour)}, r.cuts["p149 runs"])
 		require.True(t, r.cuts["p000 audit"].Before.IsZero())
-		require.NotContains(t, r.cuts, "p001 events", "what nothing bounds is not looked at")
+		require.NotContains(t, r.cuts, "p001 events", "kinds without a limit are not read")
 		require.NotContains(t, r.cuts, " runs")
 		require.Equal(t, map[string]int64{"runs": 4 * 500, "audit": 3 * 500}, r.counted)
 
-		require.Len(t, r.entries, 3, "one for each project where something went")
+		require.Len(t, r.entries, 3, "one for each project with deletions")
 		e := r.entries[1]
 		require.Equal(t, []string{audit.RetentionDelete, "p001", "p001"}, []string{e.Action, e.Project, e.Subject})
 		require.JSONEq(t, `{"runs":1500,"audit":500}`, string(e.Detail))
 		require.True(t, json.Valid(r.entries[0].Detail))
 		require.Empty(t, r.entries[0].Project)
 		require.NoError(t, k.Pass(t.Context()))
-		require.Len(t, r.entries, 3, "a pass that finds nothing says nothing")
+		require.Len(t, r.entries, 3, "a pass without deletions writes no entry")
 	})
 }
 
-func TestWhatWentIsToldOfAlsoAfterAFailure(t *testing.T) {
+func TestDeletionsAreAuditedAfterFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRows()
 		r.pages["p000 runs"], r.broken = 1, retention.Events
-		k := keeper(r, retention.Policy{retention.Runs: {MaxCount: 1}, retention.Events: {MaxCount: 1}})
-		require.ErrorContains(t, k.Pass(t.Context()), "the database is away")
+		k := cleaner(r, retention.Policy{retention.Runs: {MaxCount: 1}, retention.Events: {MaxCount: 1}})
+		require.ErrorContains(t, k.Pass(t.Context()), "the database is unavailable")
 		require.Len(t, r.entries, 1)
 	})
 }
 
-func TestPassesAreRepeatedUntilTheStop(t *testing.T) {
+func TestPassesAreRepeatedUntilStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRows()
-		k := keeper(r, retention.Policy{retention.Batches: {MaxCount: 1}})
+		k := cleaner(r, retention.Policy{retention.Batches: {MaxCount: 1}})
 		require.NoError(t, k.Start(t.Context()))
 		synctest.Wait()
 		require.EqualValues(t, 1, r.passes.Load())
@@ -164,12 +164,12 @@ func TestPassesAreRepeatedUntilTheStop(t *testing.T) {
 	})
 }
 
-func TestAPassThatFailedIsMadeAgainSoon(t *testing.T) {
+func TestFailedPassIsRetriedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRows()
 		r.broken = retention.Runs
-		k := keeper(r, retention.Policy{retention.Runs: {MaxAge: time.Hour}})
+		k := cleaner(r, retention.Policy{retention.Runs: {MaxAge: time.Hour}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
@@ -178,12 +178,12 @@ func TestAPassThatFailedIsMadeAgainSoon(t *testing.T) {
 	})
 }
 
-func TestNothingGoesWhereAnotherProcessWorks(t *testing.T) {
+func TestOnlyOneProcessDeletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		busy := newRows()
 		busy.taken, busy.orphans = true, 5
-		k := keeper(busy, retention.Policy{retention.Runs: {MaxCount: 1}})
+		k := cleaner(busy, retention.Policy{retention.Runs: {MaxCount: 1}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Hour)
 		require.NoError(t, k.Stop(t.Context()))
@@ -192,16 +192,16 @@ func TestNothingGoesWhereAnotherProcessWorks(t *testing.T) {
 	})
 }
 
-func TestPayloadsWithoutARunAreDeletedWhereNothingIsBounded(t *testing.T) {
+func TestOrphanedPayloadsAreDeletedWithoutLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := newRows()
 		free.orphans = 25
-		k := keeper(free, retention.Policy{retention.Runs: {}})
+		k := cleaner(free, retention.Policy{retention.Runs: {}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Minute)
 		require.NoError(t, k.Stop(t.Context()))
-		require.Empty(t, free.cuts, "nothing else is looked at")
+		require.Empty(t, free.cuts, "nothing else is read")
 		require.Empty(t, free.entries)
 		require.Equal(t, map[string]int64{"payloads": 25}, free.counted)
 	})

@@ -1,11 +1,11 @@
-// Package secret says what a secret is and who gives it: texts that workflows use in calls and never see. A definition names them
-// (use.secrets), and the process that makes a call asks a [Provider] for the value right before. The providers themselves are in
+// Package secret defines secrets and their providers: texts that workflows use in calls and cannot read. A definition names them
+// (use.secrets), and the process that makes a call gets the value from a [Provider] right before the call. The providers are in
 // package provider.
 //
 //	value, err := secrets.Resolve(ctx, "shop", "payment")
 //	token, err := value.Member("payment", "token")
 //
-// A value is kept by nobody longer than it takes: no error of this package and none of its providers ever holds one, or a part of one.
+// No value is stored longer than its use. No error of this package or of a provider ever contains a value, or a part of one.
 package secret
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// MaxBytes is the longest value of a secret.
+// MaxBytes is the maximum length of a secret.
 const MaxBytes = 64 << 10
 
-// ErrMissing is what the errors of a provider wrap where it knows of no such secret.
+// ErrMissing is wrapped by a provider's errors for a secret that it does not have.
 var ErrMissing = errors.New("not found")
 
-// Provider gives the values of secrets. It is safe for concurrent use.
+// Provider provides the values of secrets. It is safe for concurrent use.
 type Provider interface {
-	// Resolve returns the value of a project's secret. The error wraps [ErrMissing] where there is none, and never holds a value.
+	// Resolve returns the value of a project's secret. The error wraps [ErrMissing] where there is none, and never contains a value.
 	Resolve(ctx context.Context, project, name string) (Value, error)
 }
 
 // Value is the value of a secret: a text, or a JSON object of which a workflow uses members. It is never printed.
 type Value []byte
 
-// String hides the value, however it is printed.
+// String hides the value in all formatted output.
 func (Value) String() string { return redact.Mark }
 
 // GoString hides the value from %#v.
@@ -44,7 +44,7 @@ func (v Value) GoString() string { return v.String() }
 // MarshalJSON hides the value.
 func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.String()) }
 
-// Member returns the text of a secret, or of a value within one that is a JSON object. name is for the errors.
+// Member returns the text of a secret, or of a member of a secret that is a JSON object. name is for the errors.
 func (v Value) Member(name string, members ...string) (string, error) {
 	if !utf8.Valid(v) {
 		return "", fmt.Errorf("the secret %q is not text", name)
@@ -79,7 +79,7 @@ func (v Value) Member(name string, members ...string) (string, error) {
 				return found.String(), nil
 			}
 		}
-		return "", fmt.Errorf("the member %q of a secret is no text", at)
+		return "", fmt.Errorf("the member %q of a secret is not text", at)
 	}
 	return "", fmt.Errorf("the member %q of a secret is a JSON object; name one of its members: %s", at, strings.Join(sortedNames(object), ", "))
 }

@@ -1,5 +1,5 @@
-// Package stopwatch measures for tests how long something took, without the moments in which the machine stood still: those
-// that a machine which is busy with other things gives to others. What waits for something is measured in full.
+// Package stopwatch measures durations in tests, without the time in which the machine did not run the process, because it was busy with
+// others. Time in which the process itself waits counts in full.
 //
 //	watch := stopwatch.Start(t)
 //	stop()
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// pace is how often the watch looks whether it gets to run.
+	// pace is how often the watch checks that the process runs.
 	pace = 5 * time.Millisecond
-	// late is from when on the machine is taken to have stood still meanwhile.
+	// late is the gap between two checks from which on the process counts as stalled.
 	late = 4 * pace
 )
 
@@ -23,9 +23,9 @@ const (
 type Watch struct {
 	began time.Time
 
-	mu    sync.Mutex
-	seen  time.Time
-	still time.Duration
+	mu      sync.Mutex
+	seen    time.Time
+	stalled time.Duration
 }
 
 // Start starts a stopwatch that runs until the test ends.
@@ -41,7 +41,7 @@ func Start(t testing.TB) *Watch {
 		for {
 			select {
 			case <-ticker.C:
-				w.look()
+				w.check()
 			case <-ended:
 				return
 			}
@@ -54,17 +54,17 @@ func Start(t testing.TB) *Watch {
 	return w
 }
 
-// Elapsed is the time since the start in which the machine did not stand still.
-func (w *Watch) Elapsed() time.Duration { return w.look() }
+// Elapsed returns the time since the start without the stalls.
+func (w *Watch) Elapsed() time.Duration { return w.check() }
 
-// look notes that the process runs now, and returns what has elapsed.
-func (w *Watch) look() time.Duration {
+// check records that the process runs now, and returns the elapsed time.
+func (w *Watch) check() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	if gap := now.Sub(w.seen); gap > late {
-		w.still += gap - pace
+		w.stalled += gap - pace
 	}
 	w.seen = now
-	return now.Sub(w.began) - w.still
+	return now.Sub(w.began) - w.stalled
 }

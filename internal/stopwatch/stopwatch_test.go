@@ -22,8 +22,8 @@ func TestWaitingIsMeasured(t *testing.T) {
 	})
 }
 
-// A process that is stopped, as one that gets no processor, is stopped for its watch, too.
-func TestStandingStillIsNot(t *testing.T) {
+// A stopped process stands for one that the machine does not run.
+func TestStallsAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	watch := stopwatch.Start(t)

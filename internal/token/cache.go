@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// freshFor is how long what the store said counts, and staleFor how long it counts while somebody asks again.
+	// freshFor is how long an answer of the store is used, and staleFor how long it is used while another caller reads the store again.
 	freshFor = time.Second
 	staleFor = 2 * time.Second
-	// mostKnown bounds the memory. Over it everything is asked again.
+	// mostKnown bounds the memory. When it is reached, the cache is cleared.
 	mostKnown = 10_000
 )
 
-// known is what the store said of a token.
+// known is the store's answer for a token.
 type known struct {
 	token Token
 	hash  []byte
@@ -24,7 +24,7 @@ type known struct {
 	asking bool
 }
 
-// isUsed notes a use, and tells whether it is to be written.
+// isUsed records a use, and reports whether it is to be written.
 func (k *known) isUsed(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,18 +35,18 @@ func (k *known) isUsed(now time.Time) bool {
 	return true
 }
 
-// cache is what is known of tokens that were used a moment ago.
+// cache holds recently used tokens.
 type cache struct {
 	mu     sync.Mutex
 	tokens map[string]*known
-	// epoch counts what was forgotten: what was read from the store before must not be kept after.
+	// epoch counts calls of forget: what was read from the store before one of them must not be cached after it.
 	epoch int64
 }
 
 func newCache() *cache { return &cache{tokens: map[string]*known{}} }
 
-// get returns what is known of a token, nil for nothing, and whether it counts. For one caller at a time it does not, so that
-// the others do not wait.
+// get returns the cached token, nil for none, and whether it may be used. When it is no longer fresh, one caller at a time gets false and
+// reads the store, so that the others do not wait.
 func (c *cache) get(id string, now time.Time) (*known, bool) {
 	c.mu.Lock()
 	k := c.tokens[id]
@@ -70,7 +70,7 @@ func (c *cache) now() int64 {
 	return c.epoch
 }
 
-// put keeps what the store said, unless something was forgotten since the epoch, and returns it.
+// put caches an answer of the store, unless forget was called since the epoch, and returns it.
 func (c *cache) put(k *known, epoch int64) *known {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 )
 
 const (
-	// usedEvery is how exact the time of the last use is.
+	// usedEvery is the precision of the time of the last use.
 	usedEvery = time.Minute
-	// uses is how many wait to be written; more are dropped, and written with the token's next use.
+	// uses is how many recorded uses wait to be written; more are dropped, and the token's next use is written instead.
 	uses = 256
 )
 
-// Options are the service's surroundings.
+// Options are the dependencies of the service.
 type Options struct {
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Service makes, checks and revokes tokens. Between Start and Stop it writes when they were used.
+// Service creates, checks and revokes tokens. Between Start and Stop it writes the times of their use.
 type Service struct {
 	store    Store
 	projects Projects
@@ -47,7 +47,7 @@ func NewService(store Store, projects Projects, opts Options) *Service {
 	return &Service{store: store, projects: projects, opts: opts, known: newCache(), used: make(chan use, uses)}
 }
 
-// Start begins to write when tokens were used. ctx gives values alone; Stop ends it.
+// Start begins to write the times of use. It keeps the values of ctx, not its end; Stop ends it.
 func (s *Service) Start(ctx context.Context) error {
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.writing.Go(func() {
@@ -65,7 +65,7 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends what Start began.
+// Stop ends the writing.
 func (s *Service) Stop(context.Context) error {
 	if s.stop != nil {
 		s.stop()
@@ -74,14 +74,14 @@ func (s *Service) Stop(context.Context) error {
 	return nil
 }
 
-// Authenticate returns who acts with the token of this text, or a [fault.Unauthenticated] that says what is wrong with it. grace is how
-// old what is known of it may be where the store cannot be asked: 0 for all that reads or changes anything.
+// Authenticate returns the actor of the token with this text, or an [apperror.Unauthenticated] with the reason. grace is the maximum age of
+// the cached token when the store is unavailable: 0 for all calls that read or change data.
 func (s *Service) Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error) {
 	id, err := idOf(text)
 	if err != nil {
 		return auth.Actor{}, err
 	}
-	k, err := s.lookUp(ctx, id, grace)
+	k, err := s.find(ctx, id, grace)
 	if err != nil {
 		return auth.Actor{}, err
 	}
@@ -101,16 +101,16 @@ func (s *Service) Authenticate(ctx context.Context, text string, grace time.Dura
 	return k.token.Actor(), nil
 }
 
-// Standing returns an error when the token of this ID is valid no more: for calls that go on for long.
-func (s *Service) Standing(ctx context.Context, id string) error {
-	k, err := s.lookUp(ctx, id, 0)
+// CheckValid returns an error when the token of this ID is no longer valid. It is for calls of long duration.
+func (s *Service) CheckValid(ctx context.Context, id string) error {
+	k, err := s.find(ctx, id, 0)
 	if err != nil {
 		return err
 	}
 	return k.token.refusal(s.opts.Now())
 }
 
-// Recent tells whether the token of this text was valid a moment ago, without asking anybody.
+// Recent reports whether the token of this text was valid within the last minutes, without reading the store.
 func (s *Service) Recent(text string) bool {
 	id, err := idOf(text)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) Recent(text string) bool {
 	return k != nil && s.opts.Now().Sub(k.at) < recent && k.token.refusal(s.opts.Now()) == nil && subtle.ConstantTimeCompare(k.hash, hashOf(text)) == 1
 }
 
-// ID returns the ID in the text of a token, whether or not there is such a token; empty for a text that cannot be one.
+// ID returns the ID in the text of a token, whether or not such a token exists; empty for text that is not a token.
 func (s *Service) ID(text string) string {
 	id, err := idOf(text)
 	if err != nil {
@@ -129,11 +129,11 @@ func (s *Service) ID(text string) string {
 	return id
 }
 
-// recent is what a moment ago is.
+// recent is the age up to which Recent uses a cached token.
 const recent = 10 * time.Minute
 
-// lookUp returns what is known of a token, from the store unless it was asked a moment ago.
-func (s *Service) lookUp(ctx context.Context, id string, grace time.Duration) (*known, error) {
+// find returns a token, from the store unless a fresh answer is cached.
+func (s *Service) find(ctx context.Context, id string, grace time.Duration) (*known, error) {
 	k, fresh := s.known.get(id, s.opts.Now())
 	if fresh {
 		return k, nil
@@ -143,31 +143,31 @@ func (s *Service) lookUp(ctx context.Context, id string, grace time.Duration) (*
 	switch {
 	case err == nil:
 		return s.known.put(&known{token: t, hash: hash, at: s.opts.Now(), used: t.LastUsedAt}, epoch), nil
-	case fault.Is(err, fault.TokenNotFound):
+	case apperror.Is(err, apperror.TokenNotFound):
 		return nil, unknown()
 	case k != nil && s.opts.Now().Sub(k.at) < grace:
 		return k, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	if f, ok := fault.From(err); ok && f.Class == fault.Unavailable {
+	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
 		return nil, err
 	}
-	return nil, errors.Join(errors.New("look a token up"), err)
+	return nil, errors.Join(errors.New("read a token"), err)
 }
 
 func unknown() error {
-	return unidentified("the token is not known here; it may be another server's: see `signalbox token list` there")
+	return unidentified("unknown token; it may belong to another server: see `signalbox token list` there")
 }
 
-// refusal says why the token is not valid; nil where it is.
+// refusal returns the reason why the token is not valid; nil for a valid one.
 func (t Token) refusal(now time.Time) error {
 	switch {
 	case !t.RevokedAt.IsZero():
-		return fault.New(fault.Unauthenticated, fault.TokenRevoked, "token %q (%s) was revoked at %s; ask an admin for another one",
+		return apperror.New(apperror.Unauthenticated, apperror.TokenRevoked, "token %q (%s) was revoked at %s; ask an admin for another one",
 			t.Name, t.ID, t.RevokedAt.UTC().Format(time.RFC3339))
 	case !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt):
-		return fault.New(fault.Unauthenticated, fault.TokenExpired, "token %q (%s) expired at %s; ask an admin for another one",
+		return apperror.New(apperror.Unauthenticated, apperror.TokenExpired, "token %q (%s) expired at %s; ask an admin for another one",
 			t.Name, t.ID, t.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	return nil

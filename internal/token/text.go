@@ -8,10 +8,10 @@ import (
 	"hash/crc32"
 	"strings"
 
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Prefix begins every token, so that scanners of sources find those that were committed.
+// Prefix begins every token, so that secret scanners find committed tokens.
 const Prefix = "sbx_"
 
 // The parts of a token in bytes, before they become text.
@@ -28,15 +28,15 @@ const (
 	textLength     = len(Prefix) + idLength + 1 + secretLength + checksumLength
 )
 
-// lower are letters and digits that a double click selects as one word, and that survive any change of case on the way back.
+// lower encodes with letters and digits that a double click selects as one word, and whose case does not matter.
 func lower() *base32.Encoding {
 	return base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 }
 
-// generate makes an ID and the text of a token.
+// generate returns a new ID and the text of its token.
 func generate() (id, text string) {
 	random := make([]byte, idBytes+secretBytes)
-	_, _ = rand.Read(random) // it never fails: the program ends where there is no randomness
+	_, _ = rand.Read(random) // it never fails: the program crashes where no randomness is available
 	id = lower().EncodeToString(random[:idBytes])
 	text = Prefix + id + "_" + lower().EncodeToString(random[idBytes:])
 	return id, text + checksum(text)
@@ -51,11 +51,11 @@ func hashOf(text string) []byte {
 	return sum[:]
 }
 
-// idOf returns the ID in a token's text, without a look into the store. Text that was never a token is an error.
+// idOf returns the ID in a token's text, without reading the store. Text that is not a token is an error.
 func idOf(text string) (string, error) {
 	rest, ok := strings.CutPrefix(text, Prefix)
 	if !ok || len(text) != textLength || rest[idLength] != '_' {
-		return "", unidentified("what was sent is no token of Signalbox: they begin with %q and have %d characters", Prefix, textLength)
+		return "", unidentified("the text is not a Signalbox token: tokens begin with %q and have %d characters", Prefix, textLength)
 	}
 	if body := text[:textLength-checksumLength]; checksum(body) != text[textLength-checksumLength:] {
 		return "", unidentified("the token was not copied completely: its checksum is wrong")
@@ -63,6 +63,6 @@ func idOf(text string) (string, error) {
 	return rest[:idLength], nil
 }
 
-func unidentified(format string, args ...any) *fault.Fault {
-	return fault.New(fault.Unauthenticated, fault.Unidentified, format, args...)
+func unidentified(format string, args ...any) *apperror.Error {
+	return apperror.New(apperror.Unauthenticated, apperror.Unidentified, format, args...)
 }

@@ -1,19 +1,18 @@
-// Package token is who may call the API from elsewhere: tokens, made by whoever is an admin, shown once, and held by programs and
-// people.
+// Package token manages API tokens: an admin creates them, they are shown once, and programs and people use them to call the API.
 //
 //	tokens := token.NewService(store, projects, token.Options{Now: time.Now, Log: log})
 //	made, secret, err := tokens.Create(ctx, token.Request{Name: "ci", Roles: map[string]auth.Role{"shop": auth.Operator}})
 //	actor, err := tokens.Authenticate(ctx, secret, 0)
 //	_, err = tokens.Revoke(ctx, made.ID, "the laptop is lost")
 //
-// A token is "sbx_", its ID, "_", a secret of 256 random bits, and a checksum by which scanners of sources tell a token from text that
-// looks like one, and by which a mistyped one is refused without a look into the store. The store keeps the SHA-256 of the whole.
-// That is enough, and a slow hash would be worse: slow hashes make guessing dear where secrets are few, as passwords are;
-// 256 random bits cannot be guessed however fast the hash is, and each call of the API would pay for the slowness.
+// A token is "sbx_", its ID, "_", a secret of 256 random bits, and a checksum. With the checksum, secret scanners distinguish a token from
+// similar text, and a mistyped token is refused without reading the store. The store holds the SHA-256 of the whole text. A slow hash
+// would bring no protection: slow hashes make guessing expensive where the possible secrets are few, as with passwords. 256 random bits
+// cannot be guessed at any speed of the hash, and a slow hash would delay each call of the API.
 //
-// What is known of a token is kept for a second, so a token that another process revokes is refused within two; one that this
-// process revokes, at once. When the store cannot be asked, nobody is let in, but for who asks for less (see [Service.Authenticate]).
-// The time of the last use is written beside the calls, at most once a minute.
+// Tokens are cached for a second, so a token that another process revokes is refused within two seconds; one that this process revokes,
+// at once. When the store is unavailable, every call is refused, except calls with a grace period (see [Service.Authenticate]). The time
+// of the last use is written in the background, at most once a minute.
 package token
 
 import (
@@ -25,58 +24,58 @@ import (
 	"slices"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
-// Token is what is known of one. The secret is not.
+// Token is a token without its secret.
 type Token struct {
 	ID   string
 	Name string
-	// Roles by project; [auth.Everywhere] is all of them.
+	// Roles by project; [auth.Everywhere] means all projects.
 	Roles   map[string]auth.Role
 	Creator string
-	// Times; zero is never.
+	// Zero times mean never.
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	LastUsedAt time.Time
 	RevokedAt  time.Time
 }
 
-// Actor is who acts with the token.
+// Actor returns the actor of calls with the token.
 func (t Token) Actor() auth.Actor {
 	return auth.Actor{Kind: auth.KindToken, Name: t.Name, ID: t.ID, Roles: t.Roles}
 }
 
-// Cursor is a place in the list, newest first.
+// Cursor is a position in the list, newest first.
 type Cursor struct {
 	CreatedAt time.Time `json:"t"`
 	ID        string    `json:"id"`
 }
 
-// Store keeps tokens.
+// Store stores tokens.
 type Store interface {
-	// CreateToken adds t with the hash of its text, or returns [fault.TokenExists] when another one that is not revoked has the name.
-	// Before, in the same transaction, beside is asked about each token that there is, unless it is nil; its error ends that.
+	// CreateToken adds t with the hash of its text, or returns [apperror.TokenExists] when another token that is not revoked has the name.
+	// Before that, in the same transaction, it calls beside, unless nil, with each existing token; an error of beside is returned.
 	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry, beside func(there Token) error) error
-	// GetToken returns [fault.TokenNotFound] for an unknown ID.
+	// GetToken returns [apperror.TokenNotFound] for an unknown ID.
 	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)
-	// ListTokens returns up to limit tokens, newest first, from the first one after the place.
+	// ListTokens returns up to limit tokens, newest first, from the first one after the cursor.
 	ListTokens(ctx context.Context, after *Cursor, limit int) ([]Token, error)
 	// RevokeToken marks a token as revoked, unless it is already, and returns it.
 	RevokeToken(ctx context.Context, id string, at time.Time, e audit.Entry) (Token, error)
-	// TouchToken notes a use.
+	// TouchToken records a use.
 	TouchToken(ctx context.Context, id string, at time.Time) error
 }
 
-// Projects tells which projects there are.
+// Projects finds projects.
 type Projects interface {
 	GetProject(ctx context.Context, name string) (project.Project, error)
 }
 
-// Request is what a new token is to be.
+// Request describes a new token.
 type Request struct {
 	Name  string
 	Roles map[string]auth.Role
@@ -89,8 +88,8 @@ const maxRoles = 100
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._@-]{0,61}[A-Za-z0-9])?$`)
 
-// Create makes a token and returns it with its text, which is not kept. The actor of ctx has to be an admin of all that the token is
-// for: nobody gives more than they have.
+// Create creates a token and returns it with its text, which is not stored. The actor of ctx must be an admin of all projects of the
+// token: an actor can grant only roles that it has.
 func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Roles)) {
 		if err := auth.Require(ctx, name, auth.Admin); err != nil {
@@ -100,13 +99,13 @@ func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) 
 	return s.create(ctx, r, nil, nil)
 }
 
-// Bootstrap makes the first token, for who has the store itself: "signalbox token create --bootstrap". Where a token that is an
-// admin's everywhere can be used, it is refused unless forced, which is for when that one is lost.
+// Bootstrap creates the first token, for an operator with access to the store: "signalbox token create --bootstrap". When a valid token
+// with the role admin in all projects exists, it is refused unless forced, which is for when that token is lost.
 func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, string, error) {
 	beside := func(t Token) error {
 		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.refusal(s.opts.Now()) == nil {
-			return fault.New(fault.Exists, fault.TokenExists,
-				"there is a token of an admin already, %q (%s); make others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
+			return apperror.New(apperror.Exists, apperror.TokenExists,
+				"an admin token exists already: %q (%s); create others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
 		}
 		return nil
 	}
@@ -129,7 +128,7 @@ func (s *Service) create(ctx context.Context, r Request, detail map[string]any, 
 	if !t.ExpiresAt.IsZero() {
 		detail["expires"] = t.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	entry := audit.NewEntry(ctx, now, audit.TokenCreate, t.home(), id, "")
+	entry := audit.NewEntry(ctx, now, audit.TokenCreate, t.auditProject(), id, "")
 	var err error
 	if entry.Detail, err = json.Marshal(detail); err != nil {
 		return Token{}, "", fmt.Errorf("describe token %q: %w", id, err)
@@ -140,8 +139,8 @@ func (s *Service) create(ctx context.Context, r Request, detail map[string]any, 
 	return t, text, nil
 }
 
-// home is the project whose audit log tells of the token: the only one that it is for, or else none.
-func (t Token) home() string {
+// auditProject returns the project whose audit log records the token: its only project, or else none.
+func (t Token) auditProject() string {
 	for name := range t.Roles {
 		if len(t.Roles) == 1 && name != auth.Everywhere {
 			return name
@@ -150,11 +149,11 @@ func (t Token) home() string {
 	return ""
 }
 
-// check finds all that is wrong with a request.
+// check returns everything that is wrong with a request.
 func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
-	var fields []fault.Field
+	var fields []apperror.Field
 	add := func(path, format string, args ...any) {
-		fields = append(fields, fault.Field{Path: path, Message: fmt.Sprintf(format, args...)})
+		fields = append(fields, apperror.Field{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	if !namePattern.MatchString(r.Name) {
 		add("name", "%q: use 1 to 63 letters, digits, dots, hyphens, underscores and @, with a letter or digit at both ends", r.Name)
@@ -174,7 +173,7 @@ func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
 		add("expireTime", "has passed")
 	}
 	if len(fields) > 0 {
-		f := fault.New(fault.Invalid, fault.InvalidArgument, "token: %s %s", fields[0].Path, fields[0].Message)
+		f := apperror.New(apperror.Invalid, apperror.InvalidArgument, "token: %s %s", fields[0].Path, fields[0].Message)
 		f.Fields = fields
 		return f
 	}
@@ -189,8 +188,8 @@ func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
 	return nil
 }
 
-// List returns up to limit tokens that the actor of ctx may see, newest first: those that are for no project that the actor is not an
-// admin of.
+// List returns up to limit tokens that the actor of ctx may see, newest first: those whose projects all have the actor as an
+// admin.
 func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Token, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	var found []Token
@@ -199,15 +198,15 @@ func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Token, 
 		if err != nil || !more {
 			return found, err
 		}
-		if keeps(actor, t) {
+		if mayManage(actor, t) {
 			found = append(found, t)
 		}
 	}
 	return found, nil
 }
 
-// keeps tells whether a token is the actor's to look at and to revoke.
-func keeps(a auth.Actor, t Token) bool {
+// mayManage reports whether an actor may see and revoke a token.
+func mayManage(a auth.Actor, t Token) bool {
 	for name := range t.Roles {
 		if !a.May(name, auth.Admin) {
 			return false
@@ -216,22 +215,22 @@ func keeps(a auth.Actor, t Token) bool {
 	return true
 }
 
-// Revoke makes a token invalid for good. Once more changes nothing. Who has it may revoke it too.
+// Revoke makes a token invalid permanently. Repeating it changes nothing. A token may revoke itself.
 func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) {
-	missing := fault.New(fault.NotFound, fault.TokenNotFound, "there is no token %q: `signalbox token list` shows those that there are", id)
+	missing := apperror.New(apperror.NotFound, apperror.TokenNotFound, "token %q not found: `signalbox token list` shows the existing tokens", id)
 	t, _, err := s.store.GetToken(ctx, id)
-	if fault.Is(err, fault.TokenNotFound) {
+	if apperror.Is(err, apperror.TokenNotFound) {
 		return Token{}, missing
 	}
 	if err != nil {
 		return Token{}, err
 	}
 	actor, _ := auth.ActorFrom(ctx)
-	if own := actor.Kind == auth.KindToken && actor.ID == id; !own && !keeps(actor, t) {
+	if own := actor.Kind == auth.KindToken && actor.ID == id; !own && !mayManage(actor, t) {
 		return Token{}, missing
 	}
 	now := s.opts.Now()
-	entry := audit.NewEntry(ctx, now, audit.TokenRevoke, t.home(), id, reason)
+	entry := audit.NewEntry(ctx, now, audit.TokenRevoke, t.auditProject(), id, reason)
 	if entry.Detail, err = json.Marshal(map[string]string{"name": t.Name}); err != nil {
 		return Token{}, fmt.Errorf("describe token %q: %w", id, err)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is moved by hand.
+// clock advances only by pass.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -41,7 +41,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// counted is a store that counts how often it is asked, and can be away.
+// counted is a store that counts its reads, and can be made unavailable.
 type counted struct {
 	token.Store
 
@@ -103,7 +103,7 @@ func start(t *testing.T) *setup {
 	return s
 }
 
-// another is another process's service on the same store.
+// another returns a service on the same store, as of another process.
 func (s *setup) another() *token.Service {
 	return token.NewService(s.store, s.kept, token.Options{Now: s.clock.now, Log: slog.New(slog.DiscardHandler)})
 }
@@ -117,7 +117,7 @@ func (s *setup) create(t *testing.T, name string, roles map[string]auth.Role, ex
 
 func requireReason(t *testing.T, err error, reason string, parts ...string) {
 	t.Helper()
-	require.True(t, fault.Is(err, reason), "%v", err)
+	require.True(t, apperror.Is(err, reason), "%v", err)
 	for _, part := range parts {
 		require.ErrorContains(t, err, part)
 	}
@@ -127,7 +127,7 @@ func operator(project string) map[string]auth.Role {
 	return map[string]auth.Role{project: auth.Operator}
 }
 
-func TestATokenFromItsBirthToItsEnd(t *testing.T) {
+func TestTokenLifecycle(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	made, text := s.create(t, "ci", operator("shop"), s.clock.now().Add(time.Hour))
@@ -145,18 +145,18 @@ func TestATokenFromItsBirthToItsEnd(t *testing.T) {
 
 	s.clock.pass(time.Hour)
 	_, err = s.Authenticate(t.Context(), text, 0)
-	requireReason(t, err, fault.TokenExpired, `"ci"`, made.ID, "2026-03-01T13:00:00Z")
+	requireReason(t, err, apperror.TokenExpired, `"ci"`, made.ID, "2026-03-01T13:00:00Z")
 	require.NotContains(t, err.Error(), text)
 
 	revoked, err := s.Revoke(s.admin, made.ID, "lost")
 	require.NoError(t, err)
 	require.Equal(t, s.clock.now(), revoked.RevokedAt)
 	_, err = s.Authenticate(t.Context(), text, 0)
-	requireReason(t, err, fault.TokenRevoked, `"ci"`)
+	requireReason(t, err, apperror.TokenRevoked, `"ci"`)
 	s.clock.pass(time.Minute)
 	again, err := s.Revoke(s.admin, made.ID, "again")
 	require.NoError(t, err)
-	require.Equal(t, revoked.RevokedAt, again.RevokedAt, "once is enough")
+	require.Equal(t, revoked.RevokedAt, again.RevokedAt, "the second call changes nothing")
 
 	entries, err := s.kept.ListAudit(t.Context(), audit.Filter{Project: "shop", Subject: made.ID, Limit: 10})
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestATokenFromItsBirthToItsEnd(t *testing.T) {
 	s.create(t, "ci", operator("shop"), time.Time{}) // the name is free again
 }
 
-func TestWhatIsNoTokenIsToldApart(t *testing.T) {
+func TestInvalidTextIsRefusedWithReason(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	_, text := s.create(t, "ci", operator("shop"), time.Time{})
@@ -176,14 +176,14 @@ func TestWhatIsNoTokenIsToldApart(t *testing.T) {
 	asked := s.store.times()
 	for _, wrong := range []string{"", "x", "sbx_", text[1:], text + "a", strings.ToUpper(text), text[:len(text)-1] + flipped(text[len(text)-1]), "ghp" + text[3:]} {
 		_, err := s.Authenticate(t.Context(), wrong, 0)
-		requireReason(t, err, fault.Unidentified)
+		requireReason(t, err, apperror.Unidentified)
 	}
-	require.Equal(t, asked, s.store.times(), "none of it needs a look into the store")
+	require.Equal(t, asked, s.store.times(), "no read of the store")
 
 	_, foreign, err := start(t).Create(s.admin, token.Request{Name: "elsewhere", Roles: operator("shop")})
 	require.NoError(t, err)
 	_, err = s.Authenticate(t.Context(), foreign, 0)
-	requireReason(t, err, fault.Unidentified, "not known here")
+	requireReason(t, err, apperror.Unidentified, "unknown token")
 	_, err = s.Authenticate(t.Context(), other, 0)
 	require.NoError(t, err)
 }
@@ -203,49 +203,49 @@ func TestRevocationTakesEffect(t *testing.T) {
 	for _, service := range []*token.Service{s.Service, elsewhere} {
 		_, err := service.Authenticate(t.Context(), text, 0)
 		require.NoError(t, err)
-		require.NoError(t, service.Standing(t.Context(), made.ID))
+		require.NoError(t, service.CheckValid(t.Context(), made.ID))
 	}
 	asked := s.store.times()
 	_, err := s.Authenticate(t.Context(), text, 0)
 	require.NoError(t, err)
-	require.Equal(t, asked, s.store.times(), "what was known a moment ago is not asked again")
+	require.Equal(t, asked, s.store.times(), "a fresh answer is cached")
 
 	_, err = s.Revoke(s.admin, made.ID, "")
 	require.NoError(t, err)
 	_, err = s.Authenticate(t.Context(), text, 0)
-	requireReason(t, err, fault.TokenRevoked)
-	requireReason(t, s.Standing(t.Context(), made.ID), fault.TokenRevoked)
+	requireReason(t, err, apperror.TokenRevoked)
+	requireReason(t, s.CheckValid(t.Context(), made.ID), apperror.TokenRevoked)
 	require.False(t, s.Recent(text))
 	s.clock.pass(2 * time.Second)
 	_, err = elsewhere.Authenticate(t.Context(), text, 0)
-	requireReason(t, err, fault.TokenRevoked, "revoked at")
+	requireReason(t, err, apperror.TokenRevoked, "revoked at")
 }
 
-func TestWhileTheStoreIsAwayNobodyIsLetIn(t *testing.T) {
+func TestCallsAreRefusedWhileStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	_, text := s.create(t, "ci", operator("shop"), time.Time{})
 	_, err := s.Authenticate(t.Context(), text, 0)
 	require.NoError(t, err)
-	s.store.leave(fault.New(fault.Unavailable, fault.StoreUnavailable, "away"))
+	s.store.leave(apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away"))
 	s.clock.pass(3 * time.Second)
 	_, err = s.Authenticate(t.Context(), text, 0)
-	requireReason(t, err, fault.StoreUnavailable)
+	requireReason(t, err, apperror.StoreUnavailable)
 	require.True(t, s.Recent(text))
 	_, err = s.Authenticate(t.Context(), text, time.Hour)
-	require.NoError(t, err, "who asks for less is let in")
+	require.NoError(t, err, "a call with a grace period is accepted")
 	s.clock.pass(time.Hour)
 	_, err = s.Authenticate(t.Context(), text, time.Hour)
-	requireReason(t, err, fault.StoreUnavailable)
+	requireReason(t, err, apperror.StoreUnavailable)
 	require.False(t, s.Recent(text))
 	s.store.leave(errors.New("broken"))
 	_, err = s.Authenticate(t.Context(), text, 0)
 	require.ErrorContains(t, err, "broken")
-	_, isFault := fault.From(err)
-	require.False(t, isFault)
+	_, isAppError := apperror.From(err)
+	require.False(t, isAppError)
 }
 
-func TestTheLastUseIsWrittenOnceAMinute(t *testing.T) {
+func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	made, text := s.create(t, "ci", operator("shop"), time.Time{})
@@ -269,7 +269,7 @@ func TestTheLastUseIsWrittenOnceAMinute(t *testing.T) {
 	require.Eventually(t, func() bool { return last().Equal(first.Add(time.Minute)) }, time.Minute, time.Millisecond)
 }
 
-func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
+func TestActorGrantsOnlyItsOwnRoles(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	as := func(roles map[string]auth.Role) context.Context {
@@ -280,16 +280,16 @@ func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ada", made.Creator)
 	for reason, roles := range map[string]map[string]auth.Role{
-		fault.PermissionDenied: {"shop": auth.Viewer, "lab": auth.Viewer},
-		fault.ProjectNotFound:  {"default": auth.Viewer},
+		apperror.PermissionDenied: {"shop": auth.Viewer, "lab": auth.Viewer},
+		apperror.ProjectNotFound:  {"default": auth.Viewer},
 	} {
 		_, _, err := s.Create(shop, token.Request{Name: "more", Roles: roles})
 		requireReason(t, err, reason)
 	}
 	_, _, err = s.Create(shop, token.Request{Name: "all", Roles: map[string]auth.Role{auth.Everywhere: auth.Viewer}})
-	requireReason(t, err, fault.PermissionDenied)
+	requireReason(t, err, apperror.PermissionDenied)
 
-	// What is not theirs they do not see, and cannot revoke.
+	// The actor cannot see or revoke tokens of other projects.
 	theirs, text := s.create(t, "lab", operator("lab"), time.Time{})
 	both, _ := s.create(t, "both", map[string]auth.Role{"shop": auth.Viewer, "lab": auth.Viewer}, time.Time{})
 	list, err := s.List(shop, nil, 10)
@@ -299,10 +299,10 @@ func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
 	_, unknown := s.Revoke(shop, "nothing", "")
 	for _, id := range []string{theirs.ID, both.ID} {
 		_, err = s.Revoke(shop, id, "")
-		requireReason(t, err, fault.TokenNotFound)
+		requireReason(t, err, apperror.TokenNotFound)
 		require.Equal(t, strings.ReplaceAll(unknown.Error(), "nothing", id), err.Error())
 	}
-	// But their own.
+	// A token can revoke itself.
 	self, err := s.Authenticate(t.Context(), text, 0)
 	require.NoError(t, err)
 	_, err = s.Revoke(auth.WithActor(t.Context(), self), theirs.ID, "leaked")
@@ -316,7 +316,7 @@ func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
 	require.Len(t, rest, 1)
 }
 
-func TestWhatATokenMayBe(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.create(t, "taken", operator("shop"), time.Time{})
@@ -325,22 +325,22 @@ func TestWhatATokenMayBe(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"no name":     {token.Request{Roles: operator("shop")}, fault.InvalidArgument, "name"},
-		"odd name":    {token.Request{Name: "a\nb", Roles: operator("shop")}, fault.InvalidArgument, "name"},
-		"no roles":    {token.Request{Name: "a"}, fault.InvalidArgument, "roles are missing"},
-		"odd role":    {token.Request{Name: "a", Roles: map[string]auth.Role{"shop": "root"}}, fault.InvalidArgument, `"root" is not a role`},
-		"no project":  {token.Request{Name: "a", Roles: operator("nowhere")}, fault.ProjectNotFound, "nowhere"},
-		"past":        {token.Request{Name: "a", Roles: operator("shop"), ExpiresAt: s.clock.now()}, fault.InvalidArgument, "expireTime has passed"},
-		"name taken":  {token.Request{Name: "taken", Roles: operator("shop")}, fault.TokenExists, "taken"},
-		"empty place": {token.Request{Name: "a", Roles: operator("")}, fault.ProjectNotFound, ""},
+		"no name":     {token.Request{Roles: operator("shop")}, apperror.InvalidArgument, "name"},
+		"odd name":    {token.Request{Name: "a\nb", Roles: operator("shop")}, apperror.InvalidArgument, "name"},
+		"no roles":    {token.Request{Name: "a"}, apperror.InvalidArgument, "roles are missing"},
+		"odd role":    {token.Request{Name: "a", Roles: map[string]auth.Role{"shop": "root"}}, apperror.InvalidArgument, `"root" is not a role`},
+		"no project":  {token.Request{Name: "a", Roles: operator("nowhere")}, apperror.ProjectNotFound, "nowhere"},
+		"past":        {token.Request{Name: "a", Roles: operator("shop"), ExpiresAt: s.clock.now()}, apperror.InvalidArgument, "expireTime has passed"},
+		"name taken":  {token.Request{Name: "taken", Roles: operator("shop")}, apperror.TokenExists, "taken"},
+		"empty place": {token.Request{Name: "a", Roles: operator("")}, apperror.ProjectNotFound, ""},
 	} {
 		_, _, err := s.Create(s.admin, test.request)
-		require.True(t, fault.Is(err, test.reason), "%s: %v", name, err)
+		require.True(t, apperror.Is(err, test.reason), "%s: %v", name, err)
 		require.ErrorContains(t, err, test.says, name)
 	}
 }
 
-func TestTheFirstTokenIsMadeOnce(t *testing.T) {
+func TestBootstrapWorksOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	admin := map[string]auth.Role{auth.Everywhere: auth.Admin}
@@ -352,7 +352,7 @@ func TestTheFirstTokenIsMadeOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, actor.May(auth.Everywhere, auth.Admin))
 	_, _, err = s.Bootstrap(t.Context(), token.Request{Name: "second", Roles: admin}, false)
-	requireReason(t, err, fault.TokenExists, `"root"`, made.ID, "--force")
+	requireReason(t, err, apperror.TokenExists, `"root"`, made.ID, "--force")
 	_, _, err = s.Bootstrap(t.Context(), token.Request{Name: "second", Roles: admin}, true)
 	require.NoError(t, err)
 	for _, name := range []string{"root", "second"} {

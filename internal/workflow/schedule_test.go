@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// publishing is a store that keeps the version which is published.
+// publishing is a store that records the published version.
 type publishing struct {
 	workflow.Store
 	version workflow.Version
@@ -35,8 +35,7 @@ func (p *publishing) GetProject(context.Context, string) (project.Project, error
 	return project.Project{}, nil
 }
 
-// TestPublishSaysWhatStartsTheWorkflow tells what a version brings with it for its store to keep.
-func TestPublishSaysWhatStartsTheWorkflow(t *testing.T) {
+func TestPublishStoresTriggerAndTimer(t *testing.T) {
 	t.Parallel()
 	typed := event.Filter{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}}}
 	large, keyed := typed, typed

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -22,32 +22,32 @@ type Projects interface {
 	GetProject(ctx context.Context, name string) (project.Project, error)
 }
 
-// Service checks, keeps and finds definitions.
+// Service checks, stores and finds definitions.
 type Service struct {
 	store    Store
 	projects Projects
 	limits   dsl.Limits
 	now      func() time.Time
-	secrets  secret.Provider // nil: not looked for
+	secrets  secret.Provider // nil: publishing does not check secrets
 }
 
-// NewService returns a service over a store, with the limits documents must keep.
+// NewService returns a service over a store, with the limits of documents.
 func NewService(store Store, projects Projects, limits dsl.Limits, now func() time.Time) *Service {
 	return &Service{store: store, projects: projects, limits: limits, now: now}
 }
 
-// LookFor has publishing warn of secrets that the provider does not have. Call it before the service is used.
-func (s *Service) LookFor(secrets secret.Provider) { s.secrets = secrets }
+// SetSecretProvider makes publishing warn of secrets that the provider does not have. Call it before the service is used.
+func (s *Service) SetSecretProvider(secrets secret.Provider) { s.secrets = secrets }
 
-// lookWithin bounds the search for the secrets of one document.
-const lookWithin = 3 * time.Second
+// secretTimeout bounds the check of the secrets of one document.
+const secretTimeout = 3 * time.Second
 
-// missing warns of the secrets of a document that are not found here. Workers may have others.
+// missing returns warnings for the secrets of a document that the server does not have. Workers may have others.
 func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Document) dsl.Problems {
 	if s.secrets == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	var out dsl.Problems
 	for _, declared := range doc.Use.Secrets {
@@ -68,7 +68,7 @@ func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Docu
 	return out
 }
 
-// Checked is what a check of a document found. Document is nil when it has problems of severity error.
+// Checked is the result of checking a document. Document is nil when it has problems of severity error.
 type Checked struct {
 	Name     string
 	Version  string
@@ -93,7 +93,7 @@ func (s *Service) Validate(source string) Checked {
 	return c
 }
 
-// unprotected are the places that a document calls sensitive though no value can be there.
+// unprotected returns a problem for each path that a document declares sensitive although no value can be there.
 func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problems) {
 	if doc == nil {
 		return nil
@@ -107,8 +107,8 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problem
 	return out
 }
 
-// SaveDraft stores a document as its workflow's draft, with whatever problems it has, as long as it is readable and
-// names its workflow.
+// SaveDraft stores a document as its workflow's draft, even with problems, as long as it is readable and names its
+// workflow.
 func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Workflow, dsl.Problems, error) {
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
 		return Workflow{}, nil, err
@@ -118,7 +118,7 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 	}
 	c := s.Validate(source)
 	if c.Name == "" {
-		return Workflow{}, c.Problems, documentFault("a draft must at least name its workflow (document.namespace and document.name)", c.Problems)
+		return Workflow{}, c.Problems, documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Problems)
 	}
 	d := Draft{Project: projectName, Workflow: c.Name, Source: source, SavedAt: s.now()}
 	if c.Document != nil {
@@ -128,11 +128,11 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 	return w, c.Problems, err
 }
 
-// Published is the outcome of publishing.
+// Published is the result of publishing.
 type Published struct {
 	Workflow Workflow
 	Version  Version
-	// Created is false when this content was this version already.
+	// Created is false when this version existed already with the same content.
 	Created  bool
 	Problems dsl.Problems
 }
@@ -147,7 +147,7 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 	}
 	c := s.Validate(source)
 	if c.Document == nil {
-		return Published{Problems: c.Problems}, documentFault("the document cannot be published", c.Problems)
+		return Published{Problems: c.Problems}, documentError("the document cannot be published", c.Problems)
 	}
 	c.Problems = append(c.Problems, s.missing(ctx, projectName, c.Document)...)
 	v := Version{
@@ -200,14 +200,14 @@ func (s *Service) GetDraft(ctx context.Context, projectName, name string) (Draft
 	return s.store.GetDraft(ctx, projectName, full)
 }
 
-// GetVersion returns one version; an empty version is the newest.
+// GetVersion returns one version; empty selects the newest.
 func (s *Service) GetVersion(ctx context.Context, projectName, name, version string) (Version, error) {
 	_, v, err := s.Pick(ctx, projectName, name, version)
 	return v, err
 }
 
-// Pick returns a workflow with one of its versions; an empty version is the newest. An error about the version comes with
-// the workflow.
+// Pick returns a workflow with one of its versions; an empty version selects the newest. An error that concerns the version comes
+// with the workflow.
 func (s *Service) Pick(ctx context.Context, projectName, name, version string) (Workflow, Version, error) {
 	w, err := s.Get(ctx, projectName, name)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Workflow, error) {
 	}
 	for _, state := range f.States {
 		if state != StateDraft && state != StatePublished && state != StatePaused {
-			return nil, fault.New(fault.Invalid, fault.InvalidArgument,
-				"workflow state %q is none of draft, published, paused", state).WithField("states", "unknown state")
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"workflow state %q is not one of draft, published, paused", state).WithField("states", "unknown state")
 		}
 	}
 	return s.store.ListWorkflows(ctx, f)
@@ -246,7 +246,7 @@ func (s *Service) ListVersions(ctx context.Context, projectName, name string, af
 	return s.store.ListVersions(ctx, projectName, full, after, limit)
 }
 
-// SetPaused pauses a workflow, or unpauses it. Pausing needs something to pause.
+// SetPaused pauses or unpauses a workflow. A workflow without a published version cannot be paused.
 func (s *Service) SetPaused(ctx context.Context, projectName, name string, paused bool, reason string) (Workflow, error) {
 	w, err := s.Get(ctx, projectName, name)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *Service) SetPaused(ctx context.Context, projectName, name string, pause
 		audit.NewEntry(ctx, s.now(), action, projectName, w.Name, reason))
 }
 
-// Delete removes a workflow; refused while runs of it are open.
+// Delete removes a workflow; it is refused while the workflow has open runs.
 func (s *Service) Delete(ctx context.Context, projectName, name string) error {
 	full, err := s.Resolve(ctx, projectName, name)
 	if err != nil {
@@ -273,11 +273,11 @@ func (s *Service) Delete(ctx context.Context, projectName, name string) error {
 		audit.NewEntry(ctx, s.now(), audit.WorkflowDelete, projectName, full, ""))
 }
 
-// Resolve turns a full or short name into the full name of a workflow. A short name must be unambiguous. A full name is
-// not looked up.
+// Resolve returns the full name of a workflow for a full or short name. A short name must be unambiguous. It does not check
+// that a full name exists.
 func (s *Service) Resolve(ctx context.Context, projectName, name string) (string, error) {
 	if name == "" {
-		return "", fault.New(fault.Invalid, fault.InvalidArgument, "no workflow named: give NAMESPACE/NAME or NAME").
+		return "", apperror.New(apperror.Invalid, apperror.InvalidArgument, "no workflow named: give NAMESPACE/NAME or NAME").
 			WithField("workflow", "is required")
 	}
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
@@ -295,22 +295,22 @@ func (s *Service) Resolve(ctx context.Context, projectName, name string) (string
 	case 1:
 		return names[0], nil
 	case 0:
-		return "", fault.New(fault.NotFound, fault.WorkflowNotFound,
+		return "", apperror.New(apperror.NotFound, apperror.WorkflowNotFound,
 			"workflow %q not found in project %q; `signalbox workflow list` shows what there is", name, projectName)
 	default:
-		return "", fault.New(fault.Invalid, fault.WorkflowAmbiguous,
+		return "", apperror.New(apperror.Invalid, apperror.WorkflowAmbiguous,
 			"workflow %q is ambiguous: say which of %s", name, strings.Join(names, ", ")).WithField("workflow", "is ambiguous")
 	}
 }
 
-// Newer tells whether version a takes precedence over b (semver.org, item 11).
+// Newer reports whether version a takes precedence over b (semver.org, item 11).
 func Newer(a, b string) bool { return semver.Compare("v"+a, "v"+b) > 0 }
 
 func (s *Service) checkSize(source string) error {
 	if len(source) <= s.limits.MaxBytes {
 		return nil
 	}
-	return fault.New(fault.Exhausted, fault.DefinitionTooLarge,
+	return apperror.New(apperror.Exhausted, apperror.DefinitionTooLarge,
 		"the document has %d bytes, more than the limit of %d (workflows.max_definition_bytes)", len(source), s.limits.MaxBytes).
 		WithField("source", "is too large")
 }

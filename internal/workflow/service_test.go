@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/fault"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -29,11 +29,11 @@ const (
 	hello = "examples/hello"
 )
 
-// bench is a service over a real store, with a clock that moves a second with each look at it.
+// bench is a service over a real store, with a clock that advances a second at each read.
 type bench struct {
 	*workflow.Service
 	store *storetest.Plain
-	ctx   context.Context // the test's, with ada in it
+	ctx   context.Context // the test's, with the actor ada
 
 	mu  sync.Mutex
 	now time.Time
@@ -84,17 +84,17 @@ func (b *bench) actions(t *testing.T) []string {
 	return actions
 }
 
-// document is a workflow with a full name that sets n to a value.
+// document returns a workflow with a full name that sets n to a value.
 func document(name, version, value string) string {
 	namespace, short, _ := strings.Cut(name, "/")
 	return fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s', title: T%s, summary: S%s}\ndo:\n  - a: {set: {n: %s}}\n",
 		namespace, short, version, value, value, value)
 }
 
-func requireFault(t *testing.T, err error, class fault.Class, reason, says string) {
+func requireError(t *testing.T, err error, class apperror.Class, reason, says string) {
 	t.Helper()
-	f, ok := fault.From(err)
-	require.True(t, ok, "not a fault: %v", err)
+	f, ok := apperror.From(err)
+	require.True(t, ok, "not an apperror.Error: %v", err)
 	require.Equal(t, reason, f.Reason)
 	require.Equal(t, class, f.Class)
 	require.Contains(t, f.Message, says)
@@ -112,7 +112,7 @@ func TestDrafts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, source, d.Source)
 
-	// A draft may be wrong, as long as it says whose it is.
+	// A draft may have problems, as long as it names its workflow.
 	wrong := strings.Replace(source, "set:", "sett:", 1)
 	w, problems, err = b.SaveDraft(b.ctx, here, wrong)
 	require.NoError(t, err)
@@ -124,14 +124,14 @@ func TestDrafts(t *testing.T) {
 
 	for name, bad := range map[string]string{"nameless": "do: []", "no YAML": "document: [", "empty": ""} {
 		_, problems, err = b.SaveDraft(b.ctx, here, bad)
-		requireFault(t, err, fault.Invalid, fault.InvalidDocument, "a draft must at least name its workflow")
+		requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "a draft must at least name its workflow")
 		require.NotEmpty(t, problems, name)
 	}
 	_, _, err = b.SaveDraft(b.ctx, "none", source)
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 	_, _, err = b.SaveDraft(b.ctx, here, source+strings.Repeat("#", 4<<10))
-	requireFault(t, err, fault.Exhausted, fault.DefinitionTooLarge, "4096")
-	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t), "refusals leave nothing")
+	requireError(t, err, apperror.Exhausted, apperror.DefinitionTooLarge, "4096")
+	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t), "refused calls are not audited")
 }
 
 func TestPublish(t *testing.T) {
@@ -154,24 +154,24 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, "ada", again.Version.Publisher)
 
 	_, err = b.Publish(b.ctx, here, document(hello, "1.0.0", "2"), "ada")
-	requireFault(t, err, fault.Exists, fault.VersionTaken, "1.0.0")
+	requireError(t, err, apperror.Exists, apperror.VersionTaken, "1.0.0")
 	v, err := b.GetVersion(b.ctx, here, hello, "1.0.0")
 	require.NoError(t, err)
-	require.Equal(t, source, v.Source, "what is published stays")
+	require.Equal(t, source, v.Source, "a published version does not change")
 	_, err = b.Publish(b.ctx, "none", source, "ada")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 	_, err = b.Publish(b.ctx, here, source+strings.Repeat("#", 4<<10), "ada")
-	requireFault(t, err, fault.Exhausted, fault.DefinitionTooLarge, "workflows.max_definition_bytes")
+	requireError(t, err, apperror.Exhausted, apperror.DefinitionTooLarge, "workflows.max_definition_bytes")
 	require.Equal(t, []string{"workflow.publish " + hello}, b.actions(t))
 }
 
-func TestPublishTellsEveryProblem(t *testing.T) {
+func TestPublishReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := strings.Replace(document(hello, "one", "1"), "set:", "sett:", 1)
 	p, err := b.Publish(b.ctx, here, source, "ada")
-	requireFault(t, err, fault.Invalid, fault.InvalidDocument, "the document cannot be published: ")
-	f, _ := fault.From(err)
+	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "the document cannot be published: ")
+	f, _ := apperror.From(err)
 	errors := 0
 	for _, problem := range p.Problems {
 		if problem.Severity == dsl.SeverityError {
@@ -183,10 +183,10 @@ func TestPublishTellsEveryProblem(t *testing.T) {
 	require.Contains(t, f.Message, fmt.Sprintf("(and %d more)", errors-1))
 	require.Equal(t, "source", f.Fields[0].Path)
 	_, err = b.Get(b.ctx, here, hello)
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, hello)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, hello)
 }
 
-// locker knows one secret, and does not know of another.
+// locker has one secret, does not have a second, and fails for a third.
 type locker struct{}
 
 func (locker) Resolve(_ context.Context, project, name string) (secret.Value, error) {
@@ -194,15 +194,15 @@ func (locker) Resolve(_ context.Context, project, name string) (secret.Value, er
 	case "known":
 		return secret.Value("planted-" + project), nil
 	case "unknown":
-		return nil, errors.New("planted: the vault is sealed")
+		return nil, errors.New("planted: the store is sealed")
 	}
 	return nil, fmt.Errorf("it: %w", secret.ErrMissing)
 }
 
-func TestPublishWarnsOfSecretsThatAreMissing(t *testing.T) {
+func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.LookFor(locker{})
+	b.SetSecretProvider(locker{})
 	source := strings.Replace(document("ns/hello", "1.0.0", "1"), "do:", "use: {secrets: [known, gone, unknown]}\ndo:\n"+
 		"  - c: {call: http, with: {method: get, endpoint: http://x, headers: {A: '${ $secrets.known + $secrets.gone + $secrets.unknown }'}}}", 1)
 	p, err := b.Publish(b.ctx, here, source, "ada")
@@ -218,7 +218,7 @@ func TestPublishWarnsOfSecretsThatAreMissing(t *testing.T) {
 	}
 }
 
-func TestPlacesThatProtectNothingAreRefused(t *testing.T) {
+func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := strings.Replace(document(hello, "1.0.0", "1"), "}\ndo:", ", metadata: {sensitive: [\n    /input/card,\n    card.cvv]}}\ndo:", 1)
@@ -232,7 +232,7 @@ func TestPlacesThatProtectNothingAreRefused(t *testing.T) {
 	line := strings.Count(before, "\n") + 1
 	require.Equal(t, dsl.Pos{Line: line, Column: 5}, p.Pos)
 	_, err := b.Publish(b.ctx, here, source, "ada")
-	requireFault(t, err, fault.Invalid, fault.InvalidDocument, `"card.cvv" is no place in an input or output`)
+	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, `"card.cvv" does not point into an input or output`)
 	_, err = b.Publish(b.ctx, here, strings.Replace(source, "card.cvv", "/output/cvv", 1), "ada")
 	require.NoError(t, err)
 }
@@ -243,21 +243,21 @@ func TestPublishDraft(t *testing.T) {
 	_, _, err := b.SaveDraft(b.ctx, here, document(hello, "1.0.0", "1"))
 	require.NoError(t, err)
 	_, err = b.GetVersion(b.ctx, here, hello, "")
-	requireFault(t, err, fault.Refused, fault.WorkflowNotPublished, "signalbox workflow publish")
+	requireError(t, err, apperror.Refused, apperror.WorkflowNotPublished, "signalbox workflow publish")
 	_, err = b.SetPaused(b.ctx, here, hello, true, "")
-	requireFault(t, err, fault.Refused, fault.WorkflowNotPublished, hello)
+	requireError(t, err, apperror.Refused, apperror.WorkflowNotPublished, hello)
 
 	p, err := b.PublishDraft(b.ctx, here, "hello", "ada")
 	require.NoError(t, err)
 	require.True(t, p.Created)
-	require.False(t, p.Workflow.HasDraft, "a published draft is none any more")
+	require.False(t, p.Workflow.HasDraft, "publishing removes the draft")
 	_, err = b.PublishDraft(b.ctx, here, "hello", "ada")
-	requireFault(t, err, fault.NotFound, fault.DraftNotFound, hello)
+	requireError(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
 
 	_, _, err = b.SaveDraft(b.ctx, here, strings.Replace(document(hello, "1.1.0", "1"), "set:", "sett:", 1))
 	require.NoError(t, err)
 	_, err = b.PublishDraft(b.ctx, here, hello, "ada")
-	requireFault(t, err, fault.Invalid, fault.InvalidDocument, "cannot be published")
+	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "cannot be published")
 	_, err = b.GetDraft(b.ctx, here, hello)
 	require.NoError(t, err, "a refused draft is kept")
 }
@@ -278,7 +278,7 @@ func TestLatestIsByPrecedence(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.9.0", v.Version)
 	_, err = b.GetVersion(b.ctx, here, "hello", "3.0.0")
-	requireFault(t, err, fault.NotFound, fault.VersionNotFound, "3.0.0")
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "3.0.0")
 
 	var newest []string
 	page, err := b.ListVersions(b.ctx, here, "hello", nil, 4)
@@ -321,22 +321,22 @@ func TestShortNames(t *testing.T) {
 	require.Equal(t, hello, full)
 	full, err = b.Resolve(b.ctx, here, "no/where")
 	require.NoError(t, err)
-	require.Equal(t, "no/where", full, "a full name is not looked up")
+	require.Equal(t, "no/where", full, "a full name is not checked")
 
 	_, err = b.Resolve(b.ctx, here, "")
-	requireFault(t, err, fault.Invalid, fault.InvalidArgument, "NAMESPACE/NAME")
+	requireError(t, err, apperror.Invalid, apperror.InvalidArgument, "NAMESPACE/NAME")
 	_, err = b.Resolve(b.ctx, here, "hell")
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"hell"`)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"hell"`)
 	_, err = b.Resolve(b.ctx, "other", "hello")
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"other"`)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"other"`)
 	_, err = b.Resolve(b.ctx, "none", "hello")
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 	_, err = b.Resolve(b.ctx, "none", hello)
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 
 	b.publish(t, "billing/hello", "1.0.0")
 	_, err = b.Get(b.ctx, here, "hello")
-	requireFault(t, err, fault.Invalid, fault.WorkflowAmbiguous, "billing/hello, examples/hello")
+	requireError(t, err, apperror.Invalid, apperror.WorkflowAmbiguous, "billing/hello, examples/hello")
 	w, err := b.Get(b.ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, hello, w.Name)
@@ -361,7 +361,7 @@ func TestPause(t *testing.T) {
 	}
 	require.Equal(t, []string{"workflow.unpause " + hello, "workflow.pause " + hello, "workflow.publish " + hello}, b.actions(t))
 	_, err := b.SetPaused(b.ctx, here, "none", true, "")
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"none"`)
 }
 
 func TestDelete(t *testing.T) {
@@ -374,18 +374,18 @@ func TestDelete(t *testing.T) {
 	}
 	_, _, err := b.store.InsertRun(b.ctx, r, audit.NewEntry(b.ctx, b.tick(), audit.RunStart, here, "r1", ""))
 	require.NoError(t, err)
-	requireFault(t, b.Delete(b.ctx, here, "hello"), fault.Refused, fault.WorkflowHasOpenRuns, "1")
+	requireError(t, b.Delete(b.ctx, here, "hello"), apperror.Refused, apperror.WorkflowHasOpenRuns, "1")
 	_, err = b.store.FinishMissing(b.ctx, "r1", run.Failed, nil, b.tick(), audit.NewEntry(b.ctx, b.tick(), audit.RunCancel, here, "r1", ""))
 	require.NoError(t, err)
 
 	require.NoError(t, b.Delete(b.ctx, here, "hello"))
 	require.Equal(t, "workflow.delete "+hello, b.actions(t)[0])
 	_, err = b.Get(b.ctx, here, hello)
-	requireFault(t, err, fault.NotFound, fault.WorkflowNotFound, hello)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, hello)
 	_, err = b.store.Document(b.ctx, hash)
-	require.NoError(t, err, "runs go on after their definition")
-	requireFault(t, b.Delete(b.ctx, here, hello), fault.NotFound, fault.WorkflowNotFound, hello)
-	requireFault(t, b.Delete(b.ctx, here, "hello"), fault.NotFound, fault.WorkflowNotFound, "hello")
+	require.NoError(t, err, "documents of runs remain")
+	requireError(t, b.Delete(b.ctx, here, hello), apperror.NotFound, apperror.WorkflowNotFound, hello)
+	requireError(t, b.Delete(b.ctx, here, "hello"), apperror.NotFound, apperror.WorkflowNotFound, "hello")
 }
 
 func TestList(t *testing.T) {
@@ -420,9 +420,9 @@ func TestList(t *testing.T) {
 		require.Equal(t, tt.want, names)
 	}
 	_, err = b.List(b.ctx, workflow.Filter{Project: here, States: []string{"open"}})
-	requireFault(t, err, fault.Invalid, fault.InvalidArgument, `"open"`)
+	requireError(t, err, apperror.Invalid, apperror.InvalidArgument, `"open"`)
 	_, err = b.List(b.ctx, workflow.Filter{Project: "none"})
-	requireFault(t, err, fault.NotFound, fault.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 }
 
 func TestValidateStoresNothing(t *testing.T) {
@@ -432,7 +432,7 @@ func TestValidateStoresNothing(t *testing.T) {
 	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version})
 	require.NotNil(t, c.Document)
 	c = b.Validate(strings.Replace(document(hello, "1.0.0", "1"), "set:", "sett:", 1))
-	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version}, "named as far as it can be read")
+	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version}, "name and version are reported where readable")
 	require.Nil(t, c.Document)
 	c = b.Validate("")
 	require.Empty(t, c.Name)

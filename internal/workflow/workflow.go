@@ -1,7 +1,7 @@
-// Package workflow keeps definitions: one draft each, and published versions that never change.
+// Package workflow stores definitions: one draft each, and published versions that never change.
 //
-// A definition is found by its namespace-qualified name, "namespace/name". What runs is never the definition but a
-// document, pinned by the hash of its canonical form: editing, pausing or deleting a definition leaves open runs alone.
+// A definition has a namespace-qualified name, "namespace/name". A run executes a document, which is identified by the hash of
+// its canonical form: editing, pausing or deleting a definition does not affect open runs.
 package workflow
 
 import (
@@ -22,7 +22,7 @@ const (
 	StatePaused = "paused"
 )
 
-// Workflow is one definition's record.
+// Workflow is the record of one definition.
 type Workflow struct {
 	Project string
 	// Name is "namespace/name".
@@ -32,14 +32,14 @@ type Workflow struct {
 	State   string
 	// LatestVersion is the published version of highest precedence (semver.org, item 11); empty when there is none.
 	LatestVersion string
-	// HasDraft tells whether a draft is stored.
+	// HasDraft reports whether a draft is stored.
 	HasDraft    bool
 	PauseReason string
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
 
-// Draft is a document that is being worked on; it may be wrong.
+// Draft is the unpublished document of a workflow; it may have problems.
 type Draft struct {
 	Project  string
 	Workflow string
@@ -58,44 +58,44 @@ type Version struct {
 	Hash    string
 	Title   string
 	Summary string
-	// Source is the document as it was given.
+	// Source is the document as it was submitted.
 	Source string
-	// Canonical is what runs.
+	// Canonical is the form that runs execute.
 	Canonical []byte
-	// Trigger and Timer are what starts the workflow while this is its newest version: the JSON of event.Spec and of
-	// event.TimerSpec, nil where there is none.
+	// Trigger and Timer start the workflow while this is its newest version: the JSON of event.Spec and of event.TimerSpec,
+	// nil where there is none.
 	Trigger     json.RawMessage
 	Timer       json.RawMessage
 	Publisher   string
 	PublishedAt time.Time
 }
 
-// Filter says which workflows to list, in order of name.
+// Filter selects the workflows to list, in order of name.
 type Filter struct {
 	Project string
-	// Text that the name contains.
+	// Text is a part of the name.
 	Text   string
 	States []string
-	// After is the last name of the page before.
+	// After is the last name of the previous page.
 	After string
 	Limit int
 }
 
-// VersionCursor is a place in a list of versions, newest first.
+// VersionCursor is a position in a list of versions, newest first.
 type VersionCursor struct {
 	PublishedAt time.Time `json:"at"`
 	Version     string    `json:"version"`
 }
 
-// Store keeps workflows. Missing objects are [fault.NotFound] with the reason that fits.
+// Store stores workflows. Missing objects are [apperror.NotFound] with the matching reason.
 type Store interface {
-	// SaveDraft stores the draft and makes the workflow when it is new.
+	// SaveDraft stores the draft and creates the workflow when it is new.
 	SaveDraft(ctx context.Context, d Draft, e audit.Entry) (Workflow, error)
 	// GetDraft returns the stored draft.
 	GetDraft(ctx context.Context, project, name string) (Draft, error)
-	// Publish stores v and its document, drops the draft when its source is v's, and sets the latest version by
+	// Publish stores v and its document, deletes the draft when its source is v's, and sets the latest version by
 	// calling newer(candidate, current). When v.Version is published already with the same hash it returns the
-	// stored version and false, and changes nothing; with another hash it returns [fault.Exists].
+	// stored version and false, and changes nothing; with another hash it returns [apperror.Exists].
 	Publish(ctx context.Context, v Version, newer func(a, b string) bool, e audit.Entry) (Version, bool, error)
 	// GetWorkflow returns one workflow.
 	GetWorkflow(ctx context.Context, project, name string) (Workflow, error)
@@ -107,11 +107,11 @@ type Store interface {
 	GetVersion(ctx context.Context, project, name, version string) (Version, error)
 	// ListVersions lists versions newest first, without source and canonical form.
 	ListVersions(ctx context.Context, project, name string, after *VersionCursor, limit int) ([]Version, error)
-	// SetPaused pauses or unpauses; a workflow that is so already is left as it is, without an audit entry.
+	// SetPaused pauses or unpauses a workflow; when it is in that state already, it changes nothing and writes no audit entry.
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (Workflow, error)
 	// DeleteWorkflow removes the workflow, its draft and its versions, unless runs of it are open
-	// ([fault.WorkflowHasOpenRuns], their number in the message). Documents stay.
+	// ([apperror.WorkflowHasOpenRuns], their number in the message). Documents stay.
 	DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error
-	// Document returns the canonical form with this hash, for as long as the store lives.
+	// Document returns the canonical form with this hash; documents are never deleted.
 	Document(ctx context.Context, hash string) ([]byte, error)
 }

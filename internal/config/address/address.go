@@ -1,5 +1,5 @@
-// Package address reads addresses as people write them, host:port, and says what is wrong with those that are none. It
-// resolves no name and opens no connection.
+// Package address checks addresses of the form host:port, and explains what is wrong with invalid ones. It resolves no
+// names and opens no connections.
 package address
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ListenProblem says why text is not host:port, or "". Port 0 takes any free one.
+// ListenProblem returns why text is not host:port, or "". Port 0 means any free port.
 func ListenProblem(text string) string {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -25,7 +25,7 @@ func ListenProblem(text string) string {
 	return ""
 }
 
-// DialProblem says why text is no address to connect to, and what was probably meant, or "".
+// DialProblem returns why text is not an address to connect to, with a correction where one is likely, or "".
 func DialProblem(text string) string {
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
 		if authority, _, _ := strings.Cut(rest, "/"); ListenProblem(authority) == "" {
@@ -40,7 +40,7 @@ func DialProblem(text string) string {
 		return "the port is missing; write " + net.JoinHostPort(ip.String(), "7233")
 	case err != nil && strings.Count(text, ":") > 1:
 		if cut := strings.LastIndex(text, ":"); isIPv6(text[:cut]) {
-			return "an IPv6 address stands in brackets; write " + net.JoinHostPort(text[:cut], text[cut+1:])
+			return "an IPv6 address needs brackets; write " + net.JoinHostPort(text[:cut], text[cut+1:])
 		}
 		return "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233"
 	case err != nil && bare != "" && !strings.Contains(text, ":"):
@@ -48,7 +48,7 @@ func DialProblem(text string) string {
 	case err != nil:
 		return ListenProblem(text) + "; write for example 127.0.0.1:7233"
 	case host == "" || strings.ContainsAny(host, " /\t"):
-		return "there is no host in it; write for example 127.0.0.1:" + port
+		return "it has no host; write for example 127.0.0.1:" + port
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return fmt.Sprintf("the port %q is not a number from 1 to 65535; Temporal's is usually 7233", port)
@@ -61,7 +61,7 @@ func isIPv6(text string) bool {
 	return err == nil && ip.Is6()
 }
 
-// tlsHint keeps whoever wrote https from losing TLS with it.
+// tlsHint reminds of TLS where the correction removes https.
 func tlsHint(scheme string) string {
 	if scheme == "https" {
 		return ", and turn TLS on with the keys of temporal.tls"

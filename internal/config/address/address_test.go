@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 )
 
-// Addresses that people write, and what the problem proposes instead.
+// Wrong addresses, and the correction that the problem proposes.
 func TestAddressesOfTemporal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -18,8 +18,8 @@ func TestAddressesOfTemporal(t *testing.T) {
 		"temporal:0":                 "the port \"0\" is not a number from 1 to 65535",
 		"temporal:65536":             "Temporal's is usually 7233",
 		"temporal:grpc":              "the port \"grpc\" is not a number",
-		":7233":                      "there is no host in it; write for example 127.0.0.1:7233",
-		"my host:7233":               "there is no host in it",
+		":7233":                      "it has no host; write for example 127.0.0.1:7233",
+		"my host:7233":               "it has no host",
 		"http://temporal:7233":       "it is a URL; write temporal:7233",
 		"https://temporal:7233/path": "it is a URL; write temporal:7233, and turn TLS on with the keys of temporal.tls",
 		"https://temporal":           "it is a URL; write the host and the port alone",
@@ -27,7 +27,7 @@ func TestAddressesOfTemporal(t *testing.T) {
 		"::1":                        "the port is missing; write [::1]:7233",
 		"[::1]":                      "the port is missing; write [::1]:7233",
 		"fe80::1:2:3:7233":           "write [fe80::1:2:3:7233]:7233",
-		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address stands in brackets; write [1:2:3:4:5:6:7:8]:7233",
+		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address needs brackets; write [1:2:3:4:5:6:7:8]:7233",
 		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
 	} {
 		require.Contains(t, address.DialProblem(text), want, text)

@@ -1,9 +1,9 @@
-// Package dsn reads connection texts of databases and of Redis: it tells Postgres's from paths of files, finds passwords that
-// stand in them openly, and fills in references to passwords kept elsewhere.
+// Package dsn reads connection texts of databases and of Redis: it distinguishes those of Postgres from file paths, finds passwords in
+// plain text, and resolves references to passwords.
 //
 //	text, problems := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
 //
-// It connects to nothing, and checks no more of a DSN than it needs.
+// It opens no connection, and does not validate the rest of a DSN.
 package dsn
 
 import (
@@ -20,13 +20,13 @@ var (
 	keyValueSecret = regexp.MustCompile(`(?i)\b(password|sslpassword)\s*=\s*('[^']+'|[^'\s]+)`)
 )
 
-// Lookup finds a variable, as os.LookupEnv does.
+// Lookup returns a variable, as os.LookupEnv does.
 type Lookup func(name string) (string, bool)
 
 // Resolve replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
 // percent-escaped and one put into key=value text is quoted, so that any password works.
 //
-// Each problem says which reference cannot be resolved and why, without its value.
+// Each problem names a reference that cannot be resolved and the cause, without its value.
 func Resolve(dsn string, lookup Lookup) (resolved string, problems []string) {
 	whole := reference.FindString(dsn) == dsn
 	resolved = reference.ReplaceAllStringFunc(dsn, func(match string) string {
@@ -76,7 +76,7 @@ func escapeURL(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// HasPlainPassword reports whether the DSN, as it was written, holds a password that is no reference.
+// HasPlainPassword reports whether the unresolved DSN contains a password in plain text.
 func HasPlainPassword(dsn string) bool {
 	bare := reference.ReplaceAllString(dsn, "")
 	if !strings.Contains(bare, "://") {
@@ -90,7 +90,7 @@ func HasPlainPassword(dsn string) bool {
 	return password != "" || u.Query().Get("password") != "" || u.Query().Get("sslpassword") != ""
 }
 
-// IsPostgres tells a URL or key=value text from the path of a file.
+// IsPostgres reports whether the text is a URL or key=value text, and not the path of a file.
 func IsPostgres(dsn string) bool {
 	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
 		return true

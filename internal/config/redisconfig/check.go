@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer checks that there is a Redis where one is needed, and the files of its credentials; now is the clock that certificates are
-// held against. It is for whoever runs dispatchers: a migration of the database needs no Redis.
+// Layer checks that Redis is configured where it is needed, and the files of its credentials; now is the clock for the validity of
+// certificates. Commands that run dispatchers use it: a migration of the database needs no Redis.
 func Layer(now func() time.Time) config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
@@ -30,7 +30,7 @@ func needed(cfg *config.Config) config.Problems {
 	}}
 }
 
-// Check looks into the files and reports everything that is wrong with them at once. A client certificate outside its validity heals,
+// Check reads the files and reports everything that is wrong with them at once. A client certificate outside its validity may heal,
 // by a rotation or with time. Files that are missing are reported by package config.
 func Check(r config.Redis, now time.Time) config.Problems {
 	var problems config.Problems

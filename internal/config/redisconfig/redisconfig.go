@@ -1,4 +1,4 @@
-// Package redisconfig turns the settings of Redis into the options of the store of leases, and looks into the files that they name.
+// Package redisconfig converts the settings of Redis to the options of the lease store, and checks the files that they name.
 //
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{redisconfig.Layer(time.Now)}})
 //	options, err := redisconfig.Options(cfg.Redis)
@@ -7,7 +7,7 @@
 // The password and the client's certificate are read again when they are used (per connection, per handshake), so rotated files
 // need no restart. Authorities are read once.
 //
-// It is a package of its own so that package config, and with it the CLI, links no Redis client. It dials nothing.
+// It is a package of its own so that package config, and with it the CLI, links no Redis client. It opens no connection.
 package redisconfig
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// Options returns what package redislease needs. A file that cannot be used is an error here already.
+// Options returns the options of package redislease. It returns an error for a file that cannot be used.
 func Options(r config.Redis) (redislease.Options, error) {
 	options := redislease.Options{
 		URL: r.URL.Reveal(), Addresses: r.Addresses, MasterName: r.MasterName, Cluster: r.Mode == config.RedisCluster,

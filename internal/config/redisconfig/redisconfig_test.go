@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// load reads a configuration with these variables, whose names begin behind SIGNALBOX_REDIS_.
+// load reads a configuration with these variables, without the prefix SIGNALBOX_REDIS_.
 func load(t *testing.T, now time.Time, variables map[string]string) (*config.Config, []string) {
 	t.Helper()
 	env := config.Environment{}
@@ -66,7 +66,7 @@ func pair(t *testing.T) (cert, key string) {
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", secret)
 }
 
-func TestOptionsAreWhatTheStoreOfLeasesNeeds(t *testing.T) {
+func TestOptions(t *testing.T) {
 	t.Parallel()
 	cfg, problems := load(t, noon, map[string]string{"URL": "redis://ada:x@h:1/2", "PREFIX": "p:", "TIMEOUT": "700ms"})
 	require.Empty(t, problems)
@@ -166,7 +166,7 @@ func TestEveryProblemOfTheFilesAtOnce(t *testing.T) {
 	}
 }
 
-// Leases in memory are for one process, and several may share a Postgres.
+// Leases in memory work for one process only, and several may share a Postgres.
 func TestPostgresNeedsRedis(t *testing.T) {
 	t.Parallel()
 	check := func(env config.Environment) error {

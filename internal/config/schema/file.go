@@ -15,27 +15,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
-// Fault is what is wrong with a file at one place.
-type Fault struct {
-	Path    string // the key; empty where the whole file is at fault
+// Problem is one mistake in a file.
+type Problem struct {
+	Path    string // the key; empty where the whole file is the subject
 	Source  string // "signalbox.yaml:12"
 	Message string
 }
 
-// ReadFile reads one YAML document into the schema's keys. It returns where each value that it set stands, by the key's path,
-// and everything that is wrong.
-func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, faults []Fault) {
+// ReadFile reads one YAML document into the schema's keys. It returns the source of each value that it set, by the key's path,
+// and all problems.
+func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, problems []Problem) {
 	f := &fileLayer{name: name, schema: s, sources: map[string]string{}}
 	f.load(content)
-	return f.sources, f.faults
+	return f.sources, f.problems
 }
 
 // fileLayer is one file being read.
 type fileLayer struct {
-	name    string
-	schema  *Schema
-	sources map[string]string
-	faults  []Fault
+	name     string
+	schema   *Schema
+	sources  map[string]string
+	problems []Problem
 }
 
 func (f *fileLayer) load(content []byte) {
@@ -48,26 +48,26 @@ func (f *fileLayer) load(content []byte) {
 		return // an empty file sets nothing
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		f.faults = append(f.faults, Fault{Source: f.name, Message: "holds more than one YAML document; keep the first"})
+		f.problems = append(f.problems, Problem{Source: f.name, Message: "holds more than one YAML document; keep the first"})
 	}
 	f.mapping(document.Content[0], "")
 }
 
-// syntax moves the line the parser names to where every other problem has it.
+// syntax moves the line number of the parser's message to the source, as in other problems.
 func (f *fileLayer) syntax(err error) {
 	source, message := f.name, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		source, message = f.name+":"+m[1], strings.TrimPrefix(message, m[0])
 	}
-	f.faults = append(f.faults, Fault{Source: source, Message: "is not YAML: " + message})
+	f.problems = append(f.problems, Problem{Source: source, Message: "is not YAML: " + message})
 }
 
 func (f *fileLayer) at(node *yaml.Node) string {
 	return f.name + ":" + strconv.Itoa(node.Line)
 }
 
-func (f *fileLayer) fault(node *yaml.Node, path, format string, args ...any) {
-	f.faults = append(f.faults, Fault{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
+func (f *fileLayer) report(node *yaml.Node, path, format string, args ...any) {
+	f.problems = append(f.problems, Problem{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
 }
 
 func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
@@ -76,7 +76,7 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 		return
 	}
 	if node.Kind != yaml.MappingNode {
-		f.fault(node, prefix, "is not a mapping; write its keys below it, one per line")
+		f.report(node, prefix, "is not a mapping; write its keys below it, one per line")
 		return
 	}
 	seen := map[string]int{}
@@ -84,7 +84,7 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 		name, value := node.Content[i], node.Content[i+1]
 		path := Join(prefix, name.Value)
 		if line, twice := seen[path]; twice {
-			f.fault(name, path, "stands here and in line %d; keep one", line)
+			f.report(name, path, "is set here and in line %d; keep one", line)
 			continue
 		}
 		seen[path] = name.Line
@@ -95,12 +95,12 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 		case f.schema.isSection(path):
 			f.mapping(value, path)
 		default:
-			f.fault(name, path, "is not a key%s", f.suggest(prefix, name.Value))
+			f.report(name, path, "is not a key%s", f.suggest(prefix, name.Value))
 		}
 	}
 }
 
-// suggest looks among the siblings first, then for a key of that name elsewhere.
+// suggest searches the siblings first, then the keys with that name elsewhere.
 func (f *fileLayer) suggest(prefix, name string) string {
 	if near := spelling.DidYouMean(name, f.schema.Names[prefix]); near != "" {
 		return near
@@ -126,7 +126,7 @@ func (f *fileLayer) assign(k Key, name, value *yaml.Node) {
 		for _, item := range value.Content {
 			item = target(item)
 			if item.Kind != yaml.ScalarNode {
-				f.fault(item, k.Path, "holds something that is not a plain value; write a list of texts")
+				f.report(item, k.Path, "holds something that is not a plain value; write a list of texts")
 				return
 			}
 			items = append(items, item.Value)
@@ -139,11 +139,11 @@ func (f *fileLayer) assign(k Key, name, value *yaml.Node) {
 		}
 		text = strings.Join(items, ",")
 	case value.Kind != yaml.ScalarNode:
-		f.fault(value, k.Path, "is a %s where a %s belongs", nodeKind(value), k.TypeName())
+		f.report(value, k.Path, "is a %s where a %s belongs", nodeKind(value), k.TypeName())
 		return
 	}
 	if err := k.Set(text); err != nil {
-		f.fault(value, k.Path, "%v", err)
+		f.report(value, k.Path, "%v", err)
 		return
 	}
 	f.sources[k.Path] = f.at(name)

@@ -1,12 +1,12 @@
-// Package schema reads settings into a struct: it knows the struct's keys by their tags, the three spellings of each, how a text
-// becomes its value, and how a YAML file is laid over it.
+// Package schema reads settings into a struct: the tags define the keys with their three spellings; the package parses texts to values
+// and reads YAML files.
 //
 //	s := schema.Of(cfg) // a pointer to a struct of structs
 //	err := s.ByPath["store.dsn"].Set("signalbox.db")
 //	sources, problems := s.ReadFile("signalbox.yaml", content)
 //
 // The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ("file" for a path that must be readable,
-// [Pairs]). The package knows nothing of what the keys mean.
+// [Pairs]). The package does not depend on the meaning of the keys.
 package schema
 
 import (
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// Prefix begins every variable of ours.
+// Prefix begins every variable of Signalbox.
 const Prefix = "SIGNALBOX_"
 
 // Pairs is the kind of a list of NAME=VALUE, which a file may write as a mapping.
 const Pairs = "pairs"
 
-// Key is one setting: a leaf of the struct with its three spellings.
+// Key is one setting: a leaf field of the struct with its three spellings.
 type Key struct {
 	Path    string // temporal.tls.cert_file
 	Default string
@@ -29,12 +29,12 @@ type Key struct {
 	Value   reflect.Value
 }
 
-// Flag is the key as a flag, without dashes before it.
+// Flag returns the name of the key's flag, without leading dashes.
 func (k Key) Flag() string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(k.Path)
 }
 
-// Variable is the key as a variable of the environment.
+// Variable returns the name of the key's environment variable.
 func (k Key) Variable() string {
 	return Prefix + strings.ToUpper(strings.ReplaceAll(k.Path, ".", "_"))
 }
@@ -45,7 +45,7 @@ type Section struct {
 	Doc  string
 }
 
-// Schema is every key and section of one struct, in the order of its fields; the keys' values point into that struct.
+// Schema holds every key and section of one struct, in the order of its fields; the keys' values point into that struct.
 type Schema struct {
 	Keys     []Key
 	ByPath   map[string]Key
@@ -85,7 +85,7 @@ func (s *Schema) isSection(path string) bool {
 	return ok
 }
 
-// Join is the path of a name within a section; the whole is the empty section.
+// Join returns the path of a name within a section; the top level is the empty section.
 func Join(section, name string) string {
 	if section == "" {
 		return name

@@ -46,7 +46,7 @@ func ParseSize(text string) (Size, error) {
 	return Size(n * factor), nil
 }
 
-// String writes the size with the largest binary unit that loses nothing.
+// String returns the size in the largest binary unit that is exact.
 func (s Size) String() string {
 	switch n := int64(s); {
 	case n >= 1<<30 && n%(1<<30) == 0:
@@ -60,10 +60,10 @@ func (s Size) String() string {
 	}
 }
 
-// Secret is a value that must not be shown. Every way of printing it gives the mark of package redact; Reveal gives the value.
+// Secret is a value that must not be shown. Its formatted output is the mark of package redact; Reveal returns the value.
 type Secret string
 
-// Reveal returns the secret itself, for the one place that needs it.
+// Reveal returns the secret itself, for the code that uses it.
 func (s Secret) Reveal() string { return string(s) }
 
 // String hides the value.
@@ -133,7 +133,7 @@ func splitList(text string) []string {
 	return items
 }
 
-// TypeName is how the reference and the flags call the field's type.
+// TypeName returns the name of the field's type in the reference and the flags.
 func (k Key) TypeName() string {
 	if k.Kind == "file" {
 		return "file"

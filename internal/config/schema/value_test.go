@@ -21,7 +21,7 @@ func TestSizes(t *testing.T) {
 		require.Equal(t, want, got, text)
 		again, err := schema.ParseSize(got.String())
 		require.NoError(t, err)
-		require.Equal(t, want, again, "String loses nothing")
+		require.Equal(t, want, again, "String is exact")
 	}
 	for _, text := range []string{"", "KiB", "-1", "1.5MiB", "9223372036854775807KiB", "12 parsecs"} {
 		_, err := schema.ParseSize(text)

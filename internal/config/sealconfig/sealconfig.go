@@ -1,30 +1,30 @@
-// Package sealconfig makes the ring of keys that a configuration names.
+// Package sealconfig loads the key ring that a configuration names.
 //
-//	layers := []config.Layer{sealconfig.Layer()} // so that all that is wrong with keys is told beside everything else
+//	layers := []config.Layer{sealconfig.Layer()} // reports problems of keys with all other problems
 //	ring, err := sealconfig.Ring(cfg.Encryption)
 //
-// It reads the files of keys and keeps nothing.
+// It reads the key files and keeps no state.
 package sealconfig
 
 import (
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
-// noKey is what to do where there is no key.
-const noKey = "names no key, and a server seals sensitive values: make one with `(umask 077; " + seal.MakeKey +
+// noKey explains how to make a key.
+const noKey = "names no key, and a server seals sensitive values: make one with `(umask 077; " + keyring.MakeKey +
 	" > signalbox.key)`, keep a copy apart from the database's backups, and set encryption.keys to first=/path/of/signalbox.key"
 
-// Ring opens the ring of a configuration.
-func Ring(e config.Encryption) (*seal.Ring, error) {
+// Ring loads the key ring of a configuration.
+func Ring(e config.Encryption) (*keyring.Ring, error) {
 	if len(e.Keys) == 0 {
 		return nil, config.Problems{{Path: "encryption.keys", Message: noKey}}
 	}
-	var files []seal.KeyFile
+	var files []keyring.KeyFile
 	for _, f := range e.KeyFiles() {
-		files = append(files, seal.KeyFile(f))
+		files = append(files, keyring.KeyFile(f))
 	}
-	ring, err := seal.Open(e.Active, files)
+	ring, err := keyring.Open(e.Active, files)
 	if err != nil {
 		return nil, config.Problems{{Path: "encryption.keys", Message: err.Error()}}
 	}
@@ -37,16 +37,16 @@ func Ring(e config.Encryption) (*seal.Ring, error) {
 	return ring, nil
 }
 
-// Layer reports, with everything else that is wrong, keys that cannot be used, and that there is none.
+// Layer reports keys that cannot be used and a missing key, with all other problems.
 func Layer() config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
 		Check: func(cfg *config.Config) config.Problems {
 			if cfg.Encryption.Validate() != nil {
-				return nil //nolint:nilerr // the configuration reports it itself
+				return nil //nolint:nilerr // the configuration reports it
 			}
 			_, err := Ring(cfg.Encryption)
-			problems, _ := err.(config.Problems) //nolint:errorlint // Ring gives nothing else
+			problems, _ := err.(config.Problems) //nolint:errorlint // Ring returns no other type
 			return problems
 		},
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
-func TestAServerWithoutAKeyIsToldHowToMakeOne(t *testing.T) {
+func TestMissingKeyReportsHowToMakeOne(t *testing.T) {
 	t.Parallel()
 	_, err := config.Load(config.Options{Layers: []config.Layer{sealconfig.Layer()}})
 	require.ErrorContains(t, err, "encryption.keys (default): names no key")
@@ -21,10 +21,10 @@ func TestAServerWithoutAKeyIsToldHowToMakeOne(t *testing.T) {
 	require.ErrorContains(t, err, "head -c 32 /dev/urandom | base64")
 }
 
-func TestTheRingThatSettingsName(t *testing.T) {
+func TestRing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.key")
-	require.NoError(t, os.WriteFile(path, seal.Generate(), 0o600))
+	require.NoError(t, os.WriteFile(path, keyring.Generate(), 0o600))
 	env := config.Environment{"SIGNALBOX_ENCRYPTION_KEYS": "a=" + path}
 	cfg, err := config.Load(config.Options{Env: env, Layers: []config.Layer{sealconfig.Layer()}})
 	require.NoError(t, err)

@@ -1,9 +1,9 @@
-// Package spelling finds the word that was probably meant.
+// Package spelling suggests corrections of misspelled words.
 package spelling
 
 import "fmt"
 
-// DidYouMean returns `, did you mean "x"?` for the nearest candidate, or "" where none is near.
+// DidYouMean returns `, did you mean "x"?` for the nearest candidate, or "" where none is similar.
 func DidYouMean(word string, candidates []string) string {
 	best, bestDistance := "", len(word)/3+2
 	for _, candidate := range candidates {
@@ -17,7 +17,7 @@ func DidYouMean(word string, candidates []string) string {
 	return fmt.Sprintf(", did you mean %q?", best)
 }
 
-// distance is the number of letters to insert, remove or replace (Levenshtein).
+// distance returns the number of letters to insert, remove or replace (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

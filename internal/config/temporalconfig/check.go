@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// The keys at fault, and where credentials come from that have no key.
+// The keys of problems, and the sources of credentials without a key.
 const (
 	certKey   = "temporal.tls.cert_file"
 	keyKey    = "temporal.tls.key_file"
@@ -23,7 +23,7 @@ const (
 	inline    = "Temporal's own configuration"
 )
 
-// Check looks into the credentials and reports everything that is wrong with them at once: files that cannot be read, are
+// Check reads the credentials and reports everything that is wrong with them at once: files that cannot be read, are
 // empty or hold something else, a key of another certificate, a client certificate outside its validity. The last one
 // heals, by a rotation or with time.
 func Check(t config.Temporal, now time.Time) config.Problems {
@@ -45,7 +45,7 @@ var errNoCertificate = errors.New("no certificate in PEM form found in it")
 
 type checker struct{ problems config.Problems }
 
-// part is one credential and where it came from.
+// part is one credential and its source.
 type part struct {
 	path    string // its key; empty when it was given inline
 	content []byte
@@ -62,7 +62,7 @@ func problem(p part, message string) config.Problem {
 	return config.Problem{Path: p.path, Message: message}
 }
 
-// read returns the content of the file, or what was given inline, and whether there is any.
+// read returns the content of the file or the inline value, and whether there is any.
 func (c *checker) read(file, path string, given []byte) (part, bool) {
 	if file == "" {
 		return part{content: given}, len(given) > 0
@@ -120,6 +120,21 @@ func (c *checker) client(t config.Temporal, now time.Time) {
 		p.Heals = true
 		c.problems = append(c.problems, p)
 	}
+}
+
+// ClientCertificate returns the certificate that Temporal is shown, as its file has it now; nil where none is configured.
+func ClientCertificate(t config.Temporal) (*x509.Certificate, error) {
+	content := t.Profile.CertPEM
+	if t.TLS.CertFile != "" {
+		var err error
+		if content, err = os.ReadFile(t.TLS.CertFile); err != nil {
+			return nil, err
+		}
+	}
+	if len(content) == 0 {
+		return nil, nil //nolint:nilnil // none is not an error
+	}
+	return certificate(content)
 }
 
 // certificate parses the first certificate, which is the client's own.

@@ -91,14 +91,14 @@ func TestValidityHeals(t *testing.T) {
 			require.Len(t, cfg.Warnings, 1)
 			require.Contains(t, cfg.Warnings[0].String(), "temporal.tls.cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): "+test.want)
 			_, err := temporalconfig.Options(cfg.Temporal)
-			require.NoError(t, err, "a client is made of it all the same")
+			require.NoError(t, err, "a client can be created nevertheless")
 		})
 	}
 	cfg := load(t, config.Environment{"SIGNALBOX_TEMPORAL_TLS_DISABLED": "true"})
 	require.Empty(t, cfg.Warnings)
 }
 
-func TestIdentityChangesWithWhatAConnectionIsMadeOf(t *testing.T) {
+func TestIdentityChangesWithCredentials(t *testing.T) {
 	t.Parallel()
 	cert, key := keyPair(t)
 	apiKey := write(t, "api-key", "hunter2")
@@ -146,7 +146,7 @@ func TestIdentityChangesWithWhatAConnectionIsMadeOf(t *testing.T) {
 	require.ErrorContains(t, err, "temporal.tls.ca_file")
 }
 
-// A rotation is seen by making the options again; a file that is gone for a moment is an error to be tried again.
+// Reload reads rotated files; a file that is missing for a moment is an error that can be retried.
 func TestReloadReadsTheFilesAgain(t *testing.T) {
 	t.Parallel()
 	temporal := config.Default().Temporal

@@ -11,15 +11,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Identity names what a connection is made of: where to, and the content of every credential, as a hash that gives none of it
-// away. When it changes, the files were rotated and a new client is due. It reads a handful of small files, so it may be
-// asked for every few seconds; an error is that of a file that cannot be read now.
+// Identity returns a hash of the address and of the content of every credential, which does not disclose them. When it
+// changes, the files were rotated and a new client is needed. It reads a few small files, so it may be called every few
+// seconds; its errors are those of files that cannot be read now.
 func Identity(t config.Temporal) (string, error) {
 	h := sha256.New()
 	write := func(content []byte) {
 		var length [8]byte
-		binary.BigEndian.PutUint64(length[:], uint64(len(content))) // so that no two parts can flow into each other
-		_, _ = h.Write(length[:])                                   // a hash takes everything
+		binary.BigEndian.PutUint64(length[:], uint64(len(content))) // so that parts cannot run into each other
+		_, _ = h.Write(length[:])                                   // never fails
 		_, _ = h.Write(content)
 	}
 	for _, text := range []string{

@@ -1,19 +1,18 @@
-// Package temporalconfig joins our configuration to Temporal's own.
+// Package temporalconfig combines our configuration with Temporal's own.
 //
 // Layer reads what every Temporal tool reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, the
-// TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml) and puts it below the
-// operator's Signalbox settings; then it looks into the files of the credentials. Options turns the result into what
-// the SDK's client takes.
+// TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml); Signalbox settings override it. Then
+// it checks the files of the credentials. Options converts the result to the options of the SDK's client.
 //
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer(time.Now)}})
 //	options, err := temporalconfig.Options(cfg.Temporal)
 //
-// Files are rotated while a server runs. Whoever keeps a connection compares Identity now and then, and makes a new client
-// of Reload when it differs. A file that cannot be used keeps a server from starting (see Check); one that becomes so
-// later is an error of Reload and of the next handshake, to be tried again.
+// Files are rotated while a server runs. The owner of a connection compares Identity regularly, and creates a new client
+// with Reload when it differs. A file that cannot be used prevents a server from starting (see Check); one that becomes
+// unusable later is an error of Reload and of the next handshake, which can be retried.
 //
-// It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It dials
-// nothing, and ignores the remote codec of a profile: a worker would call it for every payload.
+// It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It opens
+// no connection, and ignores the remote codec of a profile: a worker would call it for every payload.
 package temporalconfig
 
 import (
@@ -25,8 +24,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer applies Temporal's environment configuration and checks the credentials; now is the clock that certificates are
-// held against.
+// Layer applies Temporal's environment configuration and checks the credentials; now is the clock for the validity of
+// certificates.
 func Layer(now func() time.Time) config.Layer {
 	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Problems { return Check(cfg.Temporal, now()) }}
 }
@@ -44,8 +43,8 @@ func apply(env config.Environment, cfg *config.Config) (map[string]string, error
 	return l.sources, nil
 }
 
-// hasConfigFolder keeps an environment that names no folder, as tests have, from reading the file of
-// the user who happens to run the process.
+// hasConfigFolder reports whether the environment names a configuration folder. Without one, as in tests, the file of the
+// process's user is not read.
 func hasConfigFolder(env config.Environment) bool {
 	for _, name := range []string{"TEMPORAL_CONFIG_FILE", "XDG_CONFIG_HOME", "HOME", "AppData"} {
 		if env[name] != "" {
@@ -85,7 +84,7 @@ func (l *layer) profile(profile envconfig.ClientConfigProfile, t *config.Tempora
 	t.Profile.DisableHostVerification = tls.DisableHostVerification
 }
 
-// set takes a value over; Temporal's variables may be set and empty, which means nothing.
+// set copies a value; an empty variable of Temporal has no effect.
 func (l *layer) set(field *string, value, path, variable string) {
 	if value == "" {
 		return

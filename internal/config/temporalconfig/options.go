@@ -17,7 +17,7 @@ import (
 
 // Options returns the client's address, namespace, TLS, credentials and headers. Certificates and the API
 // key are read again when they are used (per handshake, per call), so rotated files need no restart;
-// they are also read once here, so that a wrong one is an error of whoever makes a client. Authorities are read here alone.
+// they are also read once here, so that creating a client reports a wrong one. Authorities are only read here.
 func Options(t config.Temporal) (client.Options, error) {
 	options := client.Options{HostPort: t.Address, Namespace: t.Namespace}
 	options.ConnectionOptions.Authority = t.Profile.Authority
@@ -44,7 +44,7 @@ func Options(t config.Temporal) (client.Options, error) {
 	return options, err
 }
 
-// Reload returns how to make the options again from what the files then hold.
+// Reload returns a function that makes the options again from the current content of the files.
 func Reload(t config.Temporal) func() (client.Options, error) {
 	return func() (client.Options, error) { return Options(t) }
 }
@@ -82,7 +82,7 @@ func tlsConfig(t config.Temporal) (*tls.Config, error) {
 	return conf, nil
 }
 
-// keyPair returns how to load the client's certificate, or nil where it has none.
+// keyPair returns a function that loads the client's certificate, or nil where none is configured.
 func keyPair(t config.Temporal) func() (*tls.Certificate, error) {
 	load := func() (tls.Certificate, error) { return tls.LoadX509KeyPair(t.TLS.CertFile, t.TLS.KeyFile) }
 	if t.TLS.CertFile == "" {
@@ -102,7 +102,7 @@ func keyPair(t config.Temporal) func() (*tls.Certificate, error) {
 	}
 }
 
-// authorities returns nil, which means the system's, where none are named.
+// authorities returns nil, which means the system's authorities, where none are configured.
 func authorities(t config.Temporal) (*x509.CertPool, error) {
 	pem := t.Profile.CAPEM
 	if t.TLS.CAFile != "" {

@@ -53,7 +53,7 @@ func keyPairOf(t *testing.T, notBefore, notAfter time.Time) (certPath, keyPath s
 		write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
 }
 
-func TestTemporalsOwnVariablesLieBelowOurs(t *testing.T) {
+func TestOurSettingsOverrideTemporalsVariables(t *testing.T) {
 	t.Parallel()
 	env := config.Environment{"TEMPORAL_ADDRESS": "temporal:7233", "TEMPORAL_NAMESPACE": "theirs", "SIGNALBOX_TEMPORAL_NAMESPACE": "ours"}
 	cfg := load(t, env)
@@ -61,7 +61,7 @@ func TestTemporalsOwnVariablesLieBelowOurs(t *testing.T) {
 	require.Equal(t, "ours", cfg.Temporal.Namespace)
 
 	empty := load(t, config.Environment{"TEMPORAL_ADDRESS": ""})
-	require.Equal(t, config.Default(), empty, "set and empty means nothing")
+	require.Equal(t, config.Default(), empty, "an empty variable has no effect")
 
 	_, err := config.Load(config.Options{Env: config.Environment{"TEMPORAL_ADDRESS": "nonsense"}, Layers: layers()})
 	require.ErrorContains(t, err, `temporal.address (TEMPORAL_ADDRESS): "nonsense"`)

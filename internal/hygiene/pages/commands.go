@@ -11,7 +11,7 @@ import (
 )
 
 // Commands finds commands and flags in the pages below root that the reference of the command line does not have: in blocks of shell
-// commands, in blocks without a language, which may show a session with output, and in code within a line.
+// commands, in blocks without a language, which may show a session with output, and in inline code.
 func Commands(root, reference string) ([]hygiene.Finding, error) {
 	sections, err := referenceSections(reference)
 	if err != nil {
@@ -31,7 +31,7 @@ func Commands(root, reference string) ([]hygiene.Finding, error) {
 	})
 }
 
-// referenceSections reads the reference: the text under each heading that names a command, by its words.
+// referenceSections reads the reference: the text under each heading that names a command, by the command.
 func referenceSections(reference string) (map[string]string, error) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
@@ -57,7 +57,7 @@ func referenceSections(reference string) (map[string]string, error) {
 	return sections, nil
 }
 
-// typed returns what each line of a page may have people type: a line of a block, or the code within a line.
+// typed returns the commands in each line of a page: a line of a block, or inline code.
 func typed(text string) [][]string {
 	span := regexp.MustCompile("`([^`]+)`")
 	lines := strings.Split(text, "\n")
@@ -106,7 +106,7 @@ func unknownCommand(line string, sections map[string]string) string {
 	return ""
 }
 
-// group tells whether a word is only the first of commands' two words.
+// group reports whether a word is only the first word of commands with two words.
 func group(word string, sections map[string]string) bool {
 	for name := range sections {
 		if strings.HasPrefix(name, word+" ") {

@@ -2,6 +2,6 @@
 // commands in pages exist, with their flags, that tables have the columns which the commands print, that settings
 // exist, and that the workflows and configurations which pages show are valid.
 //
-// Like package hygiene, whose findings it returns, it is for tests only. It does not judge what pages say, and
-// what a workflow is, its callers tell it.
+// Like package hygiene, whose findings it returns, it is for tests only. It does not check the statements of pages,
+// and its callers validate workflows and configurations.
 package pages

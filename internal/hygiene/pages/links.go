@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Links finds relative links in Markdown pages below root that lead to no file or, in a page, to no heading.
+// Links finds relative links in Markdown pages below root whose file or heading does not exist.
 func Links(root string) ([]hygiene.Finding, error) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	return each(root, func(page, text string, find func(line int, problem string)) {
@@ -26,8 +26,8 @@ func Links(root string) ([]hygiene.Finding, error) {
 	})
 }
 
-// each reads the pages below root, and gathers what look finds in them.
-func each(root string, look func(page, text string, find func(line int, problem string))) ([]hygiene.Finding, error) {
+// each reads the pages below root, and returns what visit finds in them.
+func each(root string, visit func(page, text string, find func(line int, problem string))) ([]hygiene.Finding, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func each(root string, look func(page, text string, find func(line int, problem 
 		if err != nil {
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
-		look(page, string(text), func(line int, problem string) {
+		visit(page, string(text), func(line int, problem string) {
 			findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
 		})
 	}
@@ -68,7 +68,7 @@ func markdown(root string) ([]string, error) {
 	return pages, nil
 }
 
-// prose is a page's lines with code blanked out, so that line numbers stay.
+// prose returns a page's lines with code blanked out; line numbers stay.
 func prose(text string) []string {
 	inline := regexp.MustCompile("`[^`]*`")
 	lines := strings.Split(text, "\n")
@@ -120,7 +120,7 @@ func broken(page, target string) string {
 	return fmt.Sprintf("links to %q, but %q has no such heading", target, filepath.Base(path))
 }
 
-// slug makes a heading's anchor as GitHub does: lower case, words joined by hyphens, punctuation dropped.
+// slug returns a heading's anchor as GitHub makes it: lower case, words joined by hyphens, punctuation dropped.
 func slug(heading string) string {
 	heading = strings.ToLower(strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(heading), "#")))
 	return strings.Map(func(r rune) rune {

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Names finds code within the lines of the pages below root that matches a pattern as a whole and is not known. Text after a brace, as of the
-// labels of a metric, does not belong to it.
+// Names finds inline code in the pages below root that matches a pattern as a whole and is not known. Text after a brace, such as the
+// labels of a metric, is ignored.
 func Names(root string, pattern *regexp.Regexp, known func(name string) bool) ([]hygiene.Finding, error) {
 	span := regexp.MustCompile("`([^`{]+)[^`]*`")
 	return each(root, func(_, text string, find func(line int, problem string)) {

@@ -23,7 +23,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
 )
 
 const root = "../../.."
@@ -126,7 +125,7 @@ func TestWorkflowsInPagesAreValid(t *testing.T) {
 	require.GreaterOrEqual(t, seen, 9, "they are found")
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksInPagesExist(t *testing.T) {
 	t.Parallel()
 	findings, err := pages.Links(root)
 	require.NoError(t, err)
@@ -184,8 +183,8 @@ func TestSettingsInPagesExist(t *testing.T) {
 	require.Empty(t, render(findings))
 }
 
-// TestConfigurationsInPagesAreValid loads what pages show of configuration files. A block with `listen` or `auth` is a whole file; others
-// are shown without the keys that a server seals with. Files below /etc/signalbox need not exist.
+// TestConfigurationsInPagesAreValid loads the configurations in pages. A block with `listen` or `auth` is a whole file; others omit
+// the encryption keys that a server requires. Files below /etc/signalbox need not exist.
 func TestConfigurationsInPagesAreValid(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -229,8 +228,8 @@ func TestCells(t *testing.T) {
 	require.Equal(t, []string{"a"}, constants)
 }
 
-// TestTablesOfPagesNameWhatThereIs compares states, kinds, causes and roles in the pages with those in the code.
-func TestTablesOfPagesNameWhatThereIs(t *testing.T) {
+// TestTablesInPagesMatchTheCode compares states, kinds, causes and roles in the pages with those in the code.
+func TestTablesInPagesMatchTheCode(t *testing.T) {
 	t.Parallel()
 	texts := func(file, typeName string) []string {
 		constants, err := pages.Constants(filepath.Join(root, file), typeName)
@@ -247,16 +246,17 @@ func TestTablesOfPagesNameWhatThereIs(t *testing.T) {
 		want       []string
 	}{
 		{"concepts.md", "| status |", 0, statuses},
-		{"stuck.md", "| code |", 0, problem.Codes()},
-		{"stuck.md", "| cause |", 0, problem.Causes()},
+		{"stuck.md", "| code |", 0, run.Codes()},
+		{"stuck.md", "| cause |", 0, run.Causes()},
 		{"runs.md", "| kind |", 0, slices.DeleteFunc(explain.Kinds(), func(kind string) bool { return kind == explain.KindUnknown })},
 		{"batches.md", "| item |", 0, texts("internal/batch/batch.go", "ItemStatus")},
 		{"events.md", "| status |", 0, texts("internal/event/event.go", "Status")},
 		{"access.md", "| Role |", 0, texts("internal/auth/auth.go", "Role")},
 		{"dispatchers.md", "| state |", 0, texts("internal/dispatcher/dispatcher.go", "State")},
-		{"dispatchers.md", "| outcome of a takeover |", 0, texts("dispatch/internal/terms/journal.go", "Outcome")},
-		{"connection.md", "| state |", 0, texts("conn/internal/machine/vocabulary.go", "State")},
-		{"connection.md", "| state |", 1, texts("conn/internal/machine/vocabulary.go", "Kind")},
+		{"dispatchers.md", "| outcome of a takeover |", 0, texts("dispatch/dispatchtype/journal.go", "Outcome")},
+		{"connection.md", "| state |", 0, texts("conn/internal/fsm/types.go", "State")},
+		{"connection.md", "| state |", 1, texts("conn/internal/fsm/types.go", "Kind")},
+
 		{"connection.md", "| kind |", 0, texts("internal/run/reconcile.go", "CorrectionKind")},
 		{"retention.md", "| kind |", 0, texts("internal/retention/retention.go", "Kind")},
 	} {
@@ -275,7 +275,7 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(findings))
 }
 
-// TestNamesInPagesExist looks for metrics in the code that makes them, and for reasons of errors in their reference, which is made of it.
+// TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error reasons.
 func TestNamesInPagesExist(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join(root, "docs")
@@ -287,7 +287,7 @@ func TestNamesInPagesExist(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, match := range literal.FindAllStringSubmatch(string(text), -1) {
-			name := strings.ReplaceAll(match[1], ".", "_") // as Prometheus has it: with the unit, and counters with _total
+			name := strings.ReplaceAll(match[1], ".", "_") // the name in Prometheus: with the unit, and counters with _total
 			made[name], made[name+"_seconds"], made[name+"_bytes"], made[name+"_total"] = true, true, true, true
 		}
 		return err
@@ -298,7 +298,7 @@ func TestNamesInPagesExist(t *testing.T) {
 
 	errors, err := os.ReadFile(filepath.Join(docs, "reference/errors.md"))
 	require.NoError(t, err)
-	known := append(append(problem.Codes(), problem.Causes()...), "IN_PROGRESS", "TIMED_OUT") // the last two are words of older engines
+	known := append(append(run.Codes(), run.Causes()...), "IN_PROGRESS", "TIMED_OUT") // the last two are statuses of older engines
 	reasons, err := pages.Names(docs, regexp.MustCompile(`[A-Z]+(_[A-Z]+)+`), func(name string) bool {
 		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) || strings.HasPrefix(name, config.Prefix)
 	})
@@ -306,7 +306,7 @@ func TestNamesInPagesExist(t *testing.T) {
 	require.Empty(t, render(reasons))
 }
 
-// TestLogLinesInPagesAreWritten looks for the log lines of the connection in the code of its manager.
+// TestLogLinesInPagesAreWritten searches the code of the connection manager for the log lines of the page.
 func TestLogLinesInPagesAreWritten(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "docs/connection.md"))

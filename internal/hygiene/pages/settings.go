@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// keys returns the keys of the reference of the configuration, and the sections that they are in.
+// keys returns the keys of the configuration reference, and their sections.
 func keys(reference string) (keys, sections []string, err error) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
@@ -26,8 +26,8 @@ func keys(reference string) (keys, sections []string, err error) {
 	return keys, sections, nil
 }
 
-// Settings finds settings that the pages below root name in their text and that the reference of the configuration does not have. A
-// setting is code within a line that begins with a section and a dot; others of that form are exempt.
+// Settings finds settings in the text of the pages below root that the configuration reference does not have. A setting is inline
+// code that begins with a section and a dot; others of that form are exempt.
 func Settings(root, reference string, others ...string) ([]hygiene.Finding, error) {
 	known, sections, err := keys(reference)
 	if err != nil {
@@ -47,8 +47,8 @@ func Settings(root, reference string, others ...string) ([]hygiene.Finding, erro
 	})
 }
 
-// Configurations finds blocks of YAML in the pages below root with which check finds something wrong. A block is one if each key at its top
-// is a section of the reference of the configuration, or a key.
+// Configurations finds YAML blocks in the pages below root in which check finds problems. A block is a configuration if each key at its
+// top level is a section of the configuration reference, or a key.
 func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Finding, error) {
 	_, sections, err := keys(reference)
 	if err != nil {

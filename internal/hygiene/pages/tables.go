@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Columns returns the columns of the tables that the Go code below root prints: the arguments of each call of output.Columns. Columns that
-// only the wide format has begin with a plus.
+// Columns returns the columns of the tables that the Go code below root prints: the arguments of each call of output.Columns. Columns
+// of the wide format alone begin with a plus.
 func Columns(root string) ([][]string, error) {
 	var tables [][]string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -42,7 +42,7 @@ func Columns(root string) ([][]string, error) {
 	return tables, nil
 }
 
-// columnsOf returns the texts that a call of output.Columns is given.
+// columnsOf returns the text arguments of a call of output.Columns.
 func columnsOf(n ast.Node) (columns []string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -66,7 +66,7 @@ func columnsOf(n ast.Node) (columns []string) {
 	return columns
 }
 
-// Cells returns the words of a column, counted from 0, of the tables of a page whose head begins so: without backquotes, each word once.
+// Cells returns the words of a column, counted from 0, in the tables of a page that begin with head: without backquotes, each word once.
 func Cells(page, head string, column int) ([]string, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -92,7 +92,7 @@ func Cells(page, head string, column int) ([]string, error) {
 	return words, nil
 }
 
-// Constants returns the texts of the constants of a type in a Go file, but for the empty one.
+// Constants returns the texts of the constants of a type in a Go file, except the empty one.
 func Constants(file, typeName string) ([]string, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -118,8 +118,8 @@ func Constants(file, typeName string) ([]string, error) {
 	return texts, nil
 }
 
-// Tables finds tables in blocks of the pages below root whose columns are not those of one of the tables, plain or wide. A table is known by
-// its head: three names in capitals or more.
+// Tables finds tables in blocks of the pages below root whose columns match none of the tables, plain or wide. A table is recognized by
+// its head: three or more names in capitals.
 func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
 	known := map[string]bool{}
 	for _, columns := range tables {

@@ -9,8 +9,8 @@ import (
 // head completes examples that show a part of a workflow, on one line.
 const head = "document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\n"
 
-// Workflows finds examples of workflows in the pages below root with which check finds something wrong. An example is a block of YAML with
-// `document` or `do` at its top; check is given a whole document and returns what is wrong with it.
+// Workflows finds examples of workflows in the pages below root in which check finds problems. An example is a YAML block with `document`
+// or `do` at its top level; check gets a whole document and returns its problems.
 func Workflows(root string, check func(source string) []string) ([]hygiene.Finding, error) {
 	return each(root, func(_, text string, find func(line int, problem string)) {
 		for _, block := range blocks(text) {
@@ -25,13 +25,13 @@ func Workflows(root string, check func(source string) []string) ([]hygiene.Findi
 	})
 }
 
-// block is a block of YAML in a page, from a line on.
+// block is a YAML block in a page, from a line on.
 type block struct {
 	line   int
 	source string
 }
 
-// blocks are those of a page. They may be indented, as in lists.
+// blocks returns the YAML blocks of a page. They may be indented, as in lists.
 func blocks(text string) (found []block) {
 	var source strings.Builder
 	begun, indent := 0, ""
@@ -52,7 +52,7 @@ func blocks(text string) (found []block) {
 	return found
 }
 
-// workflow makes a whole document of a block that is one, or a part of one.
+// workflow returns the whole document of a block that is a workflow, or a part of one.
 func workflow(block string) (source string, is bool) {
 	top := "\n" + block
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// files reads secrets from a folder: PROJECT/NAME. Nothing outside of the folder is ever read, whatever the names are and wherever
-// links in it lead; links that stay within it, as Kubernetes makes them, are followed.
+// files reads secrets from a folder: PROJECT/NAME. It never reads outside of the folder, whatever the names are and wherever links
+// lead; links that stay within the folder, as Kubernetes makes them, are followed.
 type files struct{ dir string }
 
 func (f files) String() string { return "secrets.dir" }
@@ -46,12 +46,12 @@ func (f files) Resolve(_ context.Context, project, name string) (secret.Value, e
 	return trimmed(content), nil
 }
 
-// trimmed takes off the end of line that editors and programs put after a value.
+// trimmed removes the line end that editors and programs add after a value.
 func trimmed(content []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(content, []byte("\n")), []byte("\r"))
 }
 
-// plainName tells the names that are one part of a path, and neither hidden nor an option of a program.
+// plainName reports whether a name is one path element, and neither hidden nor an option of a program.
 func plainName(name string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(name)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// exitMissing is the status with which a program says that there is no such secret.
+// exitMissing is the exit status for a secret that does not exist.
 const exitMissing = 3
 
-// waitDelay is how long a program that was killed may keep its output open.
+// waitDelay is how long a killed program may keep its output open.
 const waitDelay = time.Second
 
-// program asks a program of the operator's: COMMAND… PROJECT NAME. It writes the value to its standard output. What it writes to its
-// standard error is nowhere shown, as it may quote the value.
+// program runs a program of the operator: COMMAND… PROJECT NAME. The program writes the value to its standard output. Its standard error is
+// never shown, because it may quote the value.
 type program struct {
 	command []string
 	timeout time.Duration
@@ -56,7 +56,7 @@ func (p program) Resolve(ctx context.Context, project, name string) (secret.Valu
 	return nil, fmt.Errorf("run secrets.command for the secret %q: %w", name, err)
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of its input.
 type limited struct {
 	bytes.Buffer
 	left int

@@ -1,6 +1,6 @@
-// Package provider gives the values of secrets: from files, from variables of the environment, and from a program of the operator's.
-// [New] puts them together as the configuration says; the first that knows a secret gives it, and what it gave is kept for a few
-// seconds, so that a secret that is rotated needs no restart.
+// Package provider provides the values of secrets: from files, from environment variables, and from a program of the operator. [New]
+// combines the configured providers; the first that has a secret returns it. Values are cached for a few seconds, so that a rotated
+// secret needs no restart.
 package provider
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// Options say where secrets are. What is empty is not asked.
+// Options configure the providers. Empty ones are not used.
 type Options struct {
-	// Dir is a folder with a folder of each project, in which each file is a secret.
+	// Dir is a folder with a folder for each project, in which each file is a secret.
 	Dir string
 	// Prefix begins the variables: PREFIX + PROJECT + "__" + NAME.
 	Prefix string
-	// Lookup finds a variable, as os.LookupEnv does.
+	// Lookup returns a variable, as os.LookupEnv does.
 	Lookup func(name string) (string, bool)
 	// Command is a program and its first arguments; project and name follow.
 	Command []string
 	// Timeout bounds the program.
 	Timeout time.Duration
-	// Keep is how long a value is used before it is asked for again; zero asks every time.
+	// Keep is how long a value is cached; zero disables the cache.
 	Keep time.Duration
 	Now  func() time.Time
 }
@@ -43,10 +43,10 @@ func New(o Options) secret.Provider {
 	if len(o.Command) > 0 {
 		chain = append(chain, program{o.Command, o.Timeout})
 	}
-	return &cache{from: chain, keep: o.Keep, now: o.Now, held: map[place]held{}}
+	return &cache{from: chain, keep: o.Keep, now: o.Now, held: map[cacheKey]held{}}
 }
 
-// chain asks one provider after another until one knows the secret.
+// chain calls one provider after another until one has the secret.
 type chain []secret.Provider
 
 func (c chain) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
@@ -69,31 +69,31 @@ func (c chain) Resolve(ctx context.Context, project, name string) (secret.Value,
 	return nil, fmt.Errorf("the secret %q: %w by %s", name, secret.ErrMissing, strings.Join(asked, ", "))
 }
 
-type place struct{ project, name string }
+type cacheKey struct{ project, name string }
 
 type held struct {
 	value secret.Value
 	until time.Time
 }
 
-// maxHeld bounds the memory of a cache: over it, it begins anew.
+// maxHeld bounds the memory of a cache: at the limit, the cache is cleared.
 const maxHeld = 10_000
 
-// cache keeps what was found. What is missing is asked for every time, so that it can be used as soon as it is there.
+// cache holds found values. Missing secrets are not cached, so that they can be used as soon as they exist.
 type cache struct {
 	from secret.Provider
 	keep time.Duration
 	now  func() time.Time
 
 	mu   sync.Mutex
-	held map[place]held
+	held map[cacheKey]held
 }
 
 func (c *cache) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
 	if c.keep <= 0 {
 		return c.from.Resolve(ctx, project, name)
 	}
-	at := place{project, name}
+	at := cacheKey{project, name}
 	c.mu.Lock()
 	kept, ok := c.held[at]
 	c.mu.Unlock()

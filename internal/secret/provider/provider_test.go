@@ -86,7 +86,7 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "w", string(got))
 	_, err = p.Resolve(t.Context(), "a--b", "c")
-	require.ErrorIs(t, err, secret.ErrMissing, "the variable is of the project a")
+	require.ErrorIs(t, err, secret.ErrMissing, "the variable belongs to project a")
 	_, err = p.Resolve(t.Context(), "shop-us", "payment-key")
 	require.EqualError(t, err, `the secret "payment-key": not found by secrets.env_prefix`)
 }
@@ -127,7 +127,7 @@ esac
 	require.ErrorContains(t, err, `run secrets.command for the secret "plain"`)
 }
 
-func TestTheFirstThatKnowsGives(t *testing.T) {
+func TestFirstProviderWithSecretWins(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Dir = t.TempDir()
@@ -162,7 +162,7 @@ func TestRotation(t *testing.T) {
 	}
 	require.Contains(t, get(), "not found")
 	write(t, o.Dir+"/shop/a", "one", 0o600)
-	require.Equal(t, "one", get(), "what is missing is not kept")
+	require.Equal(t, "one", get(), "missing secrets are not cached")
 	write(t, o.Dir+"/shop/a", "two", 0o600)
 	now = now.Add(4 * time.Second)
 	require.Equal(t, "one", get())

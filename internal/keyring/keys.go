@@ -1,4 +1,4 @@
-package seal
+package keyring
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 // maxID is the longest ID of a key, in bytes.
 const maxID = 64
 
-// MakeKey is how a person makes a key.
+// MakeKey is the command that makes a key.
 const MakeKey = "head -c 32 /dev/urandom | base64"
 
-// KeyFile is where the key with an ID is: a file of 32 random bytes in base64.
+// KeyFile names the file of a key: 32 random bytes in base64.
 type KeyFile struct{ ID, File string }
 
-// Open makes a ring of the keys in files. An empty active stands for the only key. All that is wrong is in the error.
+// Open returns a ring of the keys in files. An empty active selects the only key. The error has all problems of all files.
 func Open(active string, files []KeyFile) (*Ring, error) {
 	if active == "" && len(files) == 1 {
 		active = files[0].ID
@@ -59,16 +59,16 @@ func read(f KeyFile) ([]byte, error) {
 	return key, nil
 }
 
-// Random makes a ring of one new key, which nobody else will ever have.
+// Random returns a ring of one new random key that is not stored anywhere.
 func Random(id string) *Ring {
 	key := make([]byte, KeySize)
-	_, _ = rand.Read(key) // never fails, says the package
+	_, _ = rand.Read(key) // never fails, according to its documentation
 	return &Ring{active: id, keys: map[string][]byte{id: key}}
 }
 
-// Generate makes a new key, as it stands in a file.
+// Generate returns the content of a file with a new key.
 func Generate() []byte {
 	key := make([]byte, KeySize)
-	_, _ = rand.Read(key) // never fails, says the package
+	_, _ = rand.Read(key) // never fails, according to its documentation
 	return append(base64.StdEncoding.AppendEncode(nil, key), '\n')
 }

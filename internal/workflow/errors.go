@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/fault"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// documentFault answers for a document with problems: the first one in the message, all of them as fields.
-func documentFault(what string, problems dsl.Problems) error {
+// documentError returns the error for a document with problems: the first one in the message, all of them as fields.
+func documentError(what string, problems dsl.Problems) error {
 	message := what
 	count := 0
-	f := fault.New(fault.Invalid, fault.InvalidDocument, "")
+	f := apperror.New(apperror.Invalid, apperror.InvalidDocument, "")
 	for _, p := range problems {
 		if p.Severity != dsl.SeverityError {
 			continue
@@ -31,7 +31,7 @@ func documentFault(what string, problems dsl.Problems) error {
 }
 
 func notPublished(name string) error {
-	return fault.New(fault.Refused, fault.WorkflowNotPublished,
+	return apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
 		"workflow %q has no published version; publish its draft first (`signalbox workflow publish`)", name)
 }
 

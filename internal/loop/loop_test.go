@@ -1,4 +1,4 @@
-package routine_test
+package loop_test
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/routine"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 type key struct{}
 
-// begins has a loop with work under way that takes a while, and tells what became of it.
-func begins(ctx context.Context, r *routine.Routine, takes time.Duration) (cut chan bool) {
+// begins starts a loop with work in progress, and reports whether the work was canceled.
+func begins(ctx context.Context, r *loop.Runner, takes time.Duration) (cut chan bool) {
 	cut = make(chan bool, 1)
 	r.Start(ctx, func(ctx, work context.Context) {
 		r.Go(func() {
@@ -30,11 +30,11 @@ func begins(ctx context.Context, r *routine.Routine, takes time.Duration) (cut c
 	return cut
 }
 
-func TestWhatHasBegunIsLetThrough(t *testing.T) {
+func TestWorkInProgressFinishes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
-		var r routine.Routine
+		var r loop.Runner
 		cut := begins(started, &r, time.Second)
 		cancel()
 		began := time.Now()
@@ -44,10 +44,10 @@ func TestWhatHasBegunIsLetThrough(t *testing.T) {
 	})
 }
 
-func TestWhatHasBegunIsCutOffInTheEnd(t *testing.T) {
+func TestWorkInProgressIsCanceledAtDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var r routine.Routine
+		var r loop.Runner
 		cut := begins(t.Context(), &r, time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

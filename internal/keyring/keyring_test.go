@@ -1,4 +1,4 @@
-package seal_test
+package keyring_test
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
-// write writes a file of a key.
+// write writes a key file.
 func write(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "some.key")
@@ -19,14 +19,14 @@ func write(t *testing.T, content []byte) string {
 	return path
 }
 
-func TestWhatIsSealedOpensWithTheSameContext(t *testing.T) {
+func TestSealedValueOpensWithTheSameContext(t *testing.T) {
 	t.Parallel()
-	ring := seal.Random("first")
+	ring := keyring.Random("first")
 	for _, plain := range []string{"", "x", `{"password":"correct horse"}`, string(bytes.Repeat([]byte("long "), 100_000))} {
 		sealed, err := ring.Seal([]byte(plain), "run", "r1", "input")
 		require.NoError(t, err)
 		require.NotContains(t, string(sealed), "correct horse")
-		id, err := seal.KeyOf(sealed)
+		id, err := keyring.KeyOf(sealed)
 		require.NoError(t, err)
 		require.Equal(t, "first", id)
 		opened, err := ring.Open(sealed, "run", "r1", "input")
@@ -34,21 +34,21 @@ func TestWhatIsSealedOpensWithTheSameContext(t *testing.T) {
 		require.Equal(t, plain, string(opened))
 		again, err := ring.Seal([]byte(plain), "run", "r1", "input")
 		require.NoError(t, err)
-		require.NotEqual(t, sealed, again, "equal values are not seen to be equal")
+		require.NotEqual(t, sealed, again, "equal values have different sealed values")
 	}
 }
 
-func TestWhatBelongsElsewhereDoesNotOpen(t *testing.T) {
+func TestValueOfAnotherContextDoesNotOpen(t *testing.T) {
 	t.Parallel()
-	ring := seal.Random("first")
+	ring := keyring.Random("first")
 	sealed, err := ring.Seal([]byte("secret"), "run", "r1", "input")
 	require.NoError(t, err)
 	for _, about := range [][]string{nil, {"run", "r2", "input"}, {"run", "r1"}, {"run", "r", "1input"}, {"run", "r1", "input", ""}} {
 		_, err := ring.Open(sealed, about...)
-		require.ErrorIs(t, err, seal.ErrForged, "%v", about)
+		require.ErrorIs(t, err, keyring.ErrForged, "%v", about)
 	}
-	_, err = seal.Random("first").Open(sealed, "run", "r1", "input")
-	require.ErrorIs(t, err, seal.ErrForged, "another key of the same ID")
+	_, err = keyring.Random("first").Open(sealed, "run", "r1", "input")
+	require.ErrorIs(t, err, keyring.ErrForged, "another key of the same ID")
 	for i := range sealed {
 		damaged := bytes.Clone(sealed)
 		damaged[i] ^= 1
@@ -61,14 +61,14 @@ func TestWhatBelongsElsewhereDoesNotOpen(t *testing.T) {
 
 func TestKeysRotate(t *testing.T) {
 	t.Parallel()
-	before, after := write(t, seal.Generate()), write(t, seal.Generate())
-	old, err := seal.Open("", []seal.KeyFile{{ID: "old", File: before}})
+	before, after := write(t, keyring.Generate()), write(t, keyring.Generate())
+	old, err := keyring.Open("", []keyring.KeyFile{{ID: "old", File: before}})
 	require.NoError(t, err)
 	require.Equal(t, "old", old.Active(), "the only one")
 	sealed, err := old.Seal([]byte("secret"), "x")
 	require.NoError(t, err)
 
-	both, err := seal.Open("new", []seal.KeyFile{{ID: "old", File: before}, {ID: "new", File: after}})
+	both, err := keyring.Open("new", []keyring.KeyFile{{ID: "old", File: before}, {ID: "new", File: after}})
 	require.NoError(t, err)
 	opened, err := both.Open(sealed, "x")
 	require.NoError(t, err)
@@ -76,20 +76,20 @@ func TestKeysRotate(t *testing.T) {
 	fresh, err := both.Seal([]byte("secret"), "x")
 	require.NoError(t, err)
 
-	alone, err := seal.Open("new", []seal.KeyFile{{ID: "new", File: after}})
+	alone, err := keyring.Open("new", []keyring.KeyFile{{ID: "new", File: after}})
 	require.NoError(t, err)
 	_, err = alone.Open(fresh, "x")
 	require.NoError(t, err)
 	_, err = alone.Open(sealed, "x")
-	var missing *seal.MissingKeyError
+	var missing *keyring.MissingKeyError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, "old", missing.ID)
 	require.ErrorContains(t, err, `key "old", which is not in encryption.keys`)
 }
 
-func TestARingThatOpensOnly(t *testing.T) {
+func TestOpeningRingDoesNotSeal(t *testing.T) {
 	t.Parallel()
-	ring := seal.Random("k")
+	ring := keyring.Random("k")
 	require.True(t, ring.Seals())
 	require.False(t, ring.Opening().Seals())
 	sealed, err := ring.Seal([]byte("secret"))
@@ -99,10 +99,10 @@ func TestARingThatOpensOnly(t *testing.T) {
 	require.Equal(t, "secret", string(opened))
 }
 
-func TestFilesThatAreNoKeys(t *testing.T) {
+func TestInvalidKeyFiles(t *testing.T) {
 	t.Parallel()
-	good := write(t, seal.Generate())
-	_, err := seal.Open("a", []seal.KeyFile{
+	good := write(t, keyring.Generate())
+	_, err := keyring.Open("a", []keyring.KeyFile{
 		{ID: "a", File: "/nowhere/a.key"}, {ID: "b", File: write(t, []byte("not base64!"))}, {ID: "c", File: write(t, []byte("c2hvcnQ="))},
 		{ID: "d", File: good}, {ID: "e", File: good},
 	})
@@ -111,14 +111,14 @@ func TestFilesThatAreNoKeys(t *testing.T) {
 	require.ErrorContains(t, err, "is not base64; make one with `head -c 32 /dev/urandom | base64`")
 	require.ErrorContains(t, err, "has 5 bytes, not 32")
 	require.ErrorContains(t, err, `keys "d" and "e" are the same`)
-	_, err = seal.Open("z", []seal.KeyFile{{ID: "d", File: good}})
+	_, err = keyring.Open("z", []keyring.KeyFile{{ID: "d", File: good}})
 	require.ErrorContains(t, err, `the active key "z" is none of the keys`)
-	_, err = seal.New("a", map[string][]byte{"a": []byte("short")})
+	_, err = keyring.New("a", map[string][]byte{"a": []byte("short")})
 	require.ErrorContains(t, err, "has 5 bytes")
 }
 
 func BenchmarkSeal(b *testing.B) {
-	ring := seal.Random("k")
+	ring := keyring.Random("k")
 	plain := bytes.Repeat([]byte("x"), 1<<10)
 	for b.Loop() {
 		sealed, _ := ring.Seal(plain, "run")
@@ -128,7 +128,7 @@ func BenchmarkSeal(b *testing.B) {
 
 func TestDigestsAreComparedWithTheKeyThatMadeThem(t *testing.T) {
 	t.Parallel()
-	ring, other := seal.Random("k1"), seal.Random("k1")
+	ring, other := keyring.Random("k1"), keyring.Random("k1")
 	digest, err := ring.Digest([]byte("1234"))
 	require.NoError(t, err)
 	require.NotContains(t, digest, "1234")

@@ -1,9 +1,9 @@
-// Package fault is the one error type that crosses from the domain to its callers: a class that decides the API's
+// Package apperror defines the one error type that the domain returns to its callers: a class that decides the API's
 // code and the CLI's exit code, a machine-readable reason, and one line that says what is wrong, where, and what to
 // do about it.
 //
-// Errors that are not a [Fault] are internal: callers see that something broke, the log sees what.
-package fault
+// An error that is not an [Error] is internal: the caller gets a general message, and the log gets the details.
+package apperror
 
 import (
 	"errors"
@@ -11,30 +11,30 @@ import (
 	"time"
 )
 
-// Class says what kind of answer a caller gets.
+// Class is the kind of an error.
 type Class int
 
 // The classes, each with the gRPC code that the API gives it.
 const (
-	// Invalid: the request itself is wrong (INVALID_ARGUMENT).
+	// Invalid: the request itself is invalid (INVALID_ARGUMENT).
 	Invalid Class = iota + 1
-	// NotFound: what it names does not exist (NOT_FOUND).
+	// NotFound: an object that the request names does not exist (NOT_FOUND).
 	NotFound
-	// Exists: what it would make is there already, and differs (ALREADY_EXISTS).
+	// Exists: the object to create exists already, and differs (ALREADY_EXISTS).
 	Exists
-	// Refused: right request, wrong state (FAILED_PRECONDITION).
+	// Refused: the request is valid, the state does not allow it (FAILED_PRECONDITION).
 	Refused
-	// Exhausted: over a limit (RESOURCE_EXHAUSTED).
+	// Exhausted: a limit is exceeded (RESOURCE_EXHAUSTED).
 	Exhausted
-	// Denied: the caller may not (PERMISSION_DENIED).
+	// Denied: the caller lacks the permission (PERMISSION_DENIED).
 	Denied
-	// Unauthenticated: nobody knows who the caller is (UNAUTHENTICATED).
+	// Unauthenticated: the request has no valid credentials (UNAUTHENTICATED).
 	Unauthenticated
-	// Unavailable: a dependency is away; the same request may succeed later (UNAVAILABLE).
+	// Unavailable: a dependency is unavailable; the same request may succeed later (UNAVAILABLE).
 	Unavailable
 )
 
-// Reasons, stable and machine-readable. Every one is listed in the API's reference.
+// Reasons are stable and machine-readable. The API's reference lists each of them.
 const (
 	InvalidArgument      = "INVALID_ARGUMENT"
 	InvalidPageToken     = "INVALID_PAGE_TOKEN"
@@ -91,81 +91,81 @@ const (
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
 )
 
-// Field is one wrong part of a request.
+// Field is one invalid part of a request.
 type Field struct {
 	// Path of the field in the request, such as "workflow" or "input/name".
 	Path string
-	// Message says what is wrong with it.
+	// Message is what is wrong with the field.
 	Message string
 }
 
-// Fault is an error that a caller can act on.
-type Fault struct {
+// Error is an error that a caller can act on.
+type Error struct {
 	Class   Class
 	Reason  string
 	Message string
 	Fields  []Field
-	// Facts tell programs more than the reason does, by lower-camel names such as "kind"; may be nil.
+	// Facts are details for programs beside the reason, with names in lower camel case such as "kind"; may be nil.
 	Facts map[string]string
-	// RetryAfter, when positive, is how long to wait before the same request is worth trying again.
+	// RetryAfter, when positive, is how long to wait before the same request can succeed.
 	RetryAfter time.Duration
-	// Cause, for the log; never shown to callers.
+	// Cause is for the log and is never returned to callers.
 	Cause error
 }
 
-// Error returns the line for people.
-func (f *Fault) Error() string { return f.Message }
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
-func (f *Fault) Unwrap() error { return f.Cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
-// New makes a fault with a formatted message.
-func New(class Class, reason, format string, args ...any) *Fault {
-	return &Fault{Class: class, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// New returns an error with a formatted message.
+func New(class Class, reason, format string, args ...any) *Error {
+	return &Error{Class: class, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// WithCause returns f with the error behind it.
-func (f *Fault) WithCause(err error) *Fault {
-	f.Cause = err
-	return f
+// WithCause sets the cause and returns e.
+func (e *Error) WithCause(err error) *Error {
+	e.Cause = err
+	return e
 }
 
-// WithField returns f with one more wrong field.
-func (f *Fault) WithField(path, format string, args ...any) *Fault {
-	f.Fields = append(f.Fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
-	return f
+// WithField adds an invalid field and returns e.
+func (e *Error) WithField(path, format string, args ...any) *Error {
+	e.Fields = append(e.Fields, Field{Path: path, Message: fmt.Sprintf(format, args...)})
+	return e
 }
 
-// WithFact returns f with one more fact.
-func (f *Fault) WithFact(name, value string) *Fault {
-	if f.Facts == nil {
-		f.Facts = map[string]string{}
+// WithFact adds a fact and returns e.
+func (e *Error) WithFact(name, value string) *Error {
+	if e.Facts == nil {
+		e.Facts = map[string]string{}
 	}
-	f.Facts[name] = value
-	return f
+	e.Facts[name] = value
+	return e
 }
 
-// WithRetry returns f with a time after which to try again.
-func (f *Fault) WithRetry(d time.Duration) *Fault {
-	f.RetryAfter = d
-	return f
+// WithRetry sets RetryAfter and returns e.
+func (e *Error) WithRetry(d time.Duration) *Error {
+	e.RetryAfter = d
+	return e
 }
 
-// NoProject is the fault of a project that does not exist. Whoever has no role in one that does is answered the same, so that
-// nobody learns which projects there are.
-func NoProject(name string) *Fault {
+// NoProject returns the error for a project that does not exist. A caller without a role in an existing project gets the same
+// error, so that the API does not disclose which projects exist.
+func NoProject(name string) *Error {
 	return New(NotFound, ProjectNotFound, "project %q does not exist: `signalbox project list` shows those that do", name)
 }
 
-// From returns the fault in err's chain, if there is one.
-func From(err error) (*Fault, bool) {
-	var f *Fault
-	ok := errors.As(err, &f)
-	return f, ok
+// From returns the Error in err's chain, if there is one.
+func From(err error) (*Error, bool) {
+	var e *Error
+	ok := errors.As(err, &e)
+	return e, ok
 }
 
-// Is tells whether err is a fault with this reason.
+// Is reports whether err is an Error with this reason.
 func Is(err error, reason string) bool {
-	f, ok := From(err)
-	return ok && f.Reason == reason
+	e, ok := From(err)
+	return ok && e.Reason == reason
 }

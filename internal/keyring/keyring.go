@@ -1,16 +1,16 @@
-// Package seal keeps values from whoever can read a database, a backup or Temporal's histories, and from nobody who has the keys.
+// Package keyring encrypts values, so that a reader of a database, a backup or Temporal's histories requires the keys to read them.
 //
-//	ring, err := seal.Open("2026-11", []seal.KeyFile{{ID: "2026-11", File: "/etc/signalbox/2026-11.key"}})
+//	ring, err := keyring.Open("2026-11", []keyring.KeyFile{{ID: "2026-11", File: "/etc/signalbox/2026-11.key"}})
 //	sealed, err := ring.Seal(plain, "run", runID, "input")
 //	plain, err = ring.Open(sealed, "run", runID, "input")
 //
-// Each value is sealed with AES-256-GCM under a key of its own, derived (HKDF-SHA-256) from the ring's active key and a random salt:
-// so no number of values wears a key out. What a value is and whose is authenticated with it: moved to another place, it does not
-// open. The key's ID stands in front of it in the clear. Keys rotate by adding one and making it the active one: the others open what
-// they have sealed, for as long as they are there.
+// Each value is sealed with AES-256-GCM under its own key, which is derived (HKDF-SHA-256) from the ring's active key and a random salt, so
+// that the number of values sealed with one key is not limited. The kind and the owner of a value are authenticated with it: a value that was
+// moved to another row does not open. The ID of the key precedes the sealed value in plain text. To rotate keys, add a key and make it the
+// active one: the other keys still open the values that they have sealed.
 //
-// The package reads the files of keys and nothing else; where sealed values are kept is not its affair.
-package seal
+// The package reads key files and nothing else. It does not store sealed values.
+package keyring
 
 import (
 	"crypto/aes"
@@ -25,21 +25,21 @@ import (
 )
 
 const (
-	// version begins every sealed value.
+	// version is the first byte of every sealed value.
 	version = 1
-	// saltSize makes a second use of a derived key as good as impossible, as the nonce of GCM does once more.
+	// saltSize makes a second use of a derived key practically impossible; the nonce of GCM is random as well.
 	saltSize = 16
 	// KeySize is the size of a key, in bytes.
 	KeySize = 32
 )
 
-// ErrForged means that a sealed value is damaged, was made with another key of the same ID, or belongs somewhere else.
+// ErrForged means that a sealed value is damaged, was sealed with another key of the same ID, or belongs to another row.
 var ErrForged = errors.New("the sealed value is damaged, belongs elsewhere, or was sealed with another key of this ID")
 
 // MissingKeyError means that a value was sealed with a key that the ring does not have.
 type MissingKeyError struct{ ID string }
 
-// Error says which key, and where it belongs.
+// Error names the key and the setting that must have it.
 func (e *MissingKeyError) Error() string {
 	return fmt.Sprintf("it was sealed with the key %q, which is not in encryption.keys; put that key back to open it", e.ID)
 }
@@ -48,11 +48,11 @@ func (e *MissingKeyError) Error() string {
 type Ring struct {
 	active string
 	keys   map[string][]byte
-	shut   bool
-	strict bool
+	// openOnly reports that values are not to be sealed, strict that values that are not sealed are refused.
+	openOnly, strict bool
 }
 
-// New makes a ring of keys by ID, each of [KeySize] bytes.
+// New returns a ring of keys by ID, each of [KeySize] bytes.
 func New(active string, keys map[string][]byte) (*Ring, error) {
 	for id, key := range keys {
 		if len(key) != KeySize {
@@ -68,29 +68,29 @@ func New(active string, keys map[string][]byte) (*Ring, error) {
 	return &Ring{active: active, keys: keys}, nil
 }
 
-// Opening returns a ring that opens and asks for nothing to be sealed: for the time in which older programs, which cannot open
-// anything, still read the same places.
-func (r *Ring) Opening() *Ring { return &Ring{active: r.active, keys: r.keys, shut: true} }
+// Opening returns a ring that opens values and requests that none are sealed: for the time in which older programs, which cannot open values,
+// still read the same data.
+func (r *Ring) Opening() *Ring { return &Ring{active: r.active, keys: r.keys, openOnly: true} }
 
-// Strict returns a ring that requires what may be sealed to be sealed, for those who read where others may write.
+// Strict returns a ring that rejects values that are not sealed, for readers of data that others may write.
 func (r *Ring) Strict() *Ring {
-	return &Ring{active: r.active, keys: r.keys, shut: r.shut, strict: true}
+	return &Ring{active: r.active, keys: r.keys, openOnly: r.openOnly, strict: true}
 }
 
 // RequiresSealed reports whether values that are not sealed are refused.
 func (r *Ring) RequiresSealed() bool { return r.strict }
 
-// Seals tells whether values are to be sealed.
-func (r *Ring) Seals() bool { return !r.shut }
+// Seals reports whether values are to be sealed.
+func (r *Ring) Seals() bool { return !r.openOnly }
 
-// Active is the ID of the key that seals.
+// Active returns the ID of the key that seals values.
 func (r *Ring) Active() string { return r.active }
 
-// Seal seals a value. about says what it is and whose; whoever opens it must say the same.
+// Seal seals a value. about names its kind and its owner; Open requires the same.
 func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {
 	head := slices.Concat([]byte{version, byte(len(r.active))}, []byte(r.active)) //nolint:gosec // at most maxID
 	salt := make([]byte, saltSize)
-	_, _ = rand.Read(salt) // never fails, says the package
+	_, _ = rand.Read(salt) // never fails, according to its documentation
 	box, err := r.box(r.active, salt)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {
 	return box.Seal(out, nil, plain, context(head, about)), nil //nolint:gosec // the box makes the nonce
 }
 
-// Open opens what Seal has made. Its errors are [*MissingKeyError], and [ErrForged].
+// Open opens a value that Seal returned. Its errors are [*MissingKeyError] and [ErrForged].
 func (r *Ring) Open(sealed []byte, about ...string) ([]byte, error) {
 	id, err := KeyOf(sealed)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Ring) box(id string, salt []byte) (cipher.AEAD, error) {
 	return box, nil
 }
 
-// context is what is authenticated beside the value. Lengths keep "a", "bc" apart from "ab", "c".
+// context returns what is authenticated in addition to the value. Lengths distinguish "a", "bc" from "ab", "c".
 func context(head []byte, about []string) []byte {
 	out := slices.Clone(head)
 	for _, text := range about {

@@ -1,4 +1,4 @@
-package seal
+package keyring
 
 import (
 	"crypto/hkdf"
@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// digestInfo keeps the keys of digests apart from those that seal values.
+// digestInfo separates the keys of digests from those that seal values.
 const digestInfo = "signalbox request digest"
 
-// Digest returns a keyed digest (HMAC-SHA-256) of a value, with the ID of the active key in front of it. The value cannot be guessed
-// from it without the key, however short it is.
+// Digest returns a keyed digest (HMAC-SHA-256) of a value, preceded by the ID of the active key. Without the key the value cannot be guessed
+// from it, even where it is short.
 func (r *Ring) Digest(value []byte) (string, error) {
 	sum, err := r.mac(r.active, value)
 	return r.active + ":" + base64.RawStdEncoding.EncodeToString(sum), err
 }
 
-// Matches reports whether a digest is of this value. known is false for a digest that was made with a key that the ring no longer has, or
-// that is none: nothing can be said of it then.
+// Matches reports whether a digest is that of the value. known is false, and same has no meaning, where the digest was made with a key that
+// the ring no longer has or is malformed.
 func (r *Ring) Matches(digest string, value []byte) (same, known bool) {
 	colon := strings.LastIndexByte(digest, ':')
 	if colon < 0 || r.keys[digest[:colon]] == nil {
@@ -39,6 +39,6 @@ func (r *Ring) mac(id string, value []byte) ([]byte, error) {
 		return nil, err
 	}
 	h := hmac.New(sha256.New, key)
-	_, _ = h.Write(value) // never fails, says the package
+	_, _ = h.Write(value) // never fails, according to its documentation
 	return h.Sum(nil), nil
 }

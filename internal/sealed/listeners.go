@@ -1,0 +1,145 @@
+package sealed
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+)
+
+// sealedExpect is the prefix of the sealed value that a listener expects of a correlation key. No event has such a value, so a listener with a
+// value that does not open matches nothing.
+const sealedExpect = `"` + "\u27e6sealed\u27e7"
+
+// Listen implements [event.Store]. The values that a run expects of correlation keys are values of the run: they are stored sealed.
+func (s *Events) Listen(ctx context.Context, l event.Listener) error {
+	if s.sealer.keys.Seals() {
+		var err error
+		if l.Spec.Filters, err = s.sealer.sealExpected(l); err != nil {
+			return err
+		}
+	}
+	return s.EventStore.Listen(ctx, marked(l))
+}
+
+// GetListener implements [event.Rows].
+func (s *Events) GetListener(ctx context.Context, project, id string) (event.Listener, bool, error) {
+	l, found, err := s.EventStore.GetListener(ctx, project, id)
+	s.sealer.openExpected(&l)
+	return l, found, err
+}
+
+// aboutExpect returns what an expected value is authenticated with.
+func aboutExpect(l event.Listener, filter int, name string) []string {
+	return []string{"expect", l.Project, l.ID, strconv.Itoa(filter), name}
+}
+
+// sealExpected returns the filters of a listener with sealed values. It does not change the listener.
+func (sl *Sealer) sealExpected(l event.Listener) ([]event.Filter, error) {
+	filters := slices.Clone(l.Spec.Filters)
+	for i := range filters {
+		filters[i].Correlate = maps.Clone(filters[i].Correlate)
+		for name, key := range filters[i].Correlate {
+			if key.Expect == nil {
+				continue
+			}
+			sealed, err := sl.keys.Seal(key.Expect, aboutExpect(l, i, name)...)
+			if err != nil {
+				return nil, fmt.Errorf("sealing the expected values of listener %s: %w", l.ID, err)
+			}
+			key.Expect = json.RawMessage(sealedExpect + base64.StdEncoding.EncodeToString(sealed) + `"`)
+			filters[i].Correlate[name] = key
+		}
+	}
+	return filters, nil
+}
+
+// openExpected opens the values of a listener, in place. A value that does not open stays unchanged.
+func (sl *Sealer) openExpected(l *event.Listener) {
+	for i, f := range l.Spec.Filters {
+		for name, key := range f.Correlate {
+			text, sealed := strings.CutPrefix(string(key.Expect), sealedExpect)
+			if !sealed {
+				continue
+			}
+			if plain, ok := sl.expected(text, aboutExpect(*l, i, name)); ok {
+				key.Expect = plain
+				f.Correlate[name] = key
+			}
+		}
+	}
+}
+
+// expected opens one value. It caches the result, because the same listeners are read for every batch of events.
+func (sl *Sealer) expected(text string, about []string) (json.RawMessage, bool) {
+	sl.mu.Lock()
+	plain, known := sl.opened[text]
+	sl.mu.Unlock()
+	if known {
+		return plain, true
+	}
+	sealed, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(text, `"`))
+	if err != nil {
+		return nil, false
+	}
+	if plain, err = sl.keys.Open(sealed, about...); err != nil {
+		return nil, false
+	}
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if len(sl.opened) >= maxKnown {
+		sl.opened = map[string]json.RawMessage{}
+	}
+	sl.opened[text] = plain
+	return plain, true
+}
+
+// Listeners returns copies of a run's listeners that may be shown: the expected values of correlation keys are opened and redacted. A value
+// that does not open becomes nil.
+func (sl *Sealer) Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error) {
+	s, err := sl.reread(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	shown := slices.Clone(list)
+	for i := range shown {
+		filters := slices.Clone(shown[i].Spec.Filters)
+		for n := range filters {
+			filters[n].Correlate = maps.Clone(filters[n].Correlate)
+		}
+		shown[i].Spec.Filters = filters
+		sl.openExpected(&shown[i])
+		for _, f := range filters {
+			for name, key := range f.Correlate {
+				key.Expect = s.expected(name, key.Expect)
+				f.Correlate[name] = key
+			}
+		}
+	}
+	return shown, nil
+}
+
+// expected returns the redacted value that a correlation key must have.
+func (s *runSecrets) expected(name string, value json.RawMessage) json.RawMessage {
+	if value == nil || strings.HasPrefix(string(value), sealedExpect) {
+		return nil
+	}
+	named, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hidden, _ := s.value(emitted, named)
+	var shown map[string]json.RawMessage
+	if json.Unmarshal(hidden, &shown) != nil { // the value was hidden as a whole
+		return hidden
+	}
+	return shown[name]
+}
