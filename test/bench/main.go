@@ -1,13 +1,13 @@
-// Command bench measures the real platform beside the bare Temporal SDK on the same Temporal, in interleaved rounds on one
+// Command bench compares the real platform with the bare Temporal SDK on the same Temporal, in interleaved rounds on one
 // machine, and writes the results as a page:
 //
 //	make bench
 //	go run ./bench -only connection -out ../docs/benchmarks.md   # in the folder test: measures one section, keeps the others
-//	go run ./bench -only connection -short                       # to see that it works; its figures mean little
+//	go run ./bench -only connection -short                       # a quick check; its figures mean little
 //
-// What it compares with: a program that uses the SDK alone, with eager start, no rows and no API, which is the limit of what
-// can be reached; for the connection, a client and worker of the SDK that are left alone; for events, starts by the SDK alone; for quotas, the same runs without one. It measures ratios; absolute figures
-// belong to the machine.
+// The reference is a program that uses the SDK alone, with eager start, no rows and no API, which is the upper bound of
+// what is possible; for the connection, an unmanaged client and worker of the SDK; for events, starts by the SDK alone; for
+// quotas, the same runs without one. It measures ratios; absolute figures depend on the machine.
 package main
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// plan says how much is measured of the platform.
+// plan sets the amount of measurement of the platform.
 type plan struct {
 	rounds      int
-	latencyRuns int // per round, one after the other
-	rateRuns    int // per round, many at once
+	latencyRuns int // per round, in sequence
+	rateRuns    int // per round, concurrently
 	callers     int
 	openRuns    int
 	starts      int
@@ -84,7 +84,7 @@ func run() error {
 	return nil
 }
 
-// write measures the sections, or only the one named, and returns the page. The kit's failures come as panics, which end here.
+// write measures the sections, or only the one named, and returns the page. It turns the platform package's panics into errors.
 func write(ctx context.Context, sections []section, only, path string) (string, error) {
 	old, err := before(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func write(ctx context.Context, sections []section, only, path string) (string, 
 		}
 	}
 	if !measured {
-		return "", fmt.Errorf("-only %s: there is no such section", only)
+		return "", fmt.Errorf("-only %s: unknown section", only)
 	}
 	return strings.Join(parts, "\n"), nil
 }

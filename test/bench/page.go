@@ -12,7 +12,7 @@ import (
 
 const head = `# Benchmarks
 
-Made by ` + "`make bench`" + `; the program is [test/bench](../test/bench). Whatever is compared runs side by side in one run; rounds of all
+Made by ` + "`make bench`" + `; the program is [test/bench](../test/bench). Compared sides run in one run; rounds of all
 sides alternate, and figures are medians unless they say otherwise.
 `
 
@@ -20,7 +20,7 @@ sides alternate, and figures are medians unless they say otherwise.
 type section struct {
 	name  string // for -only
 	title string
-	// measure returns what writes the section's body.
+	// measure returns the function that writes the section's body.
 	measure func(platform.T) func(line func(format string, args ...any))
 }
 
@@ -40,7 +40,7 @@ func (s section) write(t platform.T) string {
 	return b.String()
 }
 
-// kept is the text of a section in a page that was written before; empty when it is not there.
+// kept returns the text of a section in an existing page; empty if it is missing.
 func (s section) kept(page string) string {
 	_, rest, found := strings.Cut(page, "\n"+s.heading())
 	if !found {
@@ -50,7 +50,7 @@ func (s section) kept(page string) string {
 	return s.heading() + strings.TrimRight(text, "\n") + "\n"
 }
 
-// before returns the page that is there; empty when there is none.
+// before returns the existing page; empty if there is none.
 func before(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -2,7 +2,7 @@ package main
 
 import "github.com/signalbox-dev/signalbox/test/bench/figure"
 
-// report is everything measured of the platform.
+// report has all measurements of the platform.
 type report struct {
 	plan       plan
 	latency    pair // milliseconds per run
@@ -14,10 +14,10 @@ type report struct {
 	sizes      []size
 }
 
-// markdown is the section's body.
+// markdown writes the section's body.
 func (r report) markdown(p func(format string, args ...any)) {
 	p("Both sides use the same embedded Temporal (SQLite), which runs on the same machine, as does the store (SQLite). The bare SDK is a")
-	p("program of its own with eager start, no rows and no API: the limit.")
+	p("separate program with eager start, without rows and API: the upper limit.")
 	p("")
 	p("| what | Signalbox | bare SDK | compared | aim | |")
 	p("|---|---|---|---|---|---|")
@@ -31,7 +31,7 @@ func (r report) markdown(p func(format string, args ...any)) {
 		figure.Quantile(r.latency.bare, 0.95), figure.Quantile(r.latency.signalbox, 0.95)-figure.Quantile(r.latency.bare, 0.95))
 	bare := figure.Median(r.steps.latency.bare)
 	hundred := figure.Median(r.steps.closed) / bare
-	p("| 100 steps of `set`, API to the end of the execution, against the same in Go | %.1f ms | %.1f ms | %.2f × | ≤ 1.3 × | %s |",
+	p("| 100 steps of `set`, API to the end of the execution, compared with the same in Go | %.1f ms | %.1f ms | %.2f × | ≤ 1.3 × | %s |",
 		figure.Median(r.steps.closed), bare, hundred, figure.Verdict(hundred <= 1.3))
 	p("| the same, API to terminal row with 100 steps | %.1f ms | %.1f ms | %.2f × | | |",
 		figure.Median(r.steps.latency.signalbox), bare, figure.Median(r.steps.latency.signalbox)/bare)

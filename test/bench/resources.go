@@ -15,11 +15,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// openRuns is the server's memory with many runs that wait.
+// openRuns returns the server's memory with many waiting runs.
 func openRuns(t platform.T, s *platform.Server, p plan) float64 {
 	name := s.Publish(t, platform.Document("open", "  - rest:\n      wait: {hours: 1}\n"))
 	start := func() error { _, err := s.TryStart(t.Context(), name, `{}`); return err }
-	if err := platform.Together(p.openRuns, p.callers, start); err != nil {
+	if err := platform.Concurrently(p.openRuns, p.callers, start); err != nil {
 		t.Fatalf("open runs: %v", err)
 	}
 	platform.Eventually(t, time.Minute, func() string {
@@ -83,7 +83,7 @@ func sizes(t platform.T) []size {
 	return out
 }
 
-// machine describes what the figures were measured on.
+// machine describes the machine of the measurement.
 func machine() string {
 	model := runtime.GOARCH
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -179,7 +179,7 @@ func timed(t platform.T, n int, one func(platform.T) error) []float64 {
 // many runs n with several callers at once and returns runs per second.
 func (*sides) many(t platform.T, s side, n, callers int) float64 {
 	began := time.Now()
-	if err := platform.Together(n, callers, func() error { return s.one(t) }); err != nil {
+	if err := platform.Concurrently(n, callers, func() error { return s.one(t) }); err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
 	return float64(n) / time.Since(began).Seconds()

@@ -1,8 +1,8 @@
-// Package chaos_test breaks the real parts of a platform at random: it kills, freezes and restarts Temporal, spoils the way to
-// it, kills the server and locks the database, all under a steady load, and then lets an oracle judge what became of each run.
+// Package chaos_test injects random faults into a real platform: it kills, freezes and restarts Temporal, slows and cuts the connection to
+// it, kills the server and locks the database, all under a steady load, and then verifies the outcome of each run.
 //
-// A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED runs one again. Timing is the machine's, so
-// the same seed breaks the same things in the same order, not at the same instruction.
+// A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED repeats one. Timing depends on the machine, so
+// the same seed injects the same faults in the same order, but not at the same instruction.
 package chaos_test
 
 import (
@@ -22,25 +22,25 @@ import (
 // Variables of the environment.
 const (
 	seedVariable    = "SIGNALBOX_CHAOS_SEED"    // of the first schedule; random when empty
-	minutesVariable = "SIGNALBOX_CHAOS_MINUTES" // go on with further schedules for so long; a few short ones when empty
+	minutesVariable = "SIGNALBOX_CHAOS_MINUTES" // how long to run further schedules; a few short ones when empty
 )
 
 const (
-	// startEvery is the pace of the load of a schedule.
+	// startEvery is the interval of the starts of a schedule.
 	startEvery = 50 * time.Millisecond
-	// sideBySide is how many schedules of a long run are played at a time, each on a platform of its own and with a quarter of
+	// sideBySide is how many schedules of a long run are executed at a time, each on a platform of its own and with a quarter of
 	// the load.
 	sideBySide = 6
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(8); err != nil {
+	if err := platform.AllowParallel(8); err != nil {
 		panic(err)
 	}
 	os.Exit(platform.Main(m, func(*platform.Suite) {}))
 }
 
-func TestNothingIsLostWhateverBreaks(t *testing.T) {
+func TestNoRunIsLostUnderRandomFaults(t *testing.T) {
 	t.Parallel()
 	seed := firstSeed(t)
 	minutes, long := minutes(t)
@@ -66,7 +66,7 @@ func TestNothingIsLostWhateverBreaks(t *testing.T) {
 				})
 			}
 		})
-		require.True(t, ok, "a schedule from seed %d on broke a promise", seed+schedules)
+		require.True(t, ok, "a schedule from seed %d on failed", seed+schedules)
 		schedules += sideBySide
 	}
 	record(t, "both databases", seed, int(schedules), fmt.Sprintf("%d schedules without a finding in %s", schedules, minutes))

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// step is one fault of a schedule: it begins, lasts, ends, and is followed by a pause.
+// step is one fault of a schedule: its kind, its duration, and the pause that follows.
 type step struct {
 	fault string
 	lasts time.Duration
@@ -26,7 +26,7 @@ func (s step) String() string {
 	return fmt.Sprintf("%s for %s, %s", s.fault, s.lasts.Round(time.Millisecond), s.pause.Round(time.Millisecond))
 }
 
-// faults are what a schedule draws from.
+// faults returns the faults that schedules choose from.
 func faults() []string {
 	return []string{
 		"temporal killed", "temporal stopped", "temporal frozen", "connections cut", "frontend stopped", "connections forgotten",
@@ -34,7 +34,7 @@ func faults() []string {
 	}
 }
 
-// plan draws a schedule.
+// plan generates a schedule.
 func plan(seed uint64, steps int) []step {
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := faults()
@@ -49,8 +49,8 @@ func plan(seed uint64, steps int) []step {
 	return out
 }
 
-// stage is the platform that a schedule breaks.
-type stage struct {
+// environment is the platform that a schedule breaks.
+type environment struct {
 	t        *testing.T
 	store    platform.Store
 	temporal *platform.Temporal
@@ -61,7 +61,7 @@ type stage struct {
 	unlock   func()
 }
 
-// play runs a schedule under a start each so often and lets the oracle judge it.
+// play executes a schedule under steady starts and verifies the outcome.
 func play(t *testing.T, store platform.Store, schedule []step, every time.Duration) string {
 	t.Helper()
 	var lines []string
@@ -70,7 +70,7 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 	}
 	t.Log("schedule:\n" + strings.Join(lines, "\n"))
 	temporal := platform.StartTemporal(t)
-	x := &stage{t: t, store: store, temporal: temporal, frontend: conntest.Run(t, conntest.Options{Upstream: temporal.Address})}
+	x := &environment{t: t, store: store, temporal: temporal, frontend: conntest.Run(t, conntest.Options{Upstream: temporal.Address})}
 	x.options = platform.ServerOptions{Temporal: x.frontend.Addr(), Store: store, Port: platform.FreePort(t)}
 	x.server = platform.StartServer(t, x.options)
 	workflow := x.server.Publish(t, platform.Document("chaos", "  - a:\n      set: {n: 1}\n  - b:\n      set: {n: 2}\n"))
@@ -89,7 +89,7 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 	return x.load.String()
 }
 
-func (x *stage) begin(fault string) {
+func (x *environment) begin(fault string) {
 	switch fault {
 	case "temporal killed":
 		x.temporal.Kill()
@@ -103,7 +103,7 @@ func (x *stage) begin(fault string) {
 	case "frontend stopped":
 		x.frontend.Stop()
 	case "connections forgotten":
-		x.frontend.Forget()
+		x.frontend.LoseConnections()
 	case "requests dropped":
 		x.frontend.Blackhole(conntest.ToServer)
 	case "answers dropped":
@@ -120,7 +120,7 @@ func (x *stage) begin(fault string) {
 	}
 }
 
-func (x *stage) end(fault string) {
+func (x *environment) end(fault string) {
 	switch fault {
 	case "temporal killed", "temporal stopped":
 		x.temporal = x.temporal.Restart(x.t)
@@ -141,8 +141,8 @@ func (x *stage) end(fault string) {
 	}
 }
 
-// lock keeps the server from writing.
-func (x *stage) lock() {
+// lock keeps the server from writing to the database.
+func (x *environment) lock() {
 	if x.store.Driver == "sqlite" {
 		x.unlock = database.LockSQLite(x.t, x.store)
 		return
@@ -150,7 +150,7 @@ func (x *stage) lock() {
 	x.unlock = database.LockPostgres(x.t, x.store)
 }
 
-// wait waits, as a fault lasts.
+// wait waits for the duration of a fault.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)

@@ -17,9 +17,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// secure are options with TLS.
-func secure(address string, config *tls.Config) conn.Options {
-	options := to(address)
+// tlsOptions returns options with TLS.
+func tlsOptions(address string, config *tls.Config) conn.Options {
+	options := optionsFor(address)
 	options.Client.ConnectionOptions.TLS = config
 	return options
 }
@@ -45,8 +45,8 @@ func clientCertificate(t *testing.T, a *conntest.Authority, lasts time.Duration)
 	return certificate
 }
 
-// Whatever is wrong with TLS is told as that, and is healed by the server's side alone where that is possible.
-func TestWrongTLS(t *testing.T) {
+// Each TLS error is reported as its own kind, and a correction on the server's side alone is enough where that is possible.
+func TestTLSErrorsAreReportedByKind(t *testing.T) {
 	t.Parallel()
 	ours, theirs := authority(t), authority(t)
 	cases := map[string]struct {
@@ -65,53 +65,53 @@ func TestWrongTLS(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			frontend := before(t, conntest.Options{TLS: c.server})
-			s := newSubject(t, secure(frontend.Addr(), c.client))
+			frontend := frontendOfShared(t, conntest.Options{TLS: c.server})
+			s := newSubject(t, tlsOptions(frontend.Addr(), c.client))
 			s.watch(t)
-			noticed := s.turns(t, soonBusy, conn.Down, conn.TLSError)
+			noticed := s.waitForState(t, soonBusy, conn.Down, conn.TLSError)
 			frontend.SetTLS(c.healed)
-			recovered := s.turns(t, soonIdle, conn.Connected, conn.None)
-			s.polls(t, patience)
-			s.charged(t, s.mustStart(t, order{}), patience)
+			recovered := s.waitForState(t, soonIdle, conn.Connected, conn.None)
+			s.waitForPolling(t, patience)
+			s.waitForCharge(t, s.mustStart(t, order{}), patience)
 			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ": until known, and from its repair to connected", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{noticed, recovered}.String()})
 		})
 	}
 }
 
-// A certificate that is replaced in time is never noticed.
+// The rotation of a client certificate before its end causes no failure.
 func TestClientCertificateRotatedUnderLoad(t *testing.T) {
 	t.Parallel()
 	a := authority(t)
-	frontend := before(t, conntest.Options{TLS: serverConfig(t, a, true)})
+	frontend := frontendOfShared(t, conntest.Options{TLS: serverConfig(t, a, true)})
 	var current atomic.Pointer[conntest.Certificate]
 	current.Store(clientCertificate(t, a, time.Hour))
 	config := a.ClientConfig(nil)
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &current.Load().Certificate, nil }
-	s := newSubject(t, secure(frontend.Addr(), config))
+	s := newSubject(t, tlsOptions(frontend.Addr(), config))
 	s.watch(t)
-	s.polls(t, patience)
+	s.waitForPolling(t, patience)
 	was := s.Status()
-	load := s.undisturbed(t, 20*time.Millisecond)
+	load := s.patientTraffic(t, 20*time.Millisecond)
 	for range promise.Trials(3, 30) {
 		current.Store(clientCertificate(t, a, time.Hour))
 		accepted := frontend.Accepted()
 		frontend.GoAway() // as the frontend does by itself after five minutes
 		require.NoError(t, frontend.Await(t.Context(), func() bool { return frontend.Accepted() > accepted }))
-		after(t, 500*time.Millisecond)
+		waitFor(t, 500*time.Millisecond)
 	}
-	load.settle(t, s)
+	load.requireChargedOnce(t, s)
 	require.Empty(t, load.failed(), "%v", load.failed())
 	require.Equal(t, was.Since, s.Status().Since)
 }
 
-// Other trust needs another client: the manager is told by its Identity, and swaps without a gap.
+// A new CA requires a new client: the options' Identity reports the change, and the manager swaps the client without a gap.
 func TestIdentityChangesUnderLoad(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	other := before(t, conntest.Options{})
+	frontend := frontendOfShared(t, conntest.Options{})
+	other := frontendOfShared(t, conntest.Options{})
 	var moved atomic.Bool
-	options := to(frontend.Addr())
+	options := optionsFor(frontend.Addr())
 	base := options.Client
 	options.Reload = func() (client.Options, error) {
 		next := base
@@ -127,11 +127,11 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 		return "old", nil
 	}
 	s := newSubject(t, options)
-	rest := s.rest(t)
+	rest := s.waitForIdle(t)
 	s.watch(t)
-	load := s.undisturbed(t, 20*time.Millisecond)
+	load := s.patientTraffic(t, 20*time.Millisecond)
 	held := s.mustStart(t, order{Hold: 6 * time.Second})
-	after(t, time.Second)
+	waitFor(t, time.Second)
 	moved.Store(true)
 	require.NoError(t, other.AwaitPollers(t.Context(), s.queue, 1))
 	platform.Eventually(t, soonBusy, func() string {
@@ -140,41 +140,41 @@ func TestIdentityChangesUnderLoad(t *testing.T) {
 		}
 		return ""
 	})
-	s.polls(t, soonBusy)
+	s.waitForPolling(t, soonBusy)
 	require.Equal(t, other.Addr(), s.Status().Address)
-	s.charged(t, held, 3*patience)
-	load.settle(t, s)
-	require.Empty(t, load.failed(), "a swap was noticed: %v", load.failed())
-	require.Equal(t, 1, s.times(held))
+	s.waitForCharge(t, held, 3*patience)
+	load.requireChargedOnce(t, s)
+	require.Empty(t, load.failed(), "a request failed during the swap: %v", load.failed())
+	require.Equal(t, 1, s.charges(held))
 	require.Zero(t, s.Status().Statistics.Outages)
-	s.back(t, rest)
+	s.requireNoLeak(t, rest)
 	require.NoError(t, frontend.Await(t.Context(), func() bool { return frontend.Connections() == 0 }))
 }
 
 func TestAPIKeyRevokedAndRotated(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{APIKeys: []string{"first"}})
+	frontend := frontendOfShared(t, conntest.Options{APIKeys: []string{"first"}})
 	var key atomic.Pointer[string]
 	set := func(k string) { key.Store(&k) }
 	set("first")
-	options := to(frontend.Addr())
+	options := optionsFor(frontend.Addr())
 	options.Client.ConnectionOptions.TLSDisabled = true
 	options.Client.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return *key.Load(), nil })
 	s := newSubject(t, options)
-	rest := s.rest(t)
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	var noticed, recovered promise.Times
 	for _, next := range []string{"second", "third"} {
 		load := s.traffic(t, 200*time.Millisecond)
 		frontend.SetAPIKeys(next)
-		noticed = append(noticed, s.turns(t, soonBusy, conn.Down, conn.AuthFailed))
+		noticed = append(noticed, s.waitForState(t, soonBusy, conn.Down, conn.AuthFailed))
 		load.stop()
 		set(next)
-		recovered = append(recovered, s.turns(t, soonIdle, conn.Connected, conn.None))
-		s.polls(t, patience)
-		s.charged(t, s.mustStart(t, order{}), patience) // one that is on its way to a worker that is replaced takes 10 s more
+		recovered = append(recovered, s.waitForState(t, soonIdle, conn.Connected, conn.None))
+		s.waitForPolling(t, patience)
+		s.waitForCharge(t, s.mustStart(t, order{}), patience) // a task that Temporal sent to a replaced worker takes 10 s more
 	}
-	s.back(t, rest)
+	s.requireNoLeak(t, rest)
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, API key revoked: until known, under traffic", Aim: "10 s", Trials: len(noticed), Figure: noticed.String()})
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, API key rotated: until connected, without traffic", Aim: "10 s", Trials: len(recovered), Figure: recovered.String()})
 }

@@ -1,5 +1,5 @@
-// Package connection_test holds the library's connection manager to its promises against a real Temporal in a process of its
-// own: absent, killed, frozen, cut off, misconfigured, slow; and looks at what it leaves behind.
+// Package connection_test tests the library's connection manager against a real Temporal in its own process:
+// absent, killed, frozen, disconnected, misconfigured, slow; and checks for leaks.
 package connection_test
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// shared is the Temporal of those tests that only break the way to it.
+// shared is the Temporal of the tests that only break the connection to it.
 var shared *platform.Shared[*platform.Temporal]
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(12); err != nil {
+	if err := platform.AllowParallel(12); err != nil {
 		panic(err)
 	}
 	code := platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) })

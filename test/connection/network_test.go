@@ -18,37 +18,37 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// before puts a frontend that can suffer before the shared Temporal.
-func before(t *testing.T, options conntest.Options) *conntest.Frontend {
+// frontendOfShared starts a frontend in front of the shared Temporal, which the test can disturb.
+func frontendOfShared(t *testing.T, options conntest.Options) *conntest.Frontend {
 	t.Helper()
 	options.Upstream = shared.Get(t).Address
 	return conntest.Run(t, options)
 }
 
-// A port that accepts and says nothing is no Temporal, and no reason to wait for it for ever.
-func TestSilentPort(t *testing.T) {
+// A port that accepts connections and sends nothing counts as no Temporal, and does not block the manager.
+func TestSilentPortIsReportedAsDown(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
+	frontend := frontendOfShared(t, conntest.Options{})
 	frontend.Mute()
-	s := newSubject(t, to(frontend.Addr()))
+	s := newSubject(t, optionsFor(frontend.Addr()))
 	s.watch(t)
-	noticed := s.turns(t, soonBusy, conn.Down, conn.Hung)
+	noticed := s.waitForState(t, soonBusy, conn.Down, conn.Hung)
 	frontend.Unmute()
-	recovered := s.turns(t, soonBusy, conn.Connected, conn.None)
-	s.polls(t, patience)
-	s.charged(t, s.mustStart(t, order{}), patience)
+	recovered := s.waitForState(t, soonBusy, conn.Connected, conn.None)
+	s.waitForPolling(t, patience)
+	s.waitForCharge(t, s.mustStart(t, order{}), patience)
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, a port that accepts and stays silent: until known, and from its first word to connected",
 		Aim: "10 s", Trials: 1, Figure: promise.Times{noticed, recovered}.String()})
 }
 
-// Connections of which one side knows nothing any more.
-func TestHalfOpenConnections(t *testing.T) {
+// On half-open connections one side has no state of the connection any more.
+func TestHalfOpenConnectionsAreDetected(t *testing.T) {
 	t.Parallel()
 	faults := map[string]struct {
 		begin, end func(*conntest.Frontend)
-		noticed    bool // whether Temporal is down for as long as it lasts
+		noticed    bool // whether Temporal counts as down for the duration of the fault
 	}{
-		"forgotten by the network": {begin: (*conntest.Frontend).Forget, end: func(*conntest.Frontend) {}},
+		"forgotten by the network": {begin: (*conntest.Frontend).LoseConnections, end: func(*conntest.Frontend) {}},
 		"nothing arrives at Temporal": {
 			begin: func(f *conntest.Frontend) { f.Blackhole(conntest.ToServer) }, end: (*conntest.Frontend).Restore, noticed: true,
 		},
@@ -60,26 +60,26 @@ func TestHalfOpenConnections(t *testing.T) {
 		for traffic, limit := range map[string]time.Duration{"under traffic": soonBusy, "idle": soonIdle} {
 			t.Run(name+", "+traffic, func(t *testing.T) {
 				t.Parallel()
-				frontend := before(t, conntest.Options{})
-				s := newSubject(t, to(frontend.Addr()))
-				rest := s.rest(t)
+				frontend := frontendOfShared(t, conntest.Options{})
+				s := newSubject(t, optionsFor(frontend.Addr()))
+				rest := s.waitForIdle(t)
 				s.watch(t)
 				if traffic == "under traffic" {
 					load := s.traffic(t, 200*time.Millisecond)
-					defer load.settleMost(t, s)
-					load.flows(t)
+					defer load.requireCharged(t, s)
+					load.waitForStart(t)
 				}
 				began := time.Now()
 				fault.begin(frontend)
 				if fault.noticed {
-					s.turns(t, limit, conn.Down, conn.Hung)
+					s.waitForState(t, limit, conn.Down, conn.Hung)
 				}
 				noticed := time.Since(began)
 				fault.end(frontend)
 				began = time.Now()
-				s.charged(t, s.mustStart(t, order{}), patience)
+				s.waitForCharge(t, s.mustStart(t, order{}), patience)
 				recovered := time.Since(began)
-				s.back(t, rest)
+				s.requireNoLeak(t, rest)
 				if fault.noticed {
 					promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ", " + traffic + ": until known", Aim: "10 s", Trials: 1,
 						Figure: promise.Times{noticed}.String()})
@@ -91,40 +91,40 @@ func TestHalfOpenConnections(t *testing.T) {
 	}
 }
 
-// A blip is gRPC's business: the same client and the same workers go on. An outage is as long as the manager sees it, which
-// is up to 0.7 s longer than the network's: that is how often gRPC dials.
-func TestBlipsTouchNoWorker(t *testing.T) {
+// gRPC handles short interruptions: client and workers stay the same. The outage that the manager measures is
+// up to 0.7 s longer than the network's, because of gRPC's dial interval.
+func TestShortInterruptionsKeepClientAndWorkers(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, to(frontend.Addr()))
-	rest := s.rest(t)
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, optionsFor(frontend.Addr()))
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	load := s.traffic(t, 50*time.Millisecond)
 	was := s.Status()
 	held := s.mustStart(t, order{Hold: 6 * time.Second})
 	for _, gap := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond, time.Second} {
 		frontend.Stop()
-		after(t, gap)
+		waitFor(t, gap)
 		require.NoError(t, frontend.Restart())
-		s.polls(t, soonBusy)
-		after(t, time.Second)
+		s.waitForPolling(t, soonBusy)
+		waitFor(t, time.Second)
 	}
 	now := s.Status()
-	require.Equal(t, was.Generation, now.Generation, "a new client was made for a blip")
-	require.Equal(t, was.Workers[0].Since, now.Workers[0].Since, "a worker was restarted for a blip")
+	require.Equal(t, was.Generation, now.Generation, "a short interruption caused a new client")
+	require.Equal(t, was.Workers[0].Since, now.Workers[0].Since, "a short interruption restarted a worker")
 	require.NotContains(t, s.lines.String(), "Stopped Worker")
-	s.charged(t, held, 3*patience)
-	load.settle(t, s)
-	require.Equal(t, 1, s.times(held))
-	s.back(t, rest)
+	s.waitForCharge(t, held, 3*patience)
+	load.requireChargedOnce(t, s)
+	require.Equal(t, 1, s.charges(held))
+	s.requireNoLeak(t, rest)
 }
 
-// A longer loss ends with new workers, while the old ones finish what they have begun.
-func TestActivitiesInFlightFinishOnceOverARebuild(t *testing.T) {
+// A longer interruption ends with new workers, while the old ones finish the activities that they have begun.
+func TestActivitiesInFlightFinishOnceAcrossRebuild(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, renewing(frontend.Addr()))
-	rest := s.rest(t)
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, rebuildOptions(frontend.Addr()))
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	var gap promise.Times
 	trials := promise.Trials(2, 20)
@@ -142,44 +142,44 @@ func TestActivitiesInFlightFinishOnceOverARebuild(t *testing.T) {
 			return ""
 		})
 		frontend.Stop()
-		after(t, 4*time.Second)
+		waitFor(t, 4*time.Second)
 		require.NoError(t, frontend.Restart())
 		back := time.Now()
-		s.polls(t, soonBusy)
+		s.waitForPolling(t, soonBusy)
 		require.Equal(t, generation+1, s.Status().Generation)
-		s.charged(t, s.mustStart(t, order{}), patience)
+		s.waitForCharge(t, s.mustStart(t, order{}), patience)
 		gap = append(gap, time.Since(back))
 		for _, id := range held {
-			s.charged(t, id, patience)
+			s.waitForCharge(t, id, patience)
 		}
-		load.settle(t, s)
+		load.requireChargedOnce(t, s)
 		for _, id := range held {
-			require.Equal(t, 1, s.times(id), "an activity that was in flight was done again")
+			require.Equal(t, 1, s.charges(id), "an activity in flight was repeated")
 		}
 	}
-	s.back(t, rest)
+	s.requireNoLeak(t, rest)
 	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, connection lost for 4 s, activities of 8 s in flight finish once: from its return to a new order charged",
 		Aim: "a task is delayed by 10 s at most", Trials: trials, Figure: gap.String()})
 	promise.Within(t, "a new order after the return", gap.Worst(), 10*time.Second)
 }
 
-func TestFlapping(t *testing.T) {
+func TestFlappingConnectionStabilizes(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, to(frontend.Addr()))
-	rest := s.rest(t)
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, optionsFor(frontend.Addr()))
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	load := s.traffic(t, 100*time.Millisecond)
-	load.flows(t)
+	load.waitForStart(t)
 	require.NoError(t, frontend.Flap(t.Context(), 100*time.Millisecond, 100*time.Millisecond, 20))
-	s.polls(t, soonBusy)
+	s.waitForPolling(t, soonBusy)
 	generations := s.Status().Generation
 	times := promise.Trials(4, 15)
 	require.NoError(t, frontend.Flap(t.Context(), 2*time.Second, 2*time.Second, times))
-	recovered := s.polls(t, soonBusy)
-	require.Equal(t, generations, s.Status().Generation, "no worker is stopped by a blip")
-	load.settleMost(t, s)
-	s.back(t, rest)
+	recovered := s.waitForPolling(t, soonBusy)
+	require.Equal(t, generations, s.Status().Generation, "no short interruption stops a worker")
+	load.requireCharged(t, s)
+	s.requireNoLeak(t, rest)
 	platform.Eventually(t, soonIdle, func() string {
 		if n := frontend.Connections(); n > 2 {
 			return fmt.Sprintf("%d connections are open", n)
@@ -190,54 +190,54 @@ func TestFlapping(t *testing.T) {
 		Figure: fmt.Sprintf("%s; no worker was stopped", promise.Times{recovered})})
 }
 
-// An answer that takes long is no outage; one that takes too long is. Neither makes a storm of connections.
-func TestSlowFrontend(t *testing.T) {
+// Slow answers are not an outage; answers over the limit are. Neither causes a large number of connections.
+func TestSlowAnswersAreDegradedAndHungAnswersDown(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, to(frontend.Addr()))
-	rest := s.rest(t)
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, optionsFor(frontend.Addr()))
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	load := s.traffic(t, 200*time.Millisecond)
-	load.flows(t)
+	load.waitForStart(t)
 	generation := s.Status().Generation
 	frontend.Slow(2 * time.Second)
-	slow := s.turns(t, 2*soonBusy, conn.Degraded, conn.Slow)
+	slow := s.waitForState(t, 2*soonBusy, conn.Degraded, conn.Slow)
 	_, err := s.Client()
 	require.NoError(t, err, "a slow Temporal is used")
-	require.Equal(t, generation, s.Status().Generation, "a slow Temporal is no reason for a new client")
+	require.Equal(t, generation, s.Status().Generation, "a slow Temporal causes no new client")
 	frontend.Slow(6 * time.Second)
-	hung := s.turns(t, soonIdle, conn.Down, conn.Hung)
+	hung := s.waitForState(t, soonIdle, conn.Down, conn.Hung)
 	accepted := frontend.Accepted()
-	after(t, 15*time.Second)
-	require.Empty(t, s.is(conn.Down, conn.Hung))
+	waitFor(t, 15*time.Second)
+	require.Empty(t, s.differsFrom(conn.Down, conn.Hung))
 	require.LessOrEqual(t, frontend.Accepted()-accepted, 6, "connections made in 15 s")
 	made := frontend.Accepted() - accepted
 	frontend.Slow(0)
-	recovered := s.polls(t, soonIdle)
-	load.settleMost(t, s)
-	s.back(t, rest)
+	recovered := s.waitForPolling(t, soonIdle)
+	load.requireCharged(t, s)
+	s.requireNoLeak(t, rest)
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, answers take 2 s: until degraded", Trials: 1, Figure: promise.Times{slow}.String()})
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, answers take 6 s: until known as hung, and from normal answers to polling", Aim: "10 s", Trials: 2,
 		Figure: promise.Times{hung, recovered}.String()})
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, answers take 6 s: connections made in 15 s", Aim: "no storm", Trials: 1, Figure: fmt.Sprint(made)})
 }
 
-// Frontends end every connection after five minutes: nobody may notice.
-func TestGoAwayIsNotNoticed(t *testing.T) {
+// Frontends close every connection after five minutes, which must cause no failure.
+func TestGoAwayCausesNoFailure(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, to(frontend.Addr()))
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, optionsFor(frontend.Addr()))
 	s.watch(t)
-	s.polls(t, patience)
+	s.waitForPolling(t, patience)
 	was := s.Status()
-	load := s.undisturbed(t, 20*time.Millisecond)
+	load := s.patientTraffic(t, 20*time.Millisecond)
 	for range promise.Trials(5, 50) {
 		accepted := frontend.Accepted()
 		frontend.GoAway()
 		require.NoError(t, frontend.Await(t.Context(), func() bool { return frontend.Accepted() > accepted }))
-		after(t, 300*time.Millisecond)
+		waitFor(t, 300*time.Millisecond)
 	}
-	load.settle(t, s)
+	load.requireChargedOnce(t, s)
 	require.Empty(t, load.failed(), "a request failed: %v", load.failed())
 	now := s.Status()
 	require.NotContains(t, s.lines.String(), "initiating reconnection")
@@ -246,42 +246,42 @@ func TestGoAwayIsNotNoticed(t *testing.T) {
 	require.Equal(t, was.Statistics.Outages, now.Statistics.Outages)
 }
 
-// A Temporal that asks us to slow down is there.
-func TestRateLimitIsNoOutage(t *testing.T) {
+// A Temporal that rate-limits requests is not down.
+func TestRateLimitIsNotAnOutage(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := newSubject(t, to(frontend.Addr()))
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := newSubject(t, optionsFor(frontend.Addr()))
 	s.watch(t)
-	s.polls(t, patience)
+	s.waitForPolling(t, patience)
 	was := s.Status()
 	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
 	load := s.traffic(t, 200*time.Millisecond)
 	calls := frontend.Calls("DescribeNamespace")
 	require.NoError(t, frontend.AwaitCalls(t.Context(), "DescribeNamespace", calls+1))
-	s.turns(t, patience, conn.Degraded, conn.Limited)
+	s.waitForState(t, patience, conn.Degraded, conn.Limited)
 	now := s.Status()
 	require.Zero(t, now.Statistics.Outages)
 	require.Equal(t, was.Generation, now.Generation)
 	frontend.Clear()
-	s.polls(t, patience)
-	s.charged(t, s.mustStart(t, order{}), patience)
-	load.settle(t, s)
+	s.waitForPolling(t, patience)
+	s.waitForCharge(t, s.mustStart(t, order{}), patience)
+	load.requireChargedOnce(t, s)
 }
 
-// Many programs lose Temporal at the same moment; they must not all come back at the same moment.
-func TestManyManagersComeBackOneAfterAnother(t *testing.T) {
+// Many programs lose Temporal at the same moment. Their reconnections must be spread.
+func TestManyManagersSpreadTheirReconnections(t *testing.T) {
 	t.Parallel()
 	const managers = 30
 	frontend := conntest.Run(t, conntest.Options{})
 	var all []*subject
 	for range managers {
-		all = append(all, newSubject(t, to(frontend.Addr())))
+		all = append(all, newSubject(t, optionsFor(frontend.Addr())))
 	}
 	for _, s := range all {
-		s.polls(t, patience)
+		s.waitForPolling(t, patience)
 	}
-	// A machine that stands still for a moment makes all that was to happen meanwhile happen at once: what counts on a
-	// crowded one is that they part when it does not.
+	// On a machine that stalls for a moment, all events that were due happen together: the test repeats
+	// the measurement there, and requires that one without a stall is spread.
 	for left := promise.Trials(3, 1); ; left-- {
 		dials := dialsAfterAnOutage(t, frontend, all)
 		busiest := busiest(dials, 100*time.Millisecond)
@@ -295,15 +295,15 @@ func TestManyManagersComeBackOneAfterAnother(t *testing.T) {
 	}
 }
 
-// dialsAfterAnOutage takes Temporal away for 5 s and returns when each connection was made after its return: the one there
-// was, and the one to replace it.
+// dialsAfterAnOutage takes Temporal down for 5 s and returns when each connection was made after its return: the existing
+// one and its replacement.
 func dialsAfterAnOutage(t *testing.T, frontend *conntest.Frontend, all []*subject) promise.Times {
 	t.Helper()
 	frontend.Stop()
 	for _, s := range all {
-		s.turns(t, soonIdle, conn.Down, conn.Unreachable)
+		s.waitForState(t, soonIdle, conn.Down, conn.Unreachable)
 	}
-	after(t, 5*time.Second)
+	waitFor(t, 5*time.Second)
 	accepted := frontend.Accepted()
 	require.NoError(t, frontend.Restart())
 	began := time.Now()
@@ -316,12 +316,12 @@ func dialsAfterAnOutage(t *testing.T, frontend *conntest.Frontend, all []*subjec
 		}
 	}
 	for _, s := range all {
-		s.polls(t, patience)
+		s.waitForPolling(t, patience)
 	}
 	return dials
 }
 
-// busiest is the most of the moments, which are in order, that lie within a span.
+// busiest returns the largest number of the moments, which are in order, within a span.
 func busiest(moments promise.Times, span time.Duration) int {
 	most := 0
 	for i := range moments {
@@ -336,32 +336,32 @@ func busiest(moments promise.Times, span time.Duration) int {
 	return most
 }
 
-// One worker set that dies is replaced; the other goes on undisturbed.
-func TestOneWorkerSetDies(t *testing.T) {
+// One failed worker set is replaced; the other is not affected.
+func TestFailedWorkerSetIsReplacedAlone(t *testing.T) {
 	t.Parallel()
-	frontend := before(t, conntest.Options{})
-	s := prepare(t, to(frontend.Addr()))
-	mortal := &mortal{}
-	require.NoError(t, s.Register("mortal", s.worker(s.queue+"-mortal", worker.Options{Plugins: []worker.Plugin{mortal}})))
+	frontend := frontendOfShared(t, conntest.Options{})
+	s := prepare(t, optionsFor(frontend.Addr()))
+	failingWorker := &failingWorker{}
+	require.NoError(t, s.Register("failing", s.worker(s.queue+"-failing", worker.Options{Plugins: []worker.Plugin{failingWorker}})))
 	s.begin(t)
-	rest := s.rest(t)
+	rest := s.waitForIdle(t)
 	s.watch(t)
 	load := s.traffic(t, 50*time.Millisecond)
 	was := s.Status()
-	mortal.die()
+	failingWorker.fail()
 	platform.Eventually(t, soonIdle, func() string {
 		for _, w := range s.Status().Workers {
-			if w.Name == "mortal" && w.Since.After(was.Workers[0].Since) && w.Running && w.Polling {
+			if w.Name == "failing" && w.Since.After(was.Workers[0].Since) && w.Running && w.Polling {
 				return ""
 			}
 		}
-		return fmt.Sprintf("the worker that died was not replaced: %+v", s.Status().Workers)
+		return fmt.Sprintf("the failed worker was not replaced: %+v", s.Status().Workers)
 	})
 	now := s.Status()
-	require.Equal(t, was.Generation, now.Generation, "the connection was not to blame")
+	require.Equal(t, was.Generation, now.Generation, "the connection did not fail")
 	require.Equal(t, was.Workers[1].Since, now.Workers[1].Since, "the other worker set was touched")
 	require.Contains(t, s.lines.String(), "Worker has died")
 	require.Equal(t, 1, strings.Count(s.lines.String(), "Worker has died"))
-	load.settle(t, s)
-	s.back(t, rest)
+	load.requireChargedOnce(t, s)
+	s.requireNoLeak(t, rest)
 }

@@ -21,23 +21,23 @@ func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
 			away = time.Minute
 		}
 		temporal := platform.ReserveTemporal(t)
-		s := newSubject(t, to(temporal.Address))
+		s := newSubject(t, optionsFor(temporal.Address))
 		s.watch(t)
-		s.turns(t, soonBusy, conn.Down, conn.Unreachable)
+		s.waitForState(t, soonBusy, conn.Down, conn.Unreachable)
 		_, err := s.Client()
 		var down *conn.DownError
 		require.ErrorAs(t, err, &down)
 		require.GreaterOrEqual(t, down.RetryAfter(), time.Second)
-		after(t, away)
+		waitFor(t, away)
 		up := temporal.Relaunch(t)
 		accepting := up.AwaitAccepting(t)
-		s.turns(t, patience, conn.Connected, conn.None)
+		s.waitForState(t, patience, conn.Connected, conn.None)
 		connected = append(connected, time.Since(accepting))
-		s.polls(t, patience)
+		s.waitForPolling(t, patience)
 		polling = append(polling, time.Since(accepting))
-		s.charged(t, s.mustStart(t, order{}), patience)
+		s.waitForCharge(t, s.mustStart(t, order{}), patience)
 		require.Equal(t, 1, s.Status().Generation)
-		s.end(t)
+		s.stop(t)
 		up.Kill()
 	}
 	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to connected",
@@ -48,8 +48,8 @@ func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
 	promise.Within(t, "polling", polling.At(.95), 2*time.Second)
 }
 
-// A Temporal that was killed and is back soon: everything goes on, and nothing that was accepted is lost.
-func TestTemporalKilledAndBack(t *testing.T) {
+// A Temporal was killed and restarts soon: work continues, and no accepted work is lost.
+func TestTemporalKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	lengths := []time.Duration{2 * time.Second}
 	if promise.Full() {
@@ -59,29 +59,29 @@ func TestTemporalKilledAndBack(t *testing.T) {
 		t.Run(away.String(), func(t *testing.T) {
 			t.Parallel()
 			temporal := platform.StartTemporal(t)
-			s := newSubject(t, to(temporal.Address))
-			before := s.rest(t)
+			s := newSubject(t, optionsFor(temporal.Address))
+			before := s.waitForIdle(t)
 			s.watch(t)
 			load := s.traffic(t, 100*time.Millisecond)
-			load.flows(t)
+			load.waitForStart(t)
 			var noticed, connected, polling, first promise.Times
 			trials := promise.Trials(2, 5)
 			for range trials {
 				temporal.Kill()
-				noticed = append(noticed, s.turns(t, soonBusy, conn.Down, conn.Unreachable))
-				after(t, away)
+				noticed = append(noticed, s.waitForState(t, soonBusy, conn.Down, conn.Unreachable))
+				waitFor(t, away)
 				temporal = temporal.Relaunch(t)
 				accepting := temporal.AwaitAccepting(t)
-				s.turns(t, patience, conn.Connected, conn.None)
+				s.waitForState(t, patience, conn.Connected, conn.None)
 				connected = append(connected, time.Since(accepting))
-				s.polls(t, patience)
+				s.waitForPolling(t, patience)
 				polling = append(polling, time.Since(accepting))
 				began := time.Now()
-				s.charged(t, s.mustStart(t, order{}), patience)
+				s.waitForCharge(t, s.mustStart(t, order{}), patience)
 				first = append(first, time.Since(began))
 			}
-			load.settleMost(t, s)
-			s.back(t, before)
+			load.requireCharged(t, s)
+			s.requireNoLeak(t, before)
 			what := "library, Temporal killed for " + away.String() + ", same data: "
 			for name, figure := range map[string]promise.Times{
 				"until the loss is known": noticed, "from accepting to connected": connected, "from accepting to polling": polling,
@@ -94,21 +94,21 @@ func TestTemporalKilledAndBack(t *testing.T) {
 	}
 }
 
-func TestTemporalBackWithoutItsData(t *testing.T) {
+func TestTemporalRestartedWithoutItsData(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
-	s := newSubject(t, to(temporal.Address))
-	before := s.rest(t)
+	s := newSubject(t, optionsFor(temporal.Address))
+	before := s.waitForIdle(t)
 	s.watch(t)
-	s.charged(t, s.mustStart(t, order{}), patience)
+	s.waitForCharge(t, s.mustStart(t, order{}), patience)
 	identity := s.Status().NamespaceID
 	temporal.Kill()
-	s.turns(t, soonIdle, conn.Down, conn.Unreachable)
+	s.waitForState(t, soonIdle, conn.Down, conn.Unreachable)
 	temporal.Wipe(t)
 	temporal = temporal.Relaunch(t)
 	accepting := temporal.AwaitAccepting(t)
-	s.turns(t, patience, conn.Connected, conn.None)
-	s.polls(t, patience)
+	s.waitForState(t, patience, conn.Connected, conn.None)
+	s.waitForPolling(t, patience)
 	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, Temporal back on empty data: from accepting to polling", Trials: 1,
 		Figure: promise.Times{time.Since(accepting)}.String()})
 	platform.Eventually(t, soonBusy, func() string {
@@ -117,41 +117,41 @@ func TestTemporalBackWithoutItsData(t *testing.T) {
 		}
 		return ""
 	})
-	s.charged(t, s.mustStart(t, order{}), patience) // one that is on its way to a worker that is replaced takes 10 s more
-	s.back(t, before)
+	s.waitForCharge(t, s.mustStart(t, order{}), patience) // a task that Temporal sent to a replaced worker takes 10 s more
+	s.requireNoLeak(t, before)
 }
 
-func TestTemporalFrozen(t *testing.T) {
+func TestFrozenTemporalIsDetected(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]bool{"under traffic": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			temporal := platform.StartTemporal(t)
-			s := newSubject(t, to(temporal.Address))
-			before := s.rest(t)
+			s := newSubject(t, optionsFor(temporal.Address))
+			before := s.waitForIdle(t)
 			s.watch(t)
 			limit := soonIdle
 			var load *traffic
 			if busy {
 				limit = soonBusy
 				load = s.traffic(t, 100*time.Millisecond)
-				load.flows(t)
+				load.waitForStart(t)
 			}
 			frozen := time.Now()
 			temporal.Freeze()
-			noticed := s.turns(t, limit, conn.Down, conn.Hung)
-			after(t, promise.Length(20*time.Second, 70*time.Second)-time.Since(frozen))
-			require.Empty(t, s.is(conn.Down, conn.Hung))
+			noticed := s.waitForState(t, limit, conn.Down, conn.Hung)
+			waitFor(t, promise.Length(20*time.Second, 70*time.Second)-time.Since(frozen))
+			require.Empty(t, s.differsFrom(conn.Down, conn.Hung))
 			temporal.Thaw()
 			thawed := time.Now()
-			s.turns(t, soonBusy, conn.Connected, conn.None)
-			s.polls(t, patience)
+			s.waitForState(t, soonBusy, conn.Connected, conn.None)
+			s.waitForPolling(t, patience)
 			polling := time.Since(thawed)
-			s.charged(t, s.mustStart(t, order{}), patience)
+			s.waitForCharge(t, s.mustStart(t, order{}), patience)
 			if busy {
-				load.settleMost(t, s)
+				load.requireCharged(t, s)
 			}
-			s.back(t, before)
+			s.requireNoLeak(t, before)
 			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": until known", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{noticed}.String()})
 			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": from thaw to polling", Aim: "10 s", Trials: 1,
@@ -160,24 +160,24 @@ func TestTemporalFrozen(t *testing.T) {
 	}
 }
 
-// Namespaces come and go without a restart of anything. A real frontend goes on serving a namespace that was deleted for some
-// seconds, from its cache: what counts is the first request that it refuses.
+// Namespaces are created and deleted without restarts. A real frontend serves a deleted namespace from its cache for some
+// seconds: the measurement begins with the first refused request.
 func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 	t.Parallel()
 	const namespace = "orders"
 	temporal := platform.StartTemporal(t)
-	s := newSubject(t, to(temporal.Address, namespace))
+	s := newSubject(t, optionsFor(temporal.Address, namespace))
 	s.watch(t)
-	missing := promise.Times{s.turns(t, soonBusy, conn.Down, conn.NamespaceMissing)}
+	missing := promise.Times{s.waitForState(t, soonBusy, conn.Down, conn.NamespaceMissing)}
 	var found promise.Times
 	for range 2 {
 		temporal.CreateNamespace(t, namespace)
-		found = append(found, s.turns(t, 35*time.Second, conn.Connected, conn.None))
-		s.polls(t, patience)
-		s.charged(t, s.mustStart(t, order{}), patience)
+		found = append(found, s.waitForState(t, 35*time.Second, conn.Connected, conn.None))
+		s.waitForPolling(t, patience)
+		s.waitForCharge(t, s.mustStart(t, order{}), patience)
 		load := s.traffic(t, 200*time.Millisecond)
 		temporal.DeleteNamespace(t, namespace)
-		s.turns(t, soonIdle, conn.Down, conn.NamespaceMissing)
+		s.waitForState(t, soonIdle, conn.Down, conn.NamespaceMissing)
 		load.stop()
 		if refused := load.failed(); len(refused) > 0 {
 			missing = append(missing, s.Status().Since.Sub(refused[0].at))

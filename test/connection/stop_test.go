@@ -13,28 +13,28 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// Stop ends within the time it is given, whatever the manager is at, and leaves nothing behind.
-func TestStopIsBounded(t *testing.T) {
+// Stop returns within its budget in every state of the manager, and leaves nothing behind.
+func TestStopEndsWithinItsBudget(t *testing.T) {
 	t.Parallel()
 	const budget = 3 * time.Second
 	situations := map[string]func(*testing.T, *subject, *conntest.Frontend){
 		"connecting": func(*testing.T, *subject, *conntest.Frontend) {},
 		"down": func(t *testing.T, s *subject, f *conntest.Frontend) {
-			s.polls(t, patience)
+			s.waitForPolling(t, patience)
 			f.Stop()
-			s.turns(t, soonBusy, conn.Down, conn.Unreachable)
+			s.waitForState(t, soonBusy, conn.Down, conn.Unreachable)
 		},
 		"hung": func(t *testing.T, s *subject, f *conntest.Frontend) {
-			s.polls(t, patience)
+			s.waitForPolling(t, patience)
 			f.Freeze()
-			s.turns(t, soonIdle, conn.Down, conn.Hung)
+			s.waitForState(t, soonIdle, conn.Down, conn.Hung)
 		},
 		"hung and not known": func(t *testing.T, s *subject, f *conntest.Frontend) {
-			s.polls(t, patience)
+			s.waitForPolling(t, patience)
 			f.Freeze()
 		},
 		"draining": func(t *testing.T, s *subject, f *conntest.Frontend) {
-			s.polls(t, patience)
+			s.waitForPolling(t, patience)
 			held := s.mustStart(t, order{Hold: 15 * time.Second})
 			platform.Eventually(t, soonBusy, func() string {
 				if !s.begun(held) {
@@ -43,22 +43,22 @@ func TestStopIsBounded(t *testing.T) {
 				return ""
 			})
 			f.Stop()
-			after(t, 4*time.Second)
+			waitFor(t, 4*time.Second)
 			require.NoError(t, f.Restart())
-			s.polls(t, soonBusy)
+			s.waitForPolling(t, soonBusy)
 			require.Positive(t, s.Status().Draining)
 		},
 		"busy": func(t *testing.T, s *subject, _ *conntest.Frontend) {
-			s.polls(t, patience)
+			s.waitForPolling(t, patience)
 			s.traffic(t, 10*time.Millisecond)
-			after(t, time.Second)
+			waitFor(t, time.Second)
 		},
 	}
 	for name, bring := range situations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			frontend := before(t, conntest.Options{})
-			s := newSubject(t, renewing(frontend.Addr()))
+			frontend := frontendOfShared(t, conntest.Options{})
+			s := newSubject(t, rebuildOptions(frontend.Addr()))
 			bring(t, s, frontend)
 			ctx, cancel := context.WithTimeout(t.Context(), budget)
 			defer cancel()

@@ -25,16 +25,16 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// patience is for what only has to happen.
+// patience is the limit for events without a promised time.
 const patience = 2 * time.Minute
 
-// What the product promises of every change.
+// The limits that the product promises for state changes.
 var (
-	soonBusy = promise.Limit(10 * time.Second) // until the state is right, with traffic
+	soonBusy = promise.Limit(10 * time.Second) // until the state is correct, with traffic
 	soonIdle = promise.Limit(25 * time.Second) // and without
 )
 
-// subject is a manager under test, with one worker set and a record of what its activities did.
+// subject is a manager under test, with one worker set and a record of the activities' executions.
 type subject struct {
 	*conn.Manager
 
@@ -43,17 +43,17 @@ type subject struct {
 	lines *platform.Log
 
 	mu    sync.Mutex
-	began map[string]bool // by the ID of the order
+	began map[string]bool // by order ID
 	done  map[string]int
 }
 
-// order is what the workflow gets: hold keeps its activity busy.
+// order is the input of the workflow: hold keeps its activity busy.
 type order struct {
 	ID   string
 	Hold time.Duration
 }
 
-// newSubject makes a manager with a worker set and starts it. It is stopped with the test.
+// newSubject makes a manager with a worker set and starts it. It is stopped at the end of the test.
 func newSubject(t *testing.T, options conn.Options) *subject {
 	t.Helper()
 	s := prepare(t, options)
@@ -74,7 +74,7 @@ func prepare(t *testing.T, options conn.Options) *subject {
 	return s
 }
 
-// begin starts the manager so that every goroutine that comes of it can be told from others.
+// begin starts the manager with a label on its goroutines, so that they can be counted apart from others.
 func (s *subject) begin(t *testing.T) {
 	t.Helper()
 	pprof.Do(t.Context(), pprof.Labels("subject", s.label), func(ctx context.Context) {
@@ -103,7 +103,7 @@ func (s *subject) worker(queue string, options worker.Options) conn.Factory {
 	}
 }
 
-// process charges an order. A charge that was handed to a connection which was lost is tried again after its timeout.
+// process charges an order. A charge that was sent over a lost connection is retried after its timeout.
 func process(ctx workflow.Context, o order) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 20 * time.Second})
 	return workflow.ExecuteActivity(ctx, "charge", o).Get(ctx, nil)
@@ -128,21 +128,21 @@ func (s *subject) charge(ctx context.Context, o order) error {
 	return nil
 }
 
-// times tells how often an order was charged.
-func (s *subject) times(id string) int {
+// charges returns how often an order was charged.
+func (s *subject) charges(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done[id]
 }
 
-// begun tells whether the charge of an order was begun.
+// begun reports whether the charge of an order has begun.
 func (s *subject) begun(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.began[id]
 }
 
-// callLimit is how long a request of a program waits that may meet an outage.
+// callLimit bounds a request that may meet an outage.
 const callLimit = 5 * time.Second
 
 // start starts a workflow over the current client.
@@ -173,35 +173,35 @@ func (s *subject) mustStart(t *testing.T, o order) string {
 	return o.ID
 }
 
-// charged waits until an order was charged.
-func (s *subject) charged(t *testing.T, id string, limit time.Duration) {
+// waitForCharge waits until an order was charged.
+func (s *subject) waitForCharge(t *testing.T, id string, limit time.Duration) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {
-		if s.times(id) == 0 {
+		if s.charges(id) == 0 {
 			return "order " + id + " was not charged"
 		}
 		return ""
 	})
 }
 
-// is tells what differs from a state and a kind.
-func (s *subject) is(state conn.State, kind conn.Kind) string {
+// differsFrom returns the difference of the status from a state and a kind, or "".
+func (s *subject) differsFrom(state conn.State, kind conn.Kind) string {
 	if now := s.Status(); now.State != state || now.Kind != kind {
 		return fmt.Sprintf("is %s %s (%s), not %s %s", now.State, now.Kind, now.LastError, state, kind)
 	}
 	return ""
 }
 
-// turns waits for a state and a kind and returns how long that took.
-func (s *subject) turns(t *testing.T, limit time.Duration, state conn.State, kind conn.Kind) time.Duration {
+// waitForState waits for a state and a kind and returns how long that took.
+func (s *subject) waitForState(t *testing.T, limit time.Duration, state conn.State, kind conn.Kind) time.Duration {
 	t.Helper()
 	began := time.Now()
-	platform.Eventually(t, limit, func() string { return s.is(state, kind) })
+	platform.Eventually(t, limit, func() string { return s.differsFrom(state, kind) })
 	return time.Since(began)
 }
 
-// polls waits until every worker set runs on the current generation and polls.
-func (s *subject) polls(t *testing.T, limit time.Duration) time.Duration {
+// waitForPolling waits until every worker set runs on the current generation and polls.
+func (s *subject) waitForPolling(t *testing.T, limit time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	platform.Eventually(t, limit, func() string {
@@ -219,7 +219,7 @@ func (s *subject) polls(t *testing.T, limit time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// goroutines counts those that came of the manager.
+// goroutines counts the manager's goroutines.
 func (s *subject) goroutines(t *testing.T) int {
 	t.Helper()
 	total := 0
@@ -229,7 +229,7 @@ func (s *subject) goroutines(t *testing.T) int {
 	return total
 }
 
-// stacks are the stacks of those that came of the manager.
+// stacks returns the stacks of the manager's goroutines.
 func (s *subject) stacks(t *testing.T) string {
 	t.Helper()
 	var out []string
@@ -249,7 +249,7 @@ func profile(t *testing.T) string {
 }
 
 // labelled counts the goroutines of one block of a profile that have a label: a line "N @ …", then one of labels, then the
-// stack. Workflows that the SDK keeps in memory do not count: their cache belongs to all workers of the process.
+// stack. Workflows that the SDK caches do not count: the cache belongs to all workers of the process.
 func labelled(block, label string) int {
 	if strings.Contains(block, "internal.(*coroutineState)") {
 		return 0
@@ -264,18 +264,18 @@ func labelled(block, label string) int {
 	return 0
 }
 
-// settled is what a manager at rest holds.
-type settled struct{ goroutines int }
+// resources are the resources of an idle manager.
+type resources struct{ goroutines int }
 
-// rest waits until nothing drains any more and the count of goroutines has come down, and returns it.
-func (s *subject) rest(t *testing.T) settled {
+// waitForIdle waits until no generation drains any more and the number of goroutines has decreased, and returns the resources.
+func (s *subject) waitForIdle(t *testing.T) resources {
 	t.Helper()
-	s.polls(t, patience)
+	s.waitForPolling(t, patience)
 	least := 0
 	since := time.Now()
 	platform.Eventually(t, patience, func() string {
 		if s.Status().Draining > 0 {
-			return "still draining"
+			return "a generation is still draining"
 		}
 		if n := s.goroutines(t); least == 0 || n < least {
 			least, since = n, time.Now()
@@ -285,16 +285,16 @@ func (s *subject) rest(t *testing.T) settled {
 		}
 		return ""
 	})
-	require.Positive(t, least, "the goroutines of the manager cannot be told from others")
-	return settled{least}
+	require.Positive(t, least, "the goroutines of the manager cannot be distinguished")
+	return resources{least}
 }
 
-// back requires that a manager holds no more than it did: what differs from one moment to the next is a few goroutines of
-// requests under way.
-func (s *subject) back(t *testing.T, before settled) {
+// requireNoLeak requires that a manager holds no more than before; requests in progress account for a few
+// goroutines.
+func (s *subject) requireNoLeak(t *testing.T, before resources) {
 	t.Helper()
 	const slack = 6
-	s.polls(t, patience)
+	s.waitForPolling(t, patience)
 	platform.Eventually(t, patience, func() string {
 		if d := s.Status().Draining; d > 0 {
 			return fmt.Sprintf("%d generations are still draining", d)
@@ -306,11 +306,11 @@ func (s *subject) back(t *testing.T, before settled) {
 	})
 }
 
-// watch asks for client and status all the time, as every request of a program does, and requires that neither ever waits.
+// watch calls Client and Status continuously, as every request of a program does, and requires that neither ever blocks.
 func (s *subject) watch(t *testing.T) {
 	t.Helper()
 	limit := 500 * time.Millisecond
-	if !promise.Full() { // on a machine that is busy with other tests the scheduler alone may take that
+	if !promise.Full() { // on a machine that runs other tests the scheduler alone may take that long
 		limit = 5 * time.Second
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -326,7 +326,7 @@ func (s *subject) watch(t *testing.T) {
 				return
 			}
 			began := time.Now()
-			_, _ = s.Client() // only how long it takes is of interest
+			_, _ = s.Client() // only the duration matters
 			_ = s.Status()
 			took = append(took, time.Since(began))
 		}
@@ -337,7 +337,7 @@ func (s *subject) watch(t *testing.T) {
 		promise.Record(t, promise.Figure{Promise: "P-C4", What: "Client() and Status() together, asked every ms while the test breaks things",
 			Aim: "never blocks", Trials: len(took), Figure: took.String()})
 		if worst := took.Worst(); worst > limit {
-			t.Error(platform.Took("Client() and Status()", worst, limit))
+			t.Error(platform.TooSlow("Client() and Status()", worst, limit))
 		}
 	})
 }
@@ -352,7 +352,7 @@ type traffic struct {
 	failures []failure
 }
 
-// failure is a start that was sent and failed; those that Client() refused are none.
+// failure is a start that was sent and failed. Starts that Client refused are not included.
 type failure struct {
 	id  string
 	at  time.Time
@@ -363,17 +363,17 @@ func (f failure) String() string {
 	return fmt.Sprintf("%s at %s: %v", f.id, f.at.Format(time.StampMilli), f.err)
 }
 
-// crowdedPace is that of traffic with which a machine with a dozen other tests on it keeps up.
+// crowdedPace is the interval of the starts on a machine that runs a dozen other tests.
 const crowdedPace = 100 * time.Millisecond
 
-// traffic is that of a program which may meet an outage.
+// traffic starts traffic that may meet an outage.
 func (s *subject) traffic(t *testing.T, every time.Duration) *traffic {
 	t.Helper()
 	return s.trafficOf(t, every, callLimit)
 }
 
-// undisturbed is traffic of which nothing is to fail: it waits for as long as a busy machine takes.
-func (s *subject) undisturbed(t *testing.T, every time.Duration) *traffic {
+// patientTraffic is traffic that must not fail: its requests wait as long as a busy machine needs.
+func (s *subject) patientTraffic(t *testing.T, every time.Duration) *traffic {
 	t.Helper()
 	return s.trafficOf(t, every, patience)
 }
@@ -419,8 +419,8 @@ func (f *traffic) send(ctx context.Context, s *subject, id string) {
 	f.started = append(f.started, id)
 }
 
-// flows waits until something was started.
-func (f *traffic) flows(t *testing.T) {
+// waitForStart waits until a workflow was started.
+func (f *traffic) waitForStart(t *testing.T) {
 	t.Helper()
 	platform.Eventually(t, patience, func() string {
 		if len(f.accepted()) == 0 {
@@ -442,39 +442,39 @@ func (f *traffic) failed() []failure {
 	return append([]failure(nil), f.failures...)
 }
 
-// settle stops the traffic and requires that everything that was started was charged exactly once.
-func (f *traffic) settle(t *testing.T, s *subject) {
+// requireChargedOnce stops the traffic and requires that each started order was charged exactly once.
+func (f *traffic) requireChargedOnce(t *testing.T, s *subject) {
 	t.Helper()
-	f.settleMost(t, s)
+	f.requireCharged(t, s)
 	for _, id := range f.accepted() {
-		require.Equal(t, 1, s.times(id), "order %s", id)
+		require.Equal(t, 1, s.charges(id), "order %s", id)
 	}
 }
 
-// settleMost is settle where an outage may have made Temporal try an activity again whose answer it never got.
-func (f *traffic) settleMost(t *testing.T, s *subject) {
+// requireCharged is requireChargedOnce for outages in which Temporal may retry an activity whose answer it never received.
+func (f *traffic) requireCharged(t *testing.T, s *subject) {
 	t.Helper()
 	f.stop()
 	require.NotEmpty(t, f.accepted(), "nothing was ever started; failures: %v", f.failed())
 	for _, id := range f.accepted() {
-		s.charged(t, id, 3*time.Minute)
+		s.waitForCharge(t, id, 3*time.Minute)
 	}
 }
 
-// to is the options for an address, or for an address with a namespace.
-func to(address string, namespace ...string) conn.Options {
+// optionsFor returns the options for an address, or for an address with a namespace.
+func optionsFor(address string, namespace ...string) conn.Options {
 	return conn.Options{Client: client.Options{HostPort: address, Namespace: strings.Join(namespace, "")}}
 }
 
-// renewing are options with which every outage of two seconds ends with new workers.
-func renewing(address string) conn.Options {
-	options := to(address)
+// rebuildOptions returns options with which every outage of two seconds causes new workers.
+func rebuildOptions(address string) conn.Options {
+	options := optionsFor(address)
 	options.RebuildAfter = 2 * time.Second
 	return options
 }
 
-// after waits, as an outage lasts.
-func after(t *testing.T, d time.Duration) {
+// waitFor waits for the duration of an outage.
+func waitFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -484,8 +484,8 @@ func after(t *testing.T, d time.Duration) {
 	}
 }
 
-// end stops the manager in the middle of a test, within its budget, and requires that nothing of it is left.
-func (s *subject) end(t *testing.T) {
+// stop stops the manager during a test, within its budget, and requires that none of its goroutines is left.
+func (s *subject) stop(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -4,5 +4,5 @@ package counter
 
 import "errors"
 
-// Connections is not known here: the kernel's table is read on Linux only.
+// Connections is not supported: only Linux has the kernel table.
 func Connections(int, int) (int, error) { return 0, errors.ErrUnsupported }

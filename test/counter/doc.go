@@ -1,3 +1,3 @@
-// Package counter counts what a process holds: TCP connections to a port, goroutines, and whatever else its metrics tell.
-// Tests compare the counts before and after a bad day: what does not come back has leaked.
+// Package counter counts the resources of a process: TCP connections to a port, goroutines, and any metric it serves.
+// Tests compare the counts before and after a fault: a count that does not return to its value shows a leak.
 package counter

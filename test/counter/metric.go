@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Goroutines is the metric that every process serves.
+// Goroutines is a metric that every process serves.
 const Goroutines = "go_goroutines"
 
-// Metric reads a metric of a server: the sum of its series that carry all of the labels, each as `name="value"`, and how many these are.
+// Metric reads a metric of a server: the sum of its series that have all labels, each as `name="value"`, and the number of these series.
 func Metric(ctx context.Context, s *platform.Server, name string, labels ...string) (sum float64, series int, err error) {
 	status, body, err := s.Get(ctx, "/metrics")
 	if err != nil {
@@ -23,8 +23,13 @@ func Metric(ctx context.Context, s *platform.Server, name string, labels ...stri
 	if status != http.StatusOK {
 		return 0, 0, fmt.Errorf("/metrics answers %d", status)
 	}
-	lines := bufio.NewScanner(strings.NewReader(body))
-	lines.Buffer(nil, len(body)+1)
+	return Sum(body, name, labels...)
+}
+
+// Sum is [Metric] for a page that was read before.
+func Sum(page, name string, labels ...string) (sum float64, series int, err error) {
+	lines := bufio.NewScanner(strings.NewReader(page))
+	lines.Buffer(nil, len(page)+1)
 	for lines.Scan() {
 		found, text, ok := cutSeries(lines.Text(), name, labels)
 		if !ok {
@@ -40,7 +45,7 @@ func Metric(ctx context.Context, s *platform.Server, name string, labels ...stri
 	return sum, series, lines.Err()
 }
 
-// cutSeries splits a line of the text format into series and value where the series is of the metric and has the labels.
+// cutSeries splits a line of the text format into series and value if the series belongs to the metric and has the labels.
 func cutSeries(line, name string, labels []string) (series, value string, ok bool) {
 	rest, found := strings.CutPrefix(line, name)
 	if !found || rest == "" || (rest[0] != '{' && rest[0] != ' ') {

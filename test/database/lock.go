@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// LockPostgres takes a lock on every table of a database that keeps all others from reading and writing, as a migration that
-// hangs does, and returns how to let it go.
+// LockPostgres locks every table of a database against reads and writes, as a migration that
+// hangs does, and returns the function that releases the locks.
 func LockPostgres(t platform.T, store platform.Store) (unlock func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -17,7 +17,7 @@ func LockPostgres(t platform.T, store platform.Store) (unlock func()) {
 	if err != nil {
 		t.Fatalf("connect to Postgres: %v", err)
 	}
-	t.Cleanup(func() { _ = c.Close(ctx) }) // what it held is let go with it
+	t.Cleanup(func() { _ = c.Close(ctx) }) // this releases its locks
 	rows, err := c.Query(ctx, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'")
 	if err != nil {
 		t.Fatalf("list the tables: %v", err)
@@ -34,19 +34,19 @@ func LockPostgres(t platform.T, store platform.Store) (unlock func()) {
 	})
 	return func() {
 		if _, err := c.Exec(ctx, "ROLLBACK"); err != nil {
-			t.Errorf("let the tables go: %v", err)
+			t.Errorf("unlock the tables: %v", err)
 		}
 	}
 }
 
-// lockAll locks the tables or none: another transaction may hold one, wait for a second, and so be in a deadlock with us.
+// lockAll locks all tables or none: another transaction may hold one and wait for a second, which would be a deadlock.
 func lockAll(ctx context.Context, c *pgx.Conn, tables []string) error {
 	if _, err := c.Exec(ctx, "BEGIN"); err != nil {
 		return err
 	}
 	for _, table := range tables {
 		if _, err := c.Exec(ctx, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE"); err != nil {
-			_, _ = c.Exec(ctx, "ROLLBACK") // the first error is the one to tell
+			_, _ = c.Exec(ctx, "ROLLBACK") // the first error is the one to return
 			return err
 		}
 	}

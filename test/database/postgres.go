@@ -18,7 +18,7 @@ import (
 
 const startLimit = time.Minute
 
-// Postgres is a Postgres server as a process of its own.
+// Postgres is a Postgres server in its own process.
 type Postgres struct {
 	process *platform.Process
 	bin     string // folder of the programs
@@ -27,25 +27,25 @@ type Postgres struct {
 	account *account
 }
 
-// account is whom Postgres runs as where the tests run as root, which it refuses.
+// account is the system account that Postgres runs as where the tests run as root, which Postgres refuses.
 type account struct{ uid, gid uint32 }
 
-// StartPostgres makes and starts a server. Without the programs of Postgres the test is skipped by the given function.
+// StartPostgres creates and starts a server. If the programs of Postgres are missing, it skips the test with the given function.
 func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 	t.Helper()
 	bin := programs()
 	if bin == "" {
-		skip("there is no initdb; `make setup` installs Postgres")
+		skip("initdb is missing; `make setup` installs Postgres")
 	}
-	// Not the test's own folder: another account must reach it.
+	// Not the test's own folder: another account must have access.
 	data, err := os.MkdirTemp("", "signalbox-postgres-")
 	if err != nil {
 		t.Fatalf("make a folder for Postgres: %v", err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(data) }) // what is left is in the system's temporary folder
+	t.Cleanup(func() { _ = os.RemoveAll(data) }) // what remains is in the system's temporary folder
 	p := &Postgres{bin: bin, data: data, port: platform.FreePort(t)}
 	if os.Geteuid() == 0 {
-		p.account = lookup(t)
+		p.account = postgresAccount(t)
 		if err := os.Chown(data, int(p.account.uid), int(p.account.gid)); err != nil {
 			t.Fatalf("give the folder to Postgres: %v", err)
 		}
@@ -58,7 +58,7 @@ func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 	return p
 }
 
-// programs finds the folder that holds initdb, which Debian keeps off the PATH.
+// programs returns the folder that holds initdb, which Debian does not put on the PATH.
 func programs() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -72,11 +72,11 @@ func programs() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-func lookup(t platform.T) *account {
+func postgresAccount(t platform.T) *account {
 	t.Helper()
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		t.Fatalf("Postgres refuses to run as root, and there is no other account for it: %v", err)
+		t.Fatalf("Postgres refuses to run as root, and its account is missing: %v", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
@@ -99,19 +99,19 @@ func (p *Postgres) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Store is the server's database.
+// Store returns the server's database.
 func (p *Postgres) Store() platform.Store {
 	return platform.Store{Driver: "postgres", DSN: fmt.Sprintf("postgres://signalbox@127.0.0.1:%d/postgres?sslmode=disable", p.port)}
 }
 
-// Restart starts the server again after a crash, on its data, and waits until it answers.
+// Restart starts the server after a crash, on its data, and waits until it answers.
 func (p *Postgres) Restart(t platform.T) {
 	t.Helper()
 	p.process = platform.StartCommand(t, "postgres", p.command("postgres", "-D", p.folder(), "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off",
 		"-c", "max_connections=100"))
 	process := p.process
-	// SIGTERM, with which the kit ends processes, would wait for clients to leave.
+	// SIGTERM, with which the platform package ends processes, would wait until clients disconnect.
 	t.Cleanup(process.Interrupt)
 	platform.Eventually(t, startLimit, func() string {
 		c, err := pgx.Connect(t.Context(), p.Store().DSN)
@@ -125,30 +125,30 @@ func (p *Postgres) Restart(t platform.T) {
 	})
 }
 
-// Crash ends the server and everything it has started, as a loss of power would.
+// Crash kills the server and all of its child processes, as a loss of power would.
 func (p *Postgres) Crash() {
-	family := p.family()
+	family := p.processTree()
 	p.process.Kill()
-	send(family, syscall.SIGKILL)
+	signalAll(family, syscall.SIGKILL)
 }
 
-// Freeze stops the server and everything it has started: connections stay open and nothing answers.
+// Freeze suspends the server and all of its child processes: connections stay open and nothing answers.
 func (p *Postgres) Freeze() {
-	p.process.Freeze() // first: it would start more
-	send(p.family(), syscall.SIGSTOP)
+	p.process.Freeze() // first: it would start further processes
+	signalAll(p.processTree(), syscall.SIGSTOP)
 }
 
-// Thaw lets a frozen server go on.
+// Thaw continues a frozen server.
 func (p *Postgres) Thaw() {
-	send(p.family(), syscall.SIGCONT)
+	signalAll(p.processTree(), syscall.SIGCONT)
 	p.process.Thaw()
 }
 
-// family lists the processes that the server has started.
-func (p *Postgres) family() []int {
+// processTree returns the IDs of the server's child processes.
+func (p *Postgres) processTree() []int {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.process.PID(), p.process.PID()))
 	if err != nil {
-		return nil // it has ended, or this is not Linux: then only the server itself is meant
+		return nil // it has ended, or this is not Linux: then the signal goes to the server alone
 	}
 	var pids []int
 	for field := range strings.FieldsSeq(string(children)) {
@@ -159,8 +159,8 @@ func (p *Postgres) family() []int {
 	return pids
 }
 
-func send(pids []int, s syscall.Signal) {
+func signalAll(pids []int, s syscall.Signal) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, s) // it may have ended by itself
+		_ = syscall.Kill(pid, s) // the process may have ended
 	}
 }

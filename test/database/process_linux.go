@@ -2,7 +2,7 @@ package database
 
 import "syscall"
 
-// attributes lets Postgres run as an account of its own and die with the tests.
+// attributes makes Postgres run as an account of its own and end with the tests.
 func attributes(a *account) *syscall.SysProcAttr {
 	out := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if a != nil {

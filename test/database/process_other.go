@@ -4,7 +4,7 @@ package database
 
 import "syscall"
 
-// attributes lets Postgres run as an account of its own.
+// attributes makes Postgres run as an account of its own.
 func attributes(a *account) *syscall.SysProcAttr {
 	out := &syscall.SysProcAttr{Setpgid: true}
 	if a != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Redis is a Redis server as a process of its own, which keeps nothing on disk.
+// Redis is a Redis server in its own process, without data on disk.
 type Redis struct {
 	*platform.Process
 
 	Address string
-	Client  *redis.Client // for looking behind Signalbox
+	Client  *redis.Client // to inspect the keys directly
 
 	port int
 }
 
-// StartRedis starts a server and waits until it answers. Without its program the test is skipped by the given function.
+// StartRedis starts a server and waits until it answers. If the program is missing, it skips the test with the given function.
 func StartRedis(t platform.T, skip func(args ...any)) *Redis {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		skip("there is no redis-server; `make setup` installs it")
+		skip("redis-server is missing; `make setup` installs it")
 	}
 	r := &Redis{port: platform.FreePort(t)}
 	r.Address = platform.Address(r.port)
@@ -35,10 +35,10 @@ func StartRedis(t platform.T, skip func(args ...any)) *Redis {
 	return r
 }
 
-// URL leads to the server.
+// URL returns the server's URL.
 func (r *Redis) URL() string { return "redis://" + r.Address }
 
-// Restart starts a server that has ended again, without what it held, and waits until it answers.
+// Restart starts a server that has ended, without its former data, and waits until it answers.
 func (r *Redis) Restart(t platform.T) {
 	t.Helper()
 	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--save", "", "--appendonly", "no")
@@ -47,7 +47,7 @@ func (r *Redis) Restart(t platform.T) {
 	cmd.SysProcAttr = attributes(nil)
 	r.Process = platform.StartCommand(t, "redis", cmd)
 	platform.Eventually(t, startLimit, func() string {
-		// Not the client first: it writes a line about each port that refuses it.
+		// A plain dial first: the client logs a line about each refused connection.
 		c, err := net.Dial("tcp", r.Address)
 		if err != nil {
 			return err.Error()
@@ -60,7 +60,7 @@ func (r *Redis) Restart(t platform.T) {
 	})
 }
 
-// Flush makes the server forget everything.
+// Flush deletes all keys.
 func (r *Redis) Flush(t platform.T) {
 	t.Helper()
 	if err := r.Client.FlushAll(t.Context()).Err(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-func TestRedisForgetsAndComesBack(t *testing.T) {
+func TestRedisRestartsWithoutData(t *testing.T) {
 	t.Parallel()
 	r := database.StartRedis(t, t.Skip)
 	put := func() { require.NoError(t, r.Client.Set(t.Context(), "key", "value", 0).Err()) }
@@ -26,19 +26,19 @@ func TestRedisForgetsAndComesBack(t *testing.T) {
 	gone()
 }
 
-func TestLinkToRedis(t *testing.T) {
+func TestProxyDelaysAndCutsConnections(t *testing.T) {
 	t.Parallel()
 	r := database.StartRedis(t, t.Skip)
-	link := platform.NewLink(t, r.Address)
-	c := redis.NewClient(&redis.Options{Addr: link.Address, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
+	proxy := platform.NewProxy(t, r.Address)
+	c := redis.NewClient(&redis.Options{Addr: proxy.Address, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	require.NoError(t, c.Ping(t.Context()).Err())
-	link.Slow(50 * time.Millisecond)
+	proxy.Slow(50 * time.Millisecond)
 	began := time.Now()
 	require.NoError(t, c.Ping(t.Context()).Err())
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
-	link.Cut()
+	proxy.Cut()
 	require.Error(t, c.Ping(t.Context()).Err())
-	link.Mend()
+	proxy.Mend()
 	require.NoError(t, c.Ping(t.Context()).Err())
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 
-	_ "modernc.org/sqlite" // the driver, to hold a file locked from outside
+	_ "modernc.org/sqlite" // the driver, to lock a file from outside
 
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// LockSQLite takes the write lock of a SQLite file, as a backup or a stray shell would, and returns how to let it go.
+// LockSQLite takes the write lock of a SQLite file, as a backup or a forgotten shell would, and returns the function that releases it.
 func LockSQLite(t platform.T, store platform.Store) (unlock func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", store.DSN)
@@ -27,7 +27,7 @@ func LockSQLite(t platform.T, store platform.Store) (unlock func()) {
 	})
 	return func() {
 		if _, err := db.ExecContext(ctx, "ROLLBACK"); err != nil {
-			t.Errorf("let %q go: %v", store.DSN, err)
+			t.Errorf("unlock %q: %v", store.DSN, err)
 		}
 	}
 }

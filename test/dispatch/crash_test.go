@@ -13,41 +13,41 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// The owner is killed while another worker lives: routing goes on at once, another owner takes over when the lease is out.
+// The owner is killed while another worker runs: routing continues at once, and another owner takes over when the lease has expired.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	var takeover promise.Times
 	trials := promise.Trials(1, 40)
 	for n := range trials {
-		owner := x.settle(t)
-		x.leave(owner)
+		owner := x.waitForOwner(t)
+		x.forget(owner)
 		owner.Kill()
-		_, took := x.succeeds(t, owner)
+		_, took := x.waitForSuccessor(t, owner)
 		takeover = append(takeover, took)
 		if n+1 < trials {
 			x.join(t, 1)
 		}
 	}
-	v := f.judge(t, x)
-	line := x.line(t)
+	v := f.verify(t, x)
+	line := x.executions(t)
 	require.Equal(t, trials, succession.Terminated(line), "one takeover for each crash")
 	changes := x.history(t, line)
 	require.Equal(t, "takeover", changes[len(changes)-1].GetHow())
 	promise.Within(t, "takeover", takeover.At(.95), 20*time.Second)
-	promise.Within(t, "pause of routing", pause(v), 10*time.Second)
+	promise.Within(t, "pause of routing", longestWait(v), 10*time.Second)
 	promise.Record(t, promise.Figure{Promise: "P-D5", What: "owner killed (SIGKILL), another worker lives: until it owns the dispatcher", Aim: "p95 20 s", Trials: trials, Figure: takeover.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "the same: longest time that an event waited for its run", Aim: "p95 10 s", Trials: trials, Figure: promise.Times{pause(v)}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "the same: longest time that an event waited for its run", Aim: "p95 10 s", Trials: trials, Figure: promise.Times{longestWait(v)}.String()})
 	promise.Record(t, promise.Figure{Promise: "P-D2", What: "the same: dispatchers replaced, each by one attempt, the termination before the new start in the history", Aim: "all", Trials: trials, Figure: "all"})
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events that start runs and wake one", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
 }
 
-// All workers are killed and one comes back when the lease is out. What was published meanwhile is delivered.
+// All workers are killed and one is started when the lease has expired. Events published meanwhile are delivered.
 func TestAllWorkersKilled(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	var boot promise.Times
 	trials := promise.Trials(1, 20)
 	for range trials {
@@ -61,43 +61,43 @@ func TestAllWorkersKilled(t *testing.T) {
 			case err != nil:
 				return err.Error()
 			case d.GetLease().GetState() == "held":
-				return "the lease is not out yet"
+				return "the lease has not expired yet"
 			}
 			return ""
 		})
 		began := time.Now()
 		x.join(t, 1)
-		x.settle(t)
+		x.waitForOwner(t)
 		boot = append(boot, time.Since(began))
 		x.join(t, 1)
 	}
-	v := f.judge(t, x)
-	line := x.line(t)
+	v := f.verify(t, x)
+	line := x.executions(t)
 	require.Equal(t, trials, succession.Terminated(line))
 	x.history(t, line)
 	promise.Within(t, "takeover at boot", boot.At(.95), 3*time.Second)
 	promise.Record(t, promise.Figure{Promise: "P-D5", What: "all workers killed, one started when the lease was out: from its start until it owns the dispatcher", Aim: "p95 3 s", Trials: trials, Figure: boot.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events; the longest that one waited", Aim: "none lost, none twice", Trials: trials, Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events; the longest that one waited", Aim: "none lost, none twice", Trials: trials, Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }
 
-// The owner is frozen until it counts as gone and is replaced. What it would do then is refused, and thawed it finds that it has lost
-// the dispatcher and changes nothing: the execution of its successor goes on.
+// The owner is frozen until its heartbeat has expired and it is replaced. Its outdated requests are refused. After it is thawed it detects the
+// loss of the dispatcher and changes nothing: the execution of its successor continues.
 func TestOwnerFrozen(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	var takeover promise.Times
 	trials := promise.Trials(1, 20)
 	for range trials {
-		old := x.settle(t)
-		was, lost, terminated := x.present(t), x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_terminations_total")
+		old := x.waitForOwner(t)
+		was, lost, terminated := x.currentOwnership(t), x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_terminations_total")
 		old.Freeze()
-		x.leave(old)
-		owner, took := x.succeeds(t, old)
+		x.forget(old)
+		owner, took := x.waitForSuccessor(t, old)
 		takeover = append(takeover, took)
-		x.goes(t, old)
-		x.refuses(t, was)
-		before := x.present(t)
+		x.waitForExpiry(t, old)
+		x.requireStaleOwnerRefused(t, was)
+		before := x.currentOwnership(t)
 		require.Equal(t, owner.id, before.owner.Holder)
 		old.Thaw()
 		x.workers = append(x.workers, old)
@@ -109,16 +109,16 @@ func TestOwnerFrozen(t *testing.T) {
 			return ""
 		})
 		require.Contains(t, old.Output(), "Ownership lost; the dispatcher runs on")
-		after(t, 5*time.Second) // it renews its heartbeat, claims, looks for what is stale
-		now := x.present(t)
+		waitFor(t, 5*time.Second) // it renews its heartbeat, claims, and scans for stale dispatchers
+		now := x.currentOwnership(t)
 		require.Equal(t, before.owner, now.owner)
-		require.Equal(t, before.runID, now.runID, "the new dispatcher did not survive")
+		require.Equal(t, before.runID, now.runID, "the new dispatcher was replaced")
 		require.Equal(t, before.lease.Token, now.lease.Token)
-		require.InDelta(t, terminated, x.counted(t, old, "dispatcher_terminations_total"), 0, "it has terminated something")
+		require.InDelta(t, terminated, x.counted(t, old, "dispatcher_terminations_total"), 0, "it has terminated a dispatcher")
 		old.AwaitReady(t)
 	}
-	f.judge(t, x)
-	line := x.line(t)
+	f.verify(t, x)
+	line := x.executions(t)
 	require.LessOrEqual(t, succession.Terminated(line), trials)
 	x.history(t, line)
 	promise.Record(t, promise.Figure{Promise: "P-D3", What: "owner frozen past its lease and its heartbeat, replaced, thawed: until another owned the dispatcher; renewal, claim, resignation and termination of the old one were refused",
@@ -126,8 +126,8 @@ func TestOwnerFrozen(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
 }
 
-// A worker that crashes again and again beside a healthy owner never touches the dispatcher.
-func TestCrashLoopingWorker(t *testing.T) {
+// A worker in a crash loop beside a healthy owner never touches the dispatcher.
+func TestCrashLoopingWorkerKeepsOwner(t *testing.T) {
 	t.Parallel()
 	x := build(t, 1)
 	before, err := x.dispatcher(t)
@@ -135,24 +135,24 @@ func TestCrashLoopingWorker(t *testing.T) {
 	trials := promise.Trials(4, 20)
 	for n := range trials {
 		s := platform.LaunchServer(t, x.options)
-		after(t, time.Duration(n)*300*time.Millisecond%(2*time.Second)+100*time.Millisecond)
+		waitFor(t, time.Duration(n)*300*time.Millisecond%(2*time.Second)+100*time.Millisecond)
 		s.Kill()
 	}
-	// Workers that cannot even be set up.
+	// Workers with a failing setup.
 	busy, keyless, storeless := x.options, x.options, x.options
 	busy.Args = append(slices.Clone(busy.Args), "--listen", x.workers[0].Address)
 	keyless.Args = append(slices.Clone(keyless.Args), "--encryption-keys", "test=there-is-no-such-file")
 	storeless.Store.DSN = "postgres://nobody@" + platform.Address(platform.FreePort(t)) + "/nothing"
 	launched := map[string]*platform.Server{}
-	for _, broken := range []struct {
+	for _, brokenPlatform := range []struct {
 		options platform.ServerOptions
 		says    string
 	}{{busy, "address already in use"}, {keyless, "there-is-no-such-file"}, {storeless, "connection refused"}} {
-		launched[broken.says] = platform.LaunchServer(t, broken.options)
+		launched[brokenPlatform.says] = platform.LaunchServer(t, brokenPlatform.options)
 	}
 	for says, s := range launched {
 		code, ended := s.WaitFor(soon)
-		require.True(t, ended, "one of which %q was to be told goes on: %s", says, s.Output())
+		require.True(t, ended, "a server that should have failed with %q is running: %s", says, s.Output())
 		require.NotZero(t, code, s.Output())
 		require.Contains(t, s.Output(), says)
 	}
@@ -161,33 +161,33 @@ func TestCrashLoopingWorker(t *testing.T) {
 	require.Equal(t, before.GetExecution().GetRunId(), now.GetExecution().GetRunId())
 	require.Equal(t, before.GetLease().GetOwner().GetEpoch(), now.GetLease().GetOwner().GetEpoch())
 	require.Equal(t, before.GetLease().GetAcquireTime().AsTime(), now.GetLease().GetAcquireTime().AsTime())
-	require.Len(t, succession.Owners(x.line(t)), 1)
+	require.Len(t, succession.Owners(x.executions(t)), 1)
 	promise.Record(t, promise.Figure{Promise: "P-D3", What: "a worker in a crash loop beside a healthy owner: changes of the dispatcher", Aim: "0", Trials: trials, Figure: "0"})
 }
 
-// Workers are told to stop in every moment of their start. Nothing is left that keeps the next from owning the dispatcher.
-func TestStoppedWhileStarting(t *testing.T) {
+// Workers are stopped at random moments of their start. Nothing remains that keeps the next one from owning the dispatcher.
+func TestWorkersStoppedWhileStarting(t *testing.T) {
 	t.Parallel()
 	x := build(t, 0)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	trials := promise.Trials(4, 40)
 	for n := range trials {
 		s := platform.LaunchServer(t, x.options)
-		after(t, time.Duration(n)*370*time.Millisecond%(1500*time.Millisecond)+200*time.Millisecond)
+		waitFor(t, time.Duration(n)*370*time.Millisecond%(1500*time.Millisecond)+200*time.Millisecond)
 		s.Terminate()
 		_, ended := s.WaitFor(soon)
 		require.True(t, ended)
 	}
 	began := time.Now()
 	x.join(t, 1)
-	x.settle(t)
+	x.waitForOwner(t)
 	took := time.Since(began)
-	f.judge(t, x)
-	line := x.line(t)
+	f.verify(t, x)
+	line := x.executions(t)
 	if terminated := succession.Terminated(line); promise.Full() {
-		require.Zero(t, terminated, "who was told to stop leaves a dispatcher that is adopted")
+		require.Zero(t, terminated, "the dispatcher of a stopped worker is adopted")
 	} else {
-		require.LessOrEqual(t, terminated, 1, "on a crowded machine it may not come to an end with what it had begun")
+		require.LessOrEqual(t, terminated, 1, "on a busy machine a stop may interrupt a start")
 	}
 	x.history(t, line)
 	promise.Within(t, "the next start", took, 3*time.Second)
@@ -198,12 +198,12 @@ func TestStoppedWhileStarting(t *testing.T) {
 func TestManyWorkersStartAtOnce(t *testing.T) {
 	t.Parallel()
 	x := build(t, 0)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	workers := promise.Trials(5, 20)
 	x.join(t, workers)
-	x.settle(t)
-	f.judge(t, x)
-	line := x.line(t)
+	x.waitForOwner(t)
+	f.verify(t, x)
+	line := x.executions(t)
 	open, owners, terminated := len(succession.Open(line)), len(succession.Owners(line)), succession.Terminated(line)
 	require.Equal(t, 1, open)
 	require.LessOrEqual(t, terminated, 1)

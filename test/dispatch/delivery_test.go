@@ -19,13 +19,13 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// each runs a test on a platform of one process with SQLite, and on one of several with Postgres.
-func each(t *testing.T, test func(t *testing.T, s *platform.Server)) {
+// eachPlatform runs a test on a platform of one process with SQLite, and on one of several with Postgres.
+func eachPlatform(t *testing.T, test func(t *testing.T, s *platform.Server)) {
 	t.Helper()
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, platform.StartServer(t, alone(t)))
+		test(t, platform.StartServer(t, singleProcess(t)))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -33,16 +33,16 @@ func each(t *testing.T, test func(t *testing.T, s *platform.Server)) {
 	})
 }
 
-// alone is a platform of one process, on SQLite.
-func alone(t *testing.T) platform.ServerOptions {
+// singleProcess returns the options of a platform of one process, on SQLite.
+func singleProcess(t *testing.T) platform.ServerOptions {
 	t.Helper()
 	temporal, namespace := shared.Get(t), fmt.Sprintf("n%08x", rand.Uint32())
 	temporal.CreateNamespace(t, namespace)
 	return platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", namespace}}
 }
 
-// find reads an event with its deliveries once it is in one of the states.
-func find(t *testing.T, s *platform.Server, position int64, done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
+// waitForEvent waits until an event and its deliveries meet a condition.
+func waitForEvent(t *testing.T, s *platform.Server, position int64, done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
 	t.Helper()
 	var got *signalboxv1.GetEventResponse
 	platform.Eventually(t, patience, func() string {
@@ -58,17 +58,17 @@ func find(t *testing.T, s *platform.Server, position int64, done func(*signalbox
 	return got
 }
 
-// delivery waits for the state of the one delivery of an event.
-func delivery(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.Delivery {
+// waitForDelivery waits until the only delivery of an event has a state.
+func waitForDelivery(t *testing.T, s *platform.Server, position int64, want string) *signalboxv1.Delivery {
 	t.Helper()
-	return find(t, s, position, func(e *signalboxv1.GetEventResponse) bool {
+	return waitForEvent(t, s, position, func(e *signalboxv1.GetEventResponse) bool {
 		return len(e.GetDeliveries()) == 1 && e.GetDeliveries()[0].GetStatus() == want
 	}).GetDeliveries()[0]
 }
 
-// Events that nobody can take, and workflows that cannot be started, do not delay what is sound.
-func TestPoisonDelaysNobody(t *testing.T) {
-	each(t, func(t *testing.T, s *platform.Server) {
+// Events that no workflow accepts, and workflows that cannot be started, do not delay other events.
+func TestPoisonEventsDoNotDelayOthers(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, s *platform.Server) {
 		kind := fmt.Sprintf("io.example.poison%x", time.Now().UnixNano())
 		picky := s.Publish(t, platform.Document("picky", "  - note:\n      set: {seen: true}\n",
 			fmt.Sprintf("input:\n  schema:\n    document: {type: array, items: {type: object, properties: {data: {type: object, required: [mandatory]}}}}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
@@ -87,14 +87,14 @@ func TestPoisonDelaysNobody(t *testing.T) {
 			good.Send(t.Context(), n, 1)
 			platform.Eventually(t, soon, func() string {
 				if got := len(s.AllRuns(t, workflow, 100)); got <= n {
-					return fmt.Sprintf("%d of %d sound events have started a run", got, n+1)
+					return fmt.Sprintf("%d of %d valid events have started a run", got, n+1)
 				}
 				return ""
 			})
 			waited = append(waited, time.Since(sent))
 		}
 		feed.Judge(t, feed.Evidence{Feed: good, Server: s, Starts: []string{workflow}, Limit: soon})
-		dead := delivery(t, s, events[0].Position, "dead")
+		dead := waitForDelivery(t, s, events[0].Position, "dead")
 		require.NotEmpty(t, dead.GetReason())
 		require.Equal(t, picky, dead.GetWorkflow())
 		require.Empty(t, s.AllRuns(t, picky, 10))
@@ -103,9 +103,9 @@ func TestPoisonDelaysNobody(t *testing.T) {
 	})
 }
 
-// The HTTP binding of CloudEvents, as curl speaks it.
+// The test uses the HTTP binding of CloudEvents, as curl would.
 func TestEventsOverHTTP(t *testing.T) {
-	each(t, func(t *testing.T, s *platform.Server) {
+	eachPlatform(t, func(t *testing.T, s *platform.Server) {
 		const path = "/v1/projects/default/events"
 		send := func(header http.Header, body string) (int, string) {
 			code, text, err := s.Do(t.Context(), http.MethodPost, path, header, strings.NewReader(body))
@@ -123,7 +123,7 @@ func TestEventsOverHTTP(t *testing.T) {
 		require.Equal(t, 202, code, body)
 		code, body = send(http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "["+structured("c")+","+structured("a")+"]")
 		require.Equal(t, 202, code, body)
-		require.Contains(t, body, `"duplicate":true`, "the second was sent before")
+		require.Contains(t, body, `"duplicate":true`, "the second one is a duplicate")
 		platform.Eventually(t, soon, func() string {
 			if got := len(s.AllRuns(t, workflow, 100)); got != 3 {
 				return fmt.Sprintf("%d of 3 events have started a run", got)
@@ -145,13 +145,13 @@ func TestEventsOverHTTP(t *testing.T) {
 			require.GreaterOrEqual(t, code, 400, "%s: %s", name, body)
 			require.Less(t, code, 500, "%s: %s", name, body)
 		}
-		require.Len(t, s.AllRuns(t, workflow, 100), 3, "a batch is taken or refused as a whole")
+		require.Len(t, s.AllRuns(t, workflow, 100), 3, "a batch is accepted or refused as a whole")
 	})
 }
 
-// Operators send events, look at what became of them and deliver again by the command line.
+// Operators send, inspect and redeliver events by the command line.
 func TestEventsByCommandLine(t *testing.T) {
-	each(t, func(t *testing.T, s *platform.Server) {
+	eachPlatform(t, func(t *testing.T, s *platform.Server) {
 		kind := fmt.Sprintf("io.example.cli%x", time.Now().UnixNano())
 		ok := func(args ...string) platform.Result {
 			r := s.CLI(t, args...)
@@ -184,7 +184,7 @@ func TestEventsByCommandLine(t *testing.T) {
 		require.Equal(t, platform.ExitNotFound, s.CLI(t, "event", "show", "--position", "999999999").Code)
 		require.Equal(t, platform.ExitUsage, s.CLI(t, "event", "send", "--type", kind).Code)
 
-		// A workflow that refuses the event, and does not when it is published anew.
+		// The workflow refuses the event, and accepts it after it is published anew.
 		refusing := platform.Document("refuses", "  - note:\n      set: {seen: true}\n",
 			fmt.Sprintf("input:\n  schema:\n    document: {type: object}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind))
 		workflow := s.Publish(t, refusing)
@@ -199,16 +199,16 @@ func TestEventsByCommandLine(t *testing.T) {
 		require.Empty(t, s.AllRuns(t, workflow, 10))
 		s.Publish(t, strings.NewReplacer("1.0.0", "1.0.1", "{type: object}", "{type: array}").Replace(refusing))
 		ok("event", "redeliver", "--position", strconv.FormatInt(answer.Accepted[0].Position, 10), "--reason", "tried again")
-		done := delivery(t, s, answer.Accepted[0].Position, "done")
+		done := waitForDelivery(t, s, answer.Accepted[0].Position, "done")
 		run := s.Await(t, done.GetRunId(), soon, "completed")
 		require.Equal(t, []string{workflow, "1.0.1"}, []string{run.GetWorkflow(), run.GetVersion()})
 		require.NotContains(t, ok("event", "list", "--dead").Stdout, kind)
 	})
 }
 
-// Operators see dispatchers and workers by the command line, and what the supervisor would do.
+// Operators inspect dispatchers and workers by the command line, and the supervisor's plan.
 func TestDispatchersByCommandLine(t *testing.T) {
-	each(t, func(t *testing.T, s *platform.Server) {
+	eachPlatform(t, func(t *testing.T, s *platform.Server) {
 		platform.Eventually(t, soon, func() string {
 			r := s.CLI(t, "dispatcher", "show", platform.DefaultProject)
 			if r.Code != 0 || !strings.Contains(r.Stdout, dispatcherID) || !strings.Contains(r.Stdout, "cold_start") {
@@ -223,7 +223,7 @@ func TestDispatchersByCommandLine(t *testing.T) {
 			"dispatchers":    {[]string{"dispatcher", "list"}, `(?s)PROJECT.*\n` + platform.DefaultProject + `\s`},
 			"as JSON":        {[]string{"dispatcher", "list", "-o", "json"}, `"workflowId":\s*"` + dispatcherID + `"`},
 			"what is stale":  {[]string{"dispatcher", "reconcile", "--dry-run"}, `nothing to do: 1 dispatcher looked at in \S+: 1 healthy, 0 stale, 0 unknown`},
-			"workers":        {[]string{"worker", "list"}, `^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+LAST BEAT\s+STALE IN\s+REGISTERED`},
+			"workers":        {[]string{"worker", "list"}, `^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+HEARTBEAT\s+STALE IN\s+REGISTERED`},
 			"what they said": {[]string{"worker", "list"}, `\n\S+\s+alive\s+\S+\s+\w+\s+\S+ ago\s+[0-9]\S*s\s+` + platform.DefaultProject},
 		} {
 			platform.Eventually(t, soon, func() string {
@@ -240,22 +240,22 @@ func TestDispatchersByCommandLine(t *testing.T) {
 	})
 }
 
-// A single process takes its own dispatcher again when it is asked to hand over, and when it is started again.
-func TestAlone(t *testing.T) {
+// A single process takes its own dispatcher again after a handover request, and after a restart.
+func TestSingleProcessReclaimsItsDispatcher(t *testing.T) {
 	t.Parallel()
-	options := alone(t)
+	options := singleProcess(t)
 	s := platform.StartServer(t, options)
 	kind := "io.example.alone"
 	workflow := s.Publish(t, feed.Starter("starts", kind))
 	f := feed.Start(t, feed.Options{Type: kind, PerSecond: wanted, Servers: []*platform.Server{s}})
-	after(t, time.Second)
+	waitFor(t, time.Second)
 	dispatcher := func() *signalboxv1.Dispatcher {
 		res, err := s.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 		require.NoError(t, err)
 		return res.Msg.GetDispatcher()
 	}
 	before := dispatcher().GetExecution()
-	r := s.CLI(t, "dispatcher", "handover", platform.DefaultProject, "--reason", "to nobody else")
+	r := s.CLI(t, "dispatcher", "handover", platform.DefaultProject, "--reason", "without another worker")
 	require.Zero(t, r.Code, r)
 	platform.Eventually(t, soon, func() string {
 		d := dispatcher()
@@ -270,9 +270,9 @@ func TestAlone(t *testing.T) {
 	s.Kill()
 	s = platform.StartServer(t, options)
 	f.Follow(s)
-	after(t, time.Second)
+	waitFor(t, time.Second)
 	f.Stop(t)
 	v := feed.Judge(t, feed.Evidence{Feed: f, Server: s, Starts: []string{workflow}, Limit: patience})
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the only process, on SQLite, asked to hand over, killed and started again under events; the longest that one waited", Trials: 1,
-		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }

@@ -1,7 +1,7 @@
 package dispatch_test
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,395 +9,505 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 
-	"github.com/signalbox-dev/signalbox/test/counter"
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/test/database"
+	"github.com/signalbox-dev/signalbox/test/picture"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// picture is what one server shows, by whatever means an operator can ask it.
-type picture struct {
-	// Status is of `system status`.
-	Status struct {
-		Roles      []string
-		Connection struct{ State, Kind string }
-		// Dependencies is what the server needs; Workers are the live ones, or WorkersError says why they are not known.
-		Dependencies []struct{ Name, State string }
-		Workers      []struct{ ServerID string }
-		WorkersError string
-	}
-	// Listed and Shown are of `dispatcher list` and `dispatcher show`; Shown is nil where that was refused.
-	Listed, Shown *shownDispatcher
-	// Workers are the states of `worker list` by server ID.
-	Workers map[string]string
-	// Problems are the codes of `run list --problem any` by run; nil where that was refused.
-	Problems map[string]string
-	// Ready is the status of /readyz, and Needs its dependencies.
-	Ready int
-	Needs map[string]string
-	// Metrics has the sums of series, without those that are absent.
-	Metrics map[string]float64
-	Log     string
+// brokenPlatform is a platform of an API server and two workers, of which a test breaks a part.
+type brokenPlatform struct {
+	*environment
+
+	temporal *platform.Temporal
+	postgres *database.Postgres
+	// frontend is between the servers and Temporal, for faults that need one.
+	frontend *conntest.Frontend
+	// run is due to continue, and cannot while no worker executes it.
+	run string
+	// feed publishes continuously.
+	feed *traffic
+	// asked are the servers that must show the fault; none: all.
+	asked []*platform.Server
 }
 
-type shownDispatcher struct {
-	State string
-	Lease struct {
-		State string
-		Owner struct{ ServerID string }
-	}
-	// Errors say what is not known.
-	Errors []string
-	// Progress is nil where it is not known.
-	Progress *struct {
-		Pending json.Number
-		Lag     string
-	}
+// fault is a failure and its expected effects on each server's output.
+type fault struct {
+	// args are for each server. behind puts a frontend between the servers and Temporal. secure does the same with client certificates
+	// that end after that time.
+	args   []string
+	behind bool
+	secure time.Duration
+	breaks func(*testing.T, *brokenPlatform)
+	// wrong returns an effect that a server does not show yet for a project, the default one if that is empty; "" for none.
+	wrong   func(*brokenPlatform, picture.Picture) string
+	project string
 }
 
-// metrics are those of which several means of asking show the same.
-var shownMetrics = []string{
-	"temporal_connection_status", "dispatcher_active", "dispatcher_inbox_lag_seconds", "dispatcher_inbox_pending", "dispatcher_stale", "dispatcher_foreign",
-	"signalbox_runs_stuck",
-}
-
-// looks asks a server everything.
-func looks(t *testing.T, s *platform.Server) picture {
-	t.Helper()
-	var p picture
-	ask := func(into any, args ...string) bool {
-		r := s.CLI(t, append(args, "-o", "json")...)
-		if r.Code != 0 {
-			require.Equal(t, platform.ExitUnavailable, r.Code, r)
-			return false
-		}
-		require.NoError(t, json.Unmarshal([]byte(r.Stdout), into), r)
-		return true
-	}
-	require.True(t, ask(&p.Status, "system", "status"))
-	var listed []*shownDispatcher
-	if ask(&listed, "dispatcher", "list") && len(listed) > 0 {
-		p.Listed = listed[0]
-	}
-	shown := new(shownDispatcher)
-	if ask(shown, "dispatcher", "show", platform.DefaultProject) {
-		p.Shown = shown
-	}
-	var workers []struct{ ServerID, State string }
-	if ask(&workers, "worker", "list") {
-		p.Workers = map[string]string{}
-		for _, w := range workers {
-			p.Workers[w.ServerID] = w.State
-		}
-	}
-	var runs []struct {
-		ID    string
-		Stuck struct{ Code string }
-	}
-	if ask(&runs, "run", "list", "--problem", "any") {
-		p.Problems = map[string]string{}
-		for _, r := range runs {
-			p.Problems[r.ID] = r.Stuck.Code
-		}
-	}
-	var report struct {
-		Dependencies []struct{ Name, State string }
-	}
-	code, body, err := s.Get(t.Context(), "/readyz")
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal([]byte(body), &report))
-	p.Ready, p.Needs = code, map[string]string{}
-	for _, d := range report.Dependencies {
-		p.Needs[d.Name] = d.State
-	}
-	p.Metrics = map[string]float64{}
-	for _, name := range shownMetrics {
-		sum, series, err := counter.Metric(t.Context(), s, name)
-		require.NoError(t, err)
-		if series > 0 {
-			p.Metrics[name] = sum
-		}
-	}
-	p.Log = s.Output()
-	return p
-}
-
-// disagrees says in what the parts of a picture contradict each other; empty for nothing. It knows nothing of the fault.
-func (p picture) disagrees() string {
-	usable := p.Status.Connection.State == "connected" || p.Status.Connection.State == "degraded"
-	for _, d := range p.Status.Dependencies {
-		if p.Needs[d.Name] != d.State {
-			return fmt.Sprintf("%s is %q in the status and %q in /readyz", d.Name, d.State, p.Needs[d.Name])
-		}
-	}
-	switch {
-	case len(p.Status.Dependencies) != len(p.Needs):
-		return fmt.Sprintf("the status has %v, and /readyz %v", p.Status.Dependencies, p.Needs)
-	case (p.Needs["temporal"] == "down") == usable:
-		return fmt.Sprintf("Temporal is %q in /readyz and %q in the status", p.Needs["temporal"], p.Status.Connection.State)
-	case (p.Metrics["temporal_connection_status"] == 0) == usable:
-		return fmt.Sprintf("temporal_connection_status is %v, and the status says %q", p.Metrics["temporal_connection_status"], p.Status.Connection.State)
-	case p.Listed == nil:
-		return "no dispatcher is listed"
-	case p.Shown != nil && p.Shown.State != p.Listed.State:
-		return fmt.Sprintf("the dispatcher is %q in the list, and %q when it is shown", p.Listed.State, p.Shown.State)
-	case p.Shown != nil && p.Shown.Lease.State != p.Listed.Lease.State:
-		return fmt.Sprintf("its lease is %q in the list, and %q when it is shown", p.Listed.Lease.State, p.Shown.Lease.State)
-	case slices.Contains(p.Status.Roles, platform.Worker) && (p.Listed.State == "foreign") != (p.Metrics["dispatcher_foreign"] > 0): // one process of several finds them
-		return fmt.Sprintf("the dispatcher is %q, and dispatcher_foreign %v", p.Listed.State, p.Metrics["dispatcher_foreign"])
-	case p.Needs["store"] == "up" && p.Listed.Progress == nil:
-		return "the backlog is not known, though the store is up"
-	case p.Needs["store"] == "up" && p.Problems == nil:
-		return "the runs are not known, though the store is up"
-	}
-	if stuck, known := p.Metrics["signalbox_runs_stuck"]; known && p.Problems != nil && int(stuck) != len(p.Problems) { // one process counts them
-		return fmt.Sprintf("signalbox_runs_stuck is %v, and the list has %v", p.Metrics["signalbox_runs_stuck"], p.Problems)
-	}
-	if _, known := p.Metrics["dispatcher_inbox_lag_seconds"]; known != (p.Listed.Progress != nil) {
-		return fmt.Sprintf("dispatcher_inbox_lag_seconds is there: %v, and the list has the progress %v", known, p.Listed.Progress)
-	}
-	if _, known := p.Metrics["dispatcher_inbox_pending"]; known != (p.Listed.Progress != nil) {
-		return fmt.Sprintf("dispatcher_inbox_pending is there: %v, and the list has the progress %v", known, p.Listed.Progress)
-	}
-	return ""
-}
-
-// lives counts the workers of a list that are in a state.
-func (p picture) lives(state string) int {
-	n := 0
-	for _, s := range p.Workers {
-		if s == state {
-			n++
-		}
-	}
-	return n
-}
-
-// says reports whether the list of what is not known has a line with these words.
-func (p picture) says(words string) bool {
-	return slices.ContainsFunc(p.Listed.Errors, func(line string) bool { return strings.Contains(line, words) })
-}
-
-// TestWhatIsShownAgrees breaks one part after another, and requires that everything that can be asked says the same of it, on each server that
-// is there, soon.
-func TestWhatIsShownAgrees(t *testing.T) {
+// The test breaks one part after another, and requires that all outputs of each server soon agree with each other and with the real state.
+func TestAllViewsAgreeUnderFaults(t *testing.T) {
 	t.Parallel()
-	type broken struct {
-		*site
-
-		temporal *platform.Temporal
-		postgres *database.Postgres
-		// run is one that is due to go on, and cannot while nothing executes it.
-		run string
-		// feed publishes all the time.
-		feed *traffic
+	for name, f := range faults() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := f.build(t)
+			f.breaks(t, b)
+			if b.asked == nil {
+				b.asked = b.all()
+			}
+			project := cmp.Or(f.project, platform.DefaultProject)
+			for _, s := range b.asked {
+				picture.Await(t, patience, s, project, func(p picture.Picture) string { return f.wrong(b, p) })
+			}
+		})
 	}
-	const stuckAfter = 5 * time.Second
-	tests := map[string]struct {
-		breaks func(*testing.T, *broken)
-		// wrong says what a server does not show yet; empty for nothing.
-		wrong func(*broken, picture) string
-		// one has only the server of the API asked: each answer takes as long as the servers wait for the database.
-		one bool
-	}{
-		"nothing": {func(*testing.T, *broken) {}, func(_ *broken, p picture) string {
+}
+
+// all returns the servers that run.
+func (b *brokenPlatform) all() []*platform.Server {
+	all := []*platform.Server{b.Server}
+	for _, w := range b.workers {
+		all = append(all, w.Server)
+	}
+	return all
+}
+
+// build starts the platform, with a run that is due soon and a steady feed of events.
+func (f fault) build(t *testing.T) *brokenPlatform {
+	t.Helper()
+	b := &brokenPlatform{temporal: platform.StartTemporal(t), postgres: database.StartPostgres(t, t.Skip)}
+	b.environment = prepareAt(t, b.temporal.Address, append([]string{"--runs-stuck-after", "5s"}, f.args...)...)
+	b.options.Store = b.postgres.Store()
+	b.client = platform.DialTemporal(t, b.temporal.Address)
+	if f.behind || f.secure > 0 {
+		b.frontend = conntest.Run(t, conntest.Options{Upstream: b.temporal.Address})
+		b.options.Temporal = b.frontend.Addr()
+	}
+	if f.secure > 0 {
+		b.options.Env = certified(t, b.frontend, f.secure)
+	}
+	b.open(t)
+	b.join(t, 2)
+	b.waitForOwner(t)
+	b.waitForRegistered(t, soon)
+	b.run = b.Start(t, b.Publish(t, platform.Document("waits", "  - wait:\n      wait: {seconds: 10}\n")), "").GetId()
+	b.Await(t, b.run, patience, "waiting")
+	b.feed = b.startTraffic(t)
+	return b
+}
+
+// certified makes a frontend require client certificates, and returns the environment of a server that has one.
+func certified(t *testing.T, f *conntest.Frontend, lasts time.Duration) []string {
+	t.Helper()
+	folder := t.TempDir()
+	a, err := conntest.NewAuthority()
+	require.NoError(t, err)
+	ca, err := a.Write(folder, "ca")
+	require.NoError(t, err)
+	client, err := a.Client("signalbox", time.Now().Add(lasts))
+	require.NoError(t, err)
+	cert, key, err := client.Write(folder, "client")
+	require.NoError(t, err)
+	server, err := a.Server()
+	require.NoError(t, err)
+	f.SetTLS(a.ServerConfig(server, true))
+	return []string{"SIGNALBOX_TEMPORAL_TLS_CA_FILE=" + ca, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE=" + cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE=" + key}
+}
+
+// faults returns all faults, by name.
+func faults() map[string]fault {
+	return map[string]fault{
+		"nothing": {breaks: func(*testing.T, *brokenPlatform) {}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
-				return "it is not well"
+				return "the platform is not healthy"
 			case p.Listed.State != "routing" && p.Listed.State != "parked":
 				return "the dispatcher is " + p.Listed.State
-			case len(p.Status.Workers) != 2, p.lives("alive") != 2, len(p.Listed.Errors) > 0:
-				return "two workers are alive"
+			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, len(p.Listed.Errors) > 0:
+				return "the number of live workers is not 2"
 			}
 			return ""
-		}, false},
-		"Temporal killed": {func(_ *testing.T, b *broken) { b.temporal.Kill() }, func(b *broken, p picture) string {
+		}},
+		"Temporal killed": {breaks: func(_ *testing.T, b *brokenPlatform) { b.temporal.Kill() }, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "unreachable":
 				return fmt.Sprint(p.Status.Connection)
-			case p.Listed.State != "unknown", !p.says("Temporal does not answer"):
-				return fmt.Sprintf("the dispatcher is %s, not known is %v", p.Listed.State, p.Listed.Errors)
-			case p.Metrics["dispatcher_active"] != 0:
-				return "it says that it routes"
-			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0, p.Listed.Progress.Pending.String() == "0":
-				return "there is no backlog"
-			case len(p.Status.Workers) != 2, p.lives("alive") != 2:
-				return "the workers are alive"
+			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+			case p.Value("dispatcher_active") != 0:
+				return "dispatcher_active is not 0"
+			case !p.Backlog():
+				return "no backlog"
+			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2:
+				return "the number of live workers is not 2"
 			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
 			case !strings.Contains(p.Log, "Temporal connection unhealthy"):
-				return "the log does not say so"
+				return "the log line is missing"
 			}
 			return ""
-		}, false},
-		"Temporal frozen": {func(t *testing.T, b *broken) {
+		}},
+		"Temporal frozen": {breaks: func(t *testing.T, b *brokenPlatform) {
 			b.temporal.Freeze()
 			t.Cleanup(b.temporal.Thaw)
-		}, func(b *broken, p picture) string {
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "hung":
 				return fmt.Sprint(p.Status.Connection)
-			case p.Listed.State != "unknown", !p.says("Temporal does not answer"):
-				return fmt.Sprintf("the dispatcher is %s, not known is %v", p.Listed.State, p.Listed.Errors)
-			case p.Metrics["dispatcher_active"] != 0:
-				return "it says that it routes"
-			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0:
-				return "there is no backlog"
-			case p.lives("alive") != 2:
-				return "the workers are alive"
+			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+			case p.Value("dispatcher_active") != 0:
+				return "dispatcher_active is not 0"
+			case !p.Backlog():
+				return "no backlog"
+			case p.WorkersIn("alive") != 2:
+				return "the number of live workers is not 2"
 			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
 			}
 			return ""
-		}, false},
-		"the owner frozen": {func(t *testing.T, b *broken) {
-			owner := b.settle(t)
+		}},
+		"the owner frozen": {breaks: func(t *testing.T, b *brokenPlatform) {
+			owner := b.waitForOwner(t)
 			owner.Freeze()
 			t.Cleanup(owner.Thaw)
-			b.leave(owner)
-		}, func(b *broken, p picture) string {
+			b.forget(owner)
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Listed.State != "routing" && p.Listed.State != "parked":
 				return "the dispatcher is " + p.Listed.State
 			case p.Listed.Lease.Owner.ServerID != b.workers[0].id:
 				return fmt.Sprintf("its owner is %q", p.Listed.Lease.Owner.ServerID)
-			case p.Workers[b.workers[0].id] != "alive", p.lives("alive") != 1:
+			case p.Workers[b.workers[0].id] != "alive", p.WorkersIn("alive") != 1:
 				return fmt.Sprint(p.Workers)
 			case len(p.Status.Workers) != 1:
 				return fmt.Sprintf("the live workers are %v", p.Status.Workers)
 			case len(p.Problems) > 0:
-				return fmt.Sprintf("runs go on: %v", p.Problems)
+				return fmt.Sprintf("problems of runs: %v", p.Problems)
 			}
 			return ""
-		}, false},
-		"its ID taken by another workflow": {func(t *testing.T, b *broken) {
+		}},
+		"its ID taken by another workflow": {breaks: func(t *testing.T, b *brokenPlatform) {
 			for len(b.workers) > 0 {
 				b.stop(t, b.workers[0])
 			}
 			require.NoError(t, b.client.TerminateWorkflow(t.Context(), dispatcherID, "", "its ID is taken next"))
-			b.leftover(t, dispatcherID, "elsewhere", map[string]any{
+			b.startForeignDispatcher(t, dispatcherID, "elsewhere", map[string]any{
 				"project": "default-signalbox", "task_queue": "default", "owner": "somebody", "epoch": 7, "interpreter": 1,
 			})
 			b.join(t, 1)
-		}, func(_ *broken, p picture) string {
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Listed.State != "foreign":
 				return "the dispatcher is " + p.Listed.State
-			case p.Metrics["dispatcher_active"] != 0:
-				return "it says that it owns the dispatcher"
-			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0:
-				return "there is no backlog"
+			case p.Value("dispatcher_active") != 0:
+				return "dispatcher_active is not 0"
+			case !p.Backlog():
+				return "no backlog"
 			case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
-				return "Temporal is connected"
+				return "Temporal is not connected"
 			}
 			return ""
-		}, false},
-		"Redis killed": {func(_ *testing.T, b *broken) { b.redis.Kill() }, func(_ *broken, p picture) string {
+		}},
+		"Redis killed": {breaks: func(_ *testing.T, b *brokenPlatform) { b.redis.Kill() }, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Needs["leases"] != "down", p.Ready != http.StatusOK:
 				return fmt.Sprint(p.Needs)
-			case p.Listed.Lease.State != "", !p.says("Redis, which has the leases, does not answer"):
-				return fmt.Sprintf("the lease is %q, not known is %v", p.Listed.Lease.State, p.Listed.Errors)
-			case p.lives("unknown") != 2:
+			case p.Listed.Lease.State != "", !p.Unknown("Redis, which has the leases, does not answer"):
+				return fmt.Sprintf("the lease is %q, unknown: %v", p.Listed.Lease.State, p.Listed.Errors)
+			case p.WorkersIn("unknown") != 2:
 				return fmt.Sprint(p.Workers)
 			case len(p.Problems) > 0:
-				return fmt.Sprintf("runs go on without leases: %v", p.Problems)
-			case p.Metrics["dispatcher_active"] != 0:
-				return "it says that it owns the dispatcher"
+				return fmt.Sprintf("problems of runs: %v", p.Problems)
+			case p.Value("dispatcher_active") != 0:
+				return "dispatcher_active is not 0"
 			}
 			return ""
-		}, false},
-		"all workers killed": {func(_ *testing.T, b *broken) {
+		}},
+		"all workers killed": {breaks: func(_ *testing.T, b *brokenPlatform) {
 			for _, w := range b.workers {
 				w.Kill()
 			}
 			b.workers = nil
-		}, func(b *broken, p picture) string {
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Listed.State != "no_workers":
 				return "the dispatcher is " + p.Listed.State
 			case len(p.Status.Workers) > 0 || p.Status.WorkersError != "":
-				return "a worker lives"
-			case p.lives("late")+p.lives("gone") != 2:
+				return "a worker is alive"
+			case p.WorkersIn("late")+p.WorkersIn("gone") != 2:
 				return fmt.Sprint(p.Workers)
 			case p.Problems[b.run] != "POLLER_STALE":
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
-			case p.Metrics["dispatcher_inbox_lag_seconds"] == 0, p.Metrics["dispatcher_inbox_pending"] == 0:
-				return "there is no backlog"
-			case p.Metrics["dispatcher_active"] != 0:
-				return "the API says that it owns the dispatcher"
+			case !p.Backlog():
+				return "no backlog"
+			case p.Value("dispatcher_active") != 0:
+				return "dispatcher_active is not 0 at the API"
 			}
 			return ""
-		}, false},
-		"all workers stopped": {func(t *testing.T, b *broken) {
+		}},
+		"all workers stopped": {breaks: func(t *testing.T, b *brokenPlatform) {
 			for len(b.workers) > 0 {
 				b.stop(t, b.workers[0])
 			}
-		}, func(b *broken, p picture) string {
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Listed.State != "no_workers":
 				return "the dispatcher is " + p.Listed.State
 			case len(p.Status.Workers) > 0 || p.Status.WorkersError != "":
-				return "a worker lives"
-			case p.lives("stopped") != 2:
+				return "a worker is alive"
+			case p.WorkersIn("stopped") != 2:
 				return fmt.Sprint(p.Workers)
 			case p.Problems[b.run] != "POLLER_STALE" && p.Problems[b.run] != "NO_POLLER":
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
 			}
 			return ""
-		}, false},
-		"the database frozen": {func(t *testing.T, b *broken) {
+		}},
+		"the database frozen": {breaks: func(t *testing.T, b *brokenPlatform) {
+			b.asked = []*platform.Server{b.Server} // each answer takes as long as the servers wait for the database
 			b.feed.Stop(t)
 			b.postgres.Freeze()
 			t.Cleanup(b.postgres.Thaw)
-		}, func(_ *broken, p picture) string {
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Needs["store"] != "down", p.Ready != http.StatusServiceUnavailable:
 				return fmt.Sprint(p.Needs)
 			case p.Status.WorkersError == "":
-				return "the live workers are known"
+				return "the live workers are reported"
 			case p.Problems != nil, p.Shown != nil, p.Listed.Progress != nil:
-				return "something is shown that cannot be read"
-			case !p.says("the database does not answer"):
+				return "unreadable data is shown"
+			case !p.Unknown("the database does not answer"):
 				return fmt.Sprint(p.Listed.Errors)
-			case p.lives("alive") != 2:
-				return "the workers are alive, says Redis"
+			case p.WorkersIn("alive") != 2:
+				return "Redis reports live workers"
 			}
 			return ""
-		}, true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := &broken{temporal: platform.StartTemporal(t), postgres: database.StartPostgres(t, t.Skip)}
-			b.site = prepareAt(t, b.temporal.Address)
-			b.options.Store = b.postgres.Store()
-			b.options.Args = append(b.options.Args, "--runs-stuck-after", stuckAfter.String())
-			b.client = platform.DialTemporal(t, b.temporal.Address)
-			b.open(t)
-			b.join(t, 2)
-			b.settle(t)
-			b.knows(t, soon)
-			b.run = b.Start(t, b.Publish(t, platform.Document("waits", "  - wait:\n      wait: {seconds: 10}\n")), "").GetId()
-			b.Await(t, b.run, patience, "waiting")
-			b.feed = b.publishes(t)
-			test.breaks(t, b)
-			servers := []*platform.Server{b.Server}
-			if !test.one {
-				for _, w := range b.workers {
-					servers = append(servers, w.Server)
-				}
+		}},
+		"a dispatcher that its owner cannot end": {behind: true, breaks: func(t *testing.T, b *brokenPlatform) {
+			for len(b.workers) > 0 {
+				b.stop(t, b.workers[0])
 			}
-			for _, s := range servers {
-				platform.Eventually(t, patience, func() string {
-					p := looks(t, s)
-					if wrong := p.disagrees(); wrong != "" {
-						return wrong
-					}
-					return test.wrong(b, p)
+			require.NoError(t, b.client.TerminateWorkflow(t.Context(), dispatcherID, "", "one of an older program is put in its place"))
+			b.startForeignDispatcher(t, dispatcherID, "signalbox-default", nil)
+			b.frontend.Fail("TerminateWorkflowExecution", serviceerror.NewPermissionDenied("not allowed", ""))
+			b.join(t, 1)
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Listed.State != "stale", p.Value("dispatcher_stale") != 1, p.Value("dispatcher_duplicates") != 0:
+				return "the dispatcher is " + p.Listed.State
+			case p.Listed.Lease.Owner.ServerID != b.workers[0].id:
+				return fmt.Sprintf("its owner is %q", p.Listed.Lease.Owner.ServerID)
+			case !p.Backlog():
+				return "no backlog"
+			case p.IsWorker() != strings.Contains(p.Log, "Dispatcher could not be terminated"), p.IsWorker() != (p.Value("dispatcher_terminate_errors_total") > 0):
+				return "the refused termination is not shown"
+			}
+			return ""
+		}},
+		"a dispatcher of an older scheme that cannot be ended": {
+			behind: true, args: []string{"--supervisor-legacy-ids", "dispatcher-{project}-host-*"}, breaks: func(t *testing.T, b *brokenPlatform) {
+				b.frontend.Fail("TerminateWorkflowExecution", serviceerror.NewPermissionDenied("not allowed", ""))
+				b.startForeignDispatcher(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
+					"project": "default", "task_queue": "signalbox-default", "owner": "host-a", "epoch": 3, "interpreter": 1,
 				})
+			}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+				const older = `also open under an older ID: "dispatcher-default-host-a-4711"`
+				switch {
+				case p.Value("dispatcher_duplicates") != 1, p.Value("dispatcher_stale") != 1:
+					return "no duplicate is counted"
+				case !strings.Contains(p.Listed.Detail, older), !strings.Contains(p.Shown.Detail, older):
+					return fmt.Sprintf("the details are %q and %q", p.Listed.Detail, p.Shown.Detail)
+				case p.Listed.State != "routing" && p.Listed.State != "parked":
+					return "the dispatcher is " + p.Listed.State
+				}
+				return ""
+			},
+		},
+		"a connection that flaps": {behind: true, breaks: func(t *testing.T, b *brokenPlatform) {
+			require.NoError(t, b.frontend.Flap(t.Context(), 2*time.Second, 2*time.Second, 4))
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			outages := strings.Count(p.Log, "Temporal connection unhealthy")
+			switch {
+			case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
+				return fmt.Sprint(p.Status.Connection)
+			case outages < 3 || p.Status.Connection.Statistics.Outages.String() != fmt.Sprint(outages):
+				return fmt.Sprintf("the log has %d outages, and the status %s", outages, p.Status.Connection.Statistics.Outages)
+			case p.WorkersIn("alive") != 2:
+				return fmt.Sprint(p.Workers)
 			}
-		})
+			return ""
+		}},
+		"the breaker open": {args: []string{"--temporal-breaker-failures", "2", "--temporal-breaker-interval", "10m"}, breaks: func(_ *testing.T, b *brokenPlatform) {
+			b.temporal.Kill()
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Status.Connection.State != "down", p.Status.Connection.Breaker.State != "open":
+				return fmt.Sprint(p.Status.Connection)
+			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			}
+			return ""
+		}},
+		"Temporal over its limits": {behind: true, breaks: func(_ *testing.T, b *brokenPlatform) {
+			b.asked = []*platform.Server{b.Server, b.workers[0].Server} // requests are retried for seconds before an answer omits Temporal's part
+			b.frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
+			for _, check := range []string{"DescribeNamespace", "GetSystemInfo", "/grpc.health.v1.Health/Check"} {
+				b.frontend.Fail(check, nil)
+			}
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Status.Connection.State != "degraded", p.Status.Connection.Kind != "limited", p.Needs["temporal"] != "impaired":
+				return fmt.Sprint(p.Status.Connection)
+			case !strings.Contains(p.Status.Connection.LastError, "namespace rate limit exceeded"):
+				return p.Status.Connection.LastError
+			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+			case !strings.Contains(p.Log, "Temporal connection degraded"):
+				return "the log line is missing"
+			}
+			return ""
+		}},
+		"a client certificate that Temporal rejects": {secure: 30 * 24 * time.Hour, breaks: func(t *testing.T, b *brokenPlatform) {
+			certified(t, b.frontend, time.Hour) // of another authority
+			b.frontend.CutConnections()
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "tls_error":
+				return fmt.Sprint(p.Status.Connection)
+			case p.Needs["certificate"] != "up":
+				return "the certificate does not end soon"
+			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case !strings.Contains(p.Log, "tls_error"):
+				return "the log line is missing"
+			}
+			return ""
+		}},
+		"a client certificate that is about to end": {secure: 10 * time.Minute, breaks: func(*testing.T, *brokenPlatform) {}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Needs["certificate"] != "impaired", p.Ready != http.StatusOK:
+				return fmt.Sprint(p.Needs)
+			case p.Status.Connection.State != "connected":
+				return "Temporal is not connected"
+			case strings.Count(p.Log, "Temporal client certificate needs to be renewed") != 1:
+				return "the log line does not occur once"
+			}
+			return ""
+		}},
+		"servers at two Temporals": {breaks: func(t *testing.T, b *brokenPlatform) {
+			o := b.options
+			o.Temporal = platform.StartTemporal(t).Address
+			b.asked = append(b.all(), platform.StartServer(t, o))
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Needs["placement"] != "down", p.Ready != http.StatusOK:
+				return fmt.Sprint(p.Needs)
+			case p.Value("signalbox_temporal_mismatch") != 1:
+				return "the metric does not show the mismatch"
+			case strings.Count(p.Log, "Processes on this database use different Temporals") != 1:
+				return "the log line does not occur once"
+			}
+			return ""
+		}},
+		"runs queued while Temporal is away": {args: []string{"--runs-queue-when-unavailable-enabled=true"}, breaks: func(t *testing.T, b *brokenPlatform) {
+			workflow := b.Publish(t, platform.Document("queued", "  - greet:\n      set: {message: hello}\n"))
+			b.temporal.Kill()
+			picture.Await(t, soon, b.Server, platform.DefaultProject, func(p picture.Picture) string {
+				if p.Status.Connection.State != "down" {
+					return p.Status.Connection.State
+				}
+				return ""
+			})
+			for range 3 {
+				require.Equal(t, "engine", b.Start(t, workflow, "").GetQueuedReason())
+			}
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			waiting, err := p.Status.QueueMode.Runs.Int64()
+			if err != nil {
+				return fmt.Sprintf("the number of queued runs: %v", err)
+			}
+			if waiting < 3 { // and those that events have started meanwhile
+				return fmt.Sprintf("%d runs wait", waiting)
+			}
+			if shown := p.Value("signalbox_queue_mode_runs"); shown != float64(waiting) {
+				return fmt.Sprintf("the metric shows %v queued runs, the status %d", shown, waiting)
+			}
+			return ""
+		}},
+		"a project that no worker serves": {args: []string{"--projects", platform.DefaultProject}, project: "side", breaks: func(t *testing.T, b *brokenPlatform) {
+			_, err := b.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
+			require.NoError(t, err)
+			_, err = b.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+				Project: "side", Source: platform.Document("side", "  - greet:\n      set: {message: hello}\n"),
+			}))
+			require.NoError(t, err)
+			refused := b.CLI(t, "run", "start", "side", "--project", "side")
+			require.Equal(t, platform.ExitUnavailable, refused.Code, refused)
+			require.Contains(t, refused.Stderr, "NO_WORKER_FOR_PROJECT")
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Listed.State != "no_workers", !strings.Contains(p.Listed.Detail, `no live worker serves project "side"`):
+				return fmt.Sprintf("the dispatcher is %s: %s", p.Listed.State, p.Listed.Detail)
+			case p.WorkersIn("alive") != 2:
+				return "workers of other projects are alive"
+			}
+			return ""
+		}},
+		"the only worker of a project killed": {args: []string{
+			"--dispatch-ttl", "5s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "6s", "--projects", platform.DefaultProject,
+		}, behind: true, project: "side", breaks: func(t *testing.T, b *brokenPlatform) {
+			_, err := b.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
+			require.NoError(t, err)
+			o := b.options
+			o.Args = append(slices.Clone(o.Args[:len(o.Args)-1]), "side")
+			s := platform.StartServer(t, o)
+			picture.Await(t, soon, b.Server, "side", func(p picture.Picture) string {
+				if p.Listed.State != "routing" && p.Listed.State != "parked" {
+					return "the dispatcher is " + p.Listed.State
+				}
+				return ""
+			})
+			b.frontend.Fail("TerminateWorkflowExecution", serviceerror.NewPermissionDenied("not allowed", ""))
+			s.Kill()
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Listed.State != "stale", p.Value("dispatcher_stale", `project="side"`) != 1:
+				return fmt.Sprintf("the dispatcher is %s: %s", p.Listed.State, p.Listed.Detail)
+			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, p.WorkersIn("late") != 1:
+				return fmt.Sprint(p.Workers)
+			}
+			return ""
+		}},
+		"the memory limit reached": {breaks: func(t *testing.T, b *brokenPlatform) {
+			o := b.apiOptions()
+			o.Env = append(o.Env, "GOMEMLIMIT=16MiB") // less than a server without load needs
+			s := platform.LaunchServer(t, o)
+			s.AwaitAPI(t)
+			b.asked = []*platform.Server{s}
+			platform.Eventually(t, soon, func() string {
+				if refused := s.CLI(t, "run", "start", "waits"); !strings.Contains(refused.Stderr, "MEMORY_EXHAUSTED") {
+					return refused.String()
+				}
+				return ""
+			})
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+			switch {
+			case p.Needs["memory"] != "down":
+				return fmt.Sprintf("memory is %q", p.Needs["memory"])
+			case p.Value("signalbox_memory_used_bytes") < .8*p.Value("signalbox_memory_limit_bytes"):
+				return "memory is not exhausted"
+			}
+			return ""
+		}},
 	}
 }

@@ -1,4 +1,4 @@
-// Package dispatch_test holds the platform to its promises about dispatchers: exactly one per project, owned by one worker at
+// Package dispatch_test tests the promises about dispatchers on the platform: exactly one per project, owned by one worker at
 // a time, whatever happens to workers, Redis and Temporal; no event lost, none delivered twice.
 package dispatch_test
 
@@ -23,27 +23,27 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(4); err != nil {
+	if err := platform.AllowParallel(4); err != nil {
 		panic(err)
 	}
 	os.Exit(platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
 }
 
-// shared is the Temporal of all tests that do not break it. Each has a namespace of its own there.
+// shared is the Temporal of all tests that do not break it. Each test has a namespace of its own there.
 var shared *platform.Shared[*platform.Temporal]
 
 const (
 	soon     = time.Minute
-	patience = 2 * time.Minute // until everything has healed that was broken
+	patience = 2 * time.Minute // until the platform has recovered
 
 	// dispatcherID is that of the project default, on every host (P-D1).
 	dispatcherID = "dispatcher-default-signalbox-default"
 	ownerKey     = "dispatcher:default:signalbox-default"
 )
 
-// site is a platform of several processes whose parts a test may break: a Redis, a server for the API alone, which nobody breaks,
-// and workers that come and go.
-type site struct {
+// environment is a platform of several processes: a Redis, a server with the API alone, which is never broken,
+// and workers that a test starts, stops and breaks.
+type environment struct {
 	*platform.Server // of the API
 
 	client  client.Client
@@ -52,27 +52,27 @@ type site struct {
 	workers []*worker
 }
 
-// worker is a server with the worker role. It has the API too, which tells who it is.
+// worker is a server with the worker role. It has the API too, which returns its server ID.
 type worker struct {
 	*platform.Server
 
 	id string
 }
 
-// build starts a platform with so many workers, and waits until its dispatcher has an owner.
-func build(t *testing.T, workers int, args ...string) *site {
+// build starts a platform with the given number of workers, and waits until its dispatcher has an owner.
+func build(t *testing.T, workers int, args ...string) *environment {
 	t.Helper()
 	x := prepare(t, args...)
 	x.open(t)
 	if workers > 0 {
 		x.join(t, workers)
-		x.settle(t)
+		x.waitForOwner(t)
 	}
 	return x
 }
 
-// prepare makes a platform in a namespace of its own, of which nothing runs yet but Redis and Temporal.
-func prepare(t *testing.T, args ...string) *site {
+// prepare makes a platform in a namespace of its own, where only Redis and Temporal run yet.
+func prepare(t *testing.T, args ...string) *environment {
 	t.Helper()
 	x := prepareAt(t, "", args...)
 	temporal, namespace := shared.Get(t), fmt.Sprintf("n%08x", rand.Uint32())
@@ -84,30 +84,30 @@ func prepare(t *testing.T, args ...string) *site {
 }
 
 // prepareAt is prepare with a Temporal that the test may break.
-func prepareAt(t *testing.T, temporal string, args ...string) *site {
+func prepareAt(t *testing.T, temporal string, args ...string) *environment {
 	t.Helper()
 	if !platform.HasPostgres() {
 		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
 	}
-	x := &site{redis: database.StartRedis(t, t.Skip)}
+	x := &environment{redis: database.StartRedis(t, t.Skip)}
 	x.options = platform.ServerOptions{Temporal: temporal, Store: platform.Postgres(t), Redis: x.redis.URL(), Args: args}
 	return x
 }
 
 // open starts the API.
-func (x *site) open(t *testing.T) {
+func (x *environment) open(t *testing.T) {
 	t.Helper()
 	x.Server = platform.StartServer(t, x.apiOptions())
 }
 
-func (x *site) apiOptions() platform.ServerOptions {
+func (x *environment) apiOptions() platform.ServerOptions {
 	o := x.options
 	o.Roles = []string{platform.API}
 	return o
 }
 
-// join starts workers, at once, and waits until they work.
-func (x *site) join(t *testing.T, n int) []*worker {
+// join starts workers at once, and waits until they are ready.
+func (x *environment) join(t *testing.T, n int) []*worker {
 	t.Helper()
 	launched := make([]*platform.Server, n)
 	for i := range launched {
@@ -122,16 +122,16 @@ func (x *site) join(t *testing.T, n int) []*worker {
 	return joined
 }
 
-// leave takes a worker off the list, whatever became of its process.
-func (x *site) leave(w *worker) {
+// forget removes a worker from the list, whatever the state of its process.
+func (x *environment) forget(w *worker) {
 	x.workers = slices.DeleteFunc(x.workers, func(o *worker) bool { return o == w })
 }
 
-// key is a key in Redis.
-func (x *site) key(name string) string { return platform.RedisPrefix(x.options.Store) + name }
+// key returns the name of a key in Redis.
+func (x *environment) key(name string) string { return platform.RedisPrefix(x.options.Store) + name }
 
-// dispatcher reads what the platform says of it.
-func (x *site) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
+// dispatcher reads the dispatcher from the API.
+func (x *environment) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
 	res, err := x.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (x *site) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
 	return res.Msg.GetDispatcher(), nil
 }
 
-// settle waits until somebody who lives owns the dispatcher, and the dispatcher knows it; it returns who.
-func (x *site) settle(t *testing.T) *worker {
+// waitForOwner waits until a live worker owns the dispatcher and the dispatcher has recorded it, and returns that worker.
+func (x *environment) waitForOwner(t *testing.T) *worker {
 	t.Helper()
 	var owner *worker
 	platform.Eventually(t, patience, func() string {
@@ -170,13 +170,13 @@ func (x *site) settle(t *testing.T) *worker {
 	return owner
 }
 
-// succeeds waits until somebody else owns the dispatcher, and returns who and how long it took.
-func (x *site) succeeds(t *testing.T, old *worker) (*worker, time.Duration) {
+// waitForSuccessor waits until another worker owns the dispatcher, and returns it and the time that took.
+func (x *environment) waitForSuccessor(t *testing.T, old *worker) (*worker, time.Duration) {
 	t.Helper()
 	began := time.Now()
 	var owner *worker
 	platform.Eventually(t, patience, func() string {
-		if owner = x.settle(t); owner == old {
+		if owner = x.waitForOwner(t); owner == old {
 			return fmt.Sprintf("%s still owns the dispatcher", old.id)
 		}
 		return ""
@@ -184,8 +184,8 @@ func (x *site) succeeds(t *testing.T, old *worker) (*worker, time.Duration) {
 	return owner, time.Since(began)
 }
 
-// line is the succession so far, which has to be without a fault.
-func (x *site) line(t *testing.T) []succession.Execution {
+// executions returns the dispatcher's executions so far, and requires that they violate no rule.
+func (x *environment) executions(t *testing.T) []succession.Execution {
 	t.Helper()
 	line := succession.ReadAll(t, x.client)
 	succession.Judge(t, line)
@@ -195,8 +195,8 @@ func (x *site) line(t *testing.T) []succession.Execution {
 	return line
 }
 
-// history is the platform's own record of owners, oldest first; it has to agree with Temporal's.
-func (x *site) history(t *testing.T, line []succession.Execution) []*signalboxv1.OwnerChange {
+// history returns the platform's own record of owners, oldest first, and requires that it agrees with Temporal's.
+func (x *environment) history(t *testing.T, line []succession.Execution) []*signalboxv1.OwnerChange {
 	t.Helper()
 	var changes []*signalboxv1.OwnerChange
 	platform.Eventually(t, soon, func() string {
@@ -231,10 +231,10 @@ func (x *site) history(t *testing.T, line []succession.Execution) []*signalboxv1
 	return changes
 }
 
-// wanted is how many events per second start a run and wake one, where something else than the load is tried.
+// wanted is the number of events per second that start a run and wake one, in tests that do not measure the load.
 const wanted = 4
 
-// traffic is a feed of which every event starts a run and wakes another, beside one of events that nobody wants.
+// traffic is a feed of which every event starts a run and wakes another, beside a feed of events without a target.
 type traffic struct {
 	*feed.Feed
 
@@ -243,14 +243,14 @@ type traffic struct {
 	wakes  []string
 }
 
-// publishes starts events. Without a worker there is no run to wake.
-func (x *site) publishes(t *testing.T) *traffic {
+// startTraffic starts events. Without a worker there is no run to wake.
+func (x *environment) startTraffic(t *testing.T) *traffic {
 	t.Helper()
-	return x.publishesAt(t, wanted, 0)
+	return x.startTrafficAt(t, wanted, 0)
 }
 
-// publishesAt starts so many wanted and unwanted events per second.
-func (x *site) publishesAt(t *testing.T, wanted, unwanted int) *traffic {
+// startTrafficAt starts the given numbers of wanted and unwanted events per second.
+func (x *environment) startTrafficAt(t *testing.T, wanted, unwanted int) *traffic {
 	t.Helper()
 	f := &traffic{}
 	kind := fmt.Sprintf("io.example.%x", time.Now().UnixNano())
@@ -267,8 +267,8 @@ func (x *site) publishesAt(t *testing.T, wanted, unwanted int) *traffic {
 	return f
 }
 
-// judge stops the traffic and requires that every event has started one run, and woken the other in order.
-func (f *traffic) judge(t *testing.T, x *site) feed.Verdict {
+// verify stops the traffic and requires that every event has started one run, and woken the other in order.
+func (f *traffic) verify(t *testing.T, x *environment) feed.Verdict {
 	t.Helper()
 	f.Stop(t)
 	if f.noise != nil {
@@ -280,11 +280,11 @@ func (f *traffic) judge(t *testing.T, x *site) feed.Verdict {
 		Limit: promise.Length(patience, 15*time.Minute)})
 }
 
-// pause is the longest time that an event waited for its run.
-func pause(v feed.Verdict) time.Duration { return promise.Times(v.Latency).Worst() }
+// longestWait returns the longest time that an event waited for its run.
+func longestWait(v feed.Verdict) time.Duration { return promise.Times(v.Latency).Worst() }
 
-// after waits, as an outage lasts.
-func after(t *testing.T, d time.Duration) {
+// waitFor waits for the duration of an outage.
+func waitFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,14 +14,14 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// changes listens to what Redis tells of leases that are given up and taken.
+// changes records the notifications of Redis about leases that are resigned and acquired.
 type changes struct {
 	mu   sync.Mutex
 	seen []time.Time
 }
 
-// listen notes from now on when the dispatcher's lease is acquired or resigned.
-func (x *site) listen(t *testing.T) *changes {
+// listen records from now on when the dispatcher's lease is acquired or resigned.
+func (x *environment) listen(t *testing.T) *changes {
 	t.Helper()
 	c := &changes{}
 	sub := x.redis.Client.Subscribe(t.Context(), x.key("changes"))
@@ -52,7 +52,7 @@ func (x *site) listen(t *testing.T) *changes {
 	return c
 }
 
-// within is the first change within a span of time.
+// within returns the first change within a span of time.
 func (c *changes) within(from, to time.Time) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *changes) within(from, to time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// handovers are the times from a lease that was given up to the adoption by the next owner.
+// handovers returns the times from each resignation to the adoption by the next owner.
 func (c *changes) handovers(line []succession.Execution) promise.Times {
 	var times promise.Times
 	owners := succession.Owners(line)
@@ -79,16 +79,16 @@ func (c *changes) handovers(line []succession.Execution) promise.Times {
 	return times
 }
 
-// Workers are replaced one after another under load, the new one started first or the old one stopped first.
+// Workers are replaced one after another under load: the new one started first, or the old one stopped first.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	rate, starting := promise.Trials(50, 200), promise.Trials(5, 40)
-	for name, replace := range map[string]func(*testing.T, *site, *worker){
-		"new up, old down": func(t *testing.T, x *site, old *worker) {
+	for name, replace := range map[string]func(*testing.T, *environment, *worker){
+		"new up, old down": func(t *testing.T, x *environment, old *worker) {
 			x.join(t, 1)
 			x.stop(t, old)
 		},
-		"old down, new up": func(t *testing.T, x *site, old *worker) {
+		"old down, new up": func(t *testing.T, x *environment, old *worker) {
 			x.stop(t, old)
 			x.join(t, 1)
 		},
@@ -97,14 +97,14 @@ func TestRollingUpdate(t *testing.T) {
 			t.Parallel()
 			x := build(t, 2)
 			seen := x.listen(t)
-			f := x.publishesAt(t, starting, rate-starting)
+			f := x.startTrafficAt(t, starting, rate-starting)
 			rounds := promise.Trials(2, 50)
 			for range rounds {
-				replace(t, x, x.settle(t))
-				x.settle(t)
+				replace(t, x, x.waitForOwner(t))
+				x.waitForOwner(t)
 			}
-			v := f.judge(t, x)
-			line := x.line(t)
+			v := f.verify(t, x)
+			line := x.executions(t)
 			require.Zero(t, succession.Terminated(line), "a planned update terminates nothing")
 			require.GreaterOrEqual(t, len(succession.Owners(line)), rounds)
 			x.history(t, line)
@@ -114,40 +114,40 @@ func TestRollingUpdate(t *testing.T) {
 			promise.Record(t, promise.Figure{Promise: "P-D5", What: fmt.Sprintf("rolling update (%s) under %d events/s: from the old owner's resignation to the adoption by the new one", name, rate),
 				Aim: "p95 250 ms", Trials: len(times), Figure: times.String()})
 			promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("rolling update (%s) under %d events/s of which %d start a run and wake one; the longest that one waited", name, rate, starting),
-				Aim: "none lost, none twice", Trials: rounds, Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+				Aim: "none lost, none twice", Trials: rounds, Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 			promise.Record(t, promise.Figure{Promise: "P-D1", What: fmt.Sprintf("rolling update (%s): workflow IDs of the dispatcher, over all workers", name), Aim: "1", Trials: rounds, Figure: "1: " + dispatcherID})
 			promise.Record(t, promise.Figure{Promise: "P-D3", What: fmt.Sprintf("rolling update (%s): dispatchers open at once; terminated; epochs that fell", name), Aim: "1; 0; 0", Trials: rounds, Figure: "1; 0; 0"})
 		})
 	}
 }
 
-// stop tells a worker to stop, as a service manager does, and waits until it has.
-func (x *site) stop(t *testing.T, w *worker) {
+// stop terminates a worker, as a service manager does, and waits until it has ended.
+func (x *environment) stop(t *testing.T, w *worker) {
 	t.Helper()
-	x.leave(w)
+	x.forget(w)
 	w.Terminate()
 	_, ended := w.WaitFor(soon)
 	require.True(t, ended)
 }
 
-// Owners are asked to hand over; the dispatcher runs on.
-func TestHandover(t *testing.T) {
+// Owners are requested to hand over; the dispatcher continues.
+func TestHandoverOnRequest(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
 	seen := x.listen(t)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	var request promise.Times
 	trials := promise.Trials(5, 100)
 	for range trials {
-		owner := x.settle(t)
+		owner := x.waitForOwner(t)
 		began := time.Now()
 		r := x.CLI(t, "dispatcher", "handover", platform.DefaultProject, "--reason", "trial")
 		require.Zero(t, r.Code, r)
-		x.succeeds(t, owner)
+		x.waitForSuccessor(t, owner)
 		request = append(request, time.Since(began))
 	}
-	f.judge(t, x)
-	line := x.line(t)
+	f.verify(t, x)
+	line := x.executions(t)
 	require.Zero(t, succession.Terminated(line))
 	for _, c := range x.history(t, line)[1:] {
 		require.Equal(t, "handover", c.GetHow())

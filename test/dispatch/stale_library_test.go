@@ -18,14 +18,14 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// abandoned leaves dispatchers as owners leave them that crashed long ago: open in Temporal, the entries of lease and heartbeat
-// run out. It returns their names.
-func (c *crew) abandoned(t *testing.T, n int) []dispatch.Name {
+// abandonDispatchers leaves dispatchers as owners leave them that crashed long ago: open in Temporal, with expired entries of lease and
+// heartbeat. It returns their names.
+func (c *processGroup) abandonDispatchers(t *testing.T, n int) []dispatch.Name {
 	t.Helper()
 	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	short := lease.Terms{TTL: 50 * time.Millisecond, Retention: 10 * time.Minute}
+	short := lease.Lifetime{TTL: 50 * time.Millisecond, Retention: 10 * time.Minute}
 	_, _, err = store.Acquire(t.Context(), "worker:gone", "gone", []byte(`{"serverId":"gone"}`), short)
 	require.NoError(t, err)
 	names := make([]dispatch.Name, n)
@@ -33,7 +33,7 @@ func (c *crew) abandoned(t *testing.T, n int) []dispatch.Name {
 	for i := range n {
 		index <- i
 	}
-	err = platform.Together(n, 16, func() error {
+	err = platform.Concurrently(n, 16, func() error {
 		i := <-index
 		name := dispatch.Name{Project: fmt.Sprintf("p%05d", i), TaskQueue: "abandoned"}
 		names[i] = name
@@ -51,8 +51,8 @@ func (c *crew) abandoned(t *testing.T, n int) []dispatch.Name {
 	return names
 }
 
-// start starts a dispatcher for which nobody works.
-func (c *crew) start(ctx context.Context, name dispatch.Name, epoch int64) error {
+// start starts a dispatcher without a worker.
+func (c *processGroup) start(ctx context.Context, name dispatch.Name, epoch int64) error {
 	id, err := dispatch.ID(name.Project, name.TaskQueue)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func (c *crew) start(ctx context.Context, name dispatch.Name, epoch int64) error
 	return err
 }
 
-// stale are the actions of a report, by action and kind.
-func stale(r dispatch.Report) map[string]int {
+// countActions counts the actions of a report, by action and kind.
+func countActions(r dispatch.Report) map[string]int {
 	out := map[string]int{}
 	for _, item := range r.Items {
 		out[fmt.Sprintf("%s %s", item.Action, item.Kind)]++
@@ -72,18 +72,18 @@ func stale(r dispatch.Report) map[string]int {
 	return out
 }
 
-// Many dispatchers are stale at once: a cycle ends so many, and reports the rest. Until it is time for the next, no other process ends more.
-func TestMassStaleness(t *testing.T) {
+// Many dispatchers are stale at once: a cycle ends a limited number, and reports the rest. Until the next cycle is due, no other process ends more.
+func TestStaleDispatchersAreEndedInBatches(t *testing.T) {
 	t.Parallel()
-	c := assemble(t)
-	m := c.visit(t)
-	c.abandoned(t, 30)
-	after(t, brisk().StaleAfter)
+	c := newProcessGroup(t)
+	m := c.newMember(t)
+	c.abandonDispatchers(t, 30)
+	waitFor(t, shortTiming().StaleAfter)
 	dry, err := m.Reconcile(t.Context(), true)
 	require.NoError(t, err)
-	require.Equal(t, 20, stale(dry)["terminate owner_gone"], dry)
+	require.Equal(t, 20, countActions(dry)["terminate owner_gone"], dry)
 	require.Zero(t, succession.Terminated(succession.ReadAll(t, c.client)), "a dry run does nothing")
-	other := c.visit(t)
+	other := c.newMember(t)
 	for cycle, want := range []struct {
 		by                            *member
 		terminated, postponed, masses int
@@ -93,8 +93,8 @@ func TestMassStaleness(t *testing.T) {
 		}
 		report, err := want.by.Reconcile(t.Context(), false)
 		require.NoError(t, err)
-		require.Equal(t, want.postponed, stale(report)["postpone owner_gone"], "cycle %d: %v", cycle, report)
-		require.Equal(t, want.masses, stale(report)["alert masses"])
+		require.Equal(t, want.postponed, countActions(report)["postpone owner_gone"], "cycle %d: %v", cycle, report)
+		require.Equal(t, want.masses, countActions(report)["alert masses"])
 		require.Equal(t, want.terminated, succession.Terminated(succession.ReadAll(t, c.client)))
 	}
 	keys, err := c.redis.Client.Keys(t.Context(), c.prefix+"dispatcher:*").Result()
@@ -103,15 +103,15 @@ func TestMassStaleness(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D6", What: "30 dispatchers stale at once: ended in the first cycle, postponed with an alert, ended meanwhile by another process, ended in the next", Aim: "20, 10, 0, 10", Trials: 30, Figure: "20, 10, 0, 10"})
 }
 
-// Several supervisors look at the same time: each stale dispatcher is ended once.
-func TestSupervisorsAtOnce(t *testing.T) {
+// Several supervisors read at the same time: each stale dispatcher is ended once.
+func TestConcurrentSupervisorsEndEachDispatcherOnce(t *testing.T) {
 	t.Parallel()
-	c := assemble(t)
-	owner := c.enroll(t, orders)
+	c := newProcessGroup(t)
+	owner := c.startMember(t, orders)
 	c.owner(t, orders, owner)
-	members := []*member{owner, c.visit(t), c.visit(t)}
-	c.abandoned(t, 10)
-	after(t, brisk().StaleAfter)
+	members := []*member{owner, c.newMember(t), c.newMember(t)}
+	c.abandonDispatchers(t, 10)
+	waitFor(t, shortTiming().StaleAfter)
 	reports := make(chan error, len(members))
 	for _, m := range members {
 		go func() {
@@ -126,12 +126,12 @@ func TestSupervisorsAtOnce(t *testing.T) {
 	require.Len(t, succession.Open(succession.ReadAll(t, c.client)), 1)
 }
 
-// Between a reading of the supervisor and its act, somebody takes the dispatcher over, or the owner gives a sign of life: what is
-// open then survives.
-func TestChangesBetweenReadingAndAct(t *testing.T) {
+// Between a supervisor's read and its action, another process takes the dispatcher over, or the owner renews its heartbeat:
+// the open dispatcher then survives.
+func TestDispatcherThatChangesAfterTheReadSurvives(t *testing.T) {
 	t.Parallel()
 	const key = "dispatcher:p00000:abandoned"
-	takenOver := func(t *testing.T, c *crew, name dispatch.Name) {
+	takenOver := func(t *testing.T, c *processGroup, name dispatch.Name) {
 		require.NoError(t, c.client.TerminateWorkflow(t.Context(), "dispatcher-p00000-abandoned", "", "taken over meanwhile"))
 		owner, err := c.inbox.Fence(t.Context(), name, "new", 0)
 		require.NoError(t, err)
@@ -140,23 +140,23 @@ func TestChangesBetweenReadingAndAct(t *testing.T) {
 	}
 	for what, trial := range map[string]struct {
 		when   string
-		change func(*testing.T, *crew, dispatch.Name)
+		change func(*testing.T, *processGroup, dispatch.Name)
 	}{
 		"taken over after the first reading":  {"list handover:", takenOver},
 		"taken over after the second reading": {"get " + key, takenOver},
-		"a heartbeat after the first reading": {"list handover:", func(t *testing.T, c *crew, _ dispatch.Name) {
+		"a heartbeat after the first reading": {"list handover:", func(t *testing.T, c *processGroup, _ dispatch.Name) {
 			require.NoError(t, c.acquire(t, "worker:gone", "gone"))
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := assemble(t)
-			m := c.visit(t)
-			name := c.abandoned(t, 1)[0]
-			after(t, brisk().StaleAfter)
+			c := newProcessGroup(t)
+			m := c.newMember(t)
+			name := c.abandonDispatchers(t, 1)[0]
+			waitFor(t, shortTiming().StaleAfter)
 			dry, err := m.Reconcile(t.Context(), true)
 			require.NoError(t, err)
-			require.Equal(t, 1, stale(dry)["terminate owner_gone"], dry)
+			require.Equal(t, 1, countActions(dry)["terminate owner_gone"], dry)
 			var once sync.Once
 			m.leases.onRead(func(call string) {
 				if call == trial.when {
@@ -175,22 +175,22 @@ func TestChangesBetweenReadingAndAct(t *testing.T) {
 }
 
 // acquire takes a lease as its new holder.
-func (c *crew) acquire(t *testing.T, key, holder string) error {
+func (c *processGroup) acquire(t *testing.T, key, holder string) error {
 	t.Helper()
 	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	_, _, err = store.Acquire(t.Context(), key, holder, []byte(`{"serverId":"`+holder+`"}`), lease.Terms{TTL: time.Minute, Retention: time.Minute})
+	_, _, err = store.Acquire(t.Context(), key, holder, []byte(`{"serverId":"`+holder+`"}`), lease.Lifetime{TTL: time.Minute, Retention: time.Minute})
 	return err
 }
 
-// A cycle over very many dispatchers is short, and asks a bounded number of things.
-func TestManyDispatchersAreReadSoon(t *testing.T) {
+// A cycle over a very large number of dispatchers is short, and makes a bounded number of requests.
+func TestManyDispatchersAreReadFast(t *testing.T) {
 	t.Parallel()
-	c := assemble(t)
-	m := c.visit(t)
+	c := newProcessGroup(t)
+	m := c.newMember(t)
 	n := promise.Trials(300, 10_000)
-	c.abandoned(t, n)
+	c.abandonDispatchers(t, n)
 	// Their owner lives: there is nothing to do.
 	require.NoError(t, c.acquire(t, "worker:gone", "gone"))
 	var took promise.Times
@@ -199,7 +199,7 @@ func TestManyDispatchersAreReadSoon(t *testing.T) {
 		report, err := m.Reconcile(t.Context(), true)
 		require.NoError(t, err)
 		took = append(took, time.Since(began))
-		require.Zero(t, stale(report)["terminate owner_gone"])
+		require.Zero(t, countActions(report)["terminate owner_gone"])
 	}
 	promise.Within(t, "a cycle", took.At(.5), 2*time.Second)
 	promise.Record(t, promise.Figure{Promise: "P-D9", What: fmt.Sprintf("a cycle over %d dispatchers, nothing to do", n), Aim: "2 s", Trials: len(took), Figure: took.String()})

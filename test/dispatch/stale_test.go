@@ -18,16 +18,16 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// leftover starts a dispatcher that nobody owns, as something else than this platform has left it.
-func (x *site) leftover(t *testing.T, id, queue string, memo map[string]any) client.WorkflowRun {
+// startForeignDispatcher starts a dispatcher without an owner, as a program other than this platform would.
+func (x *environment) startForeignDispatcher(t *testing.T, id, queue string, memo map[string]any) client.WorkflowRun {
 	t.Helper()
 	run, err := x.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue, Memo: memo}, succession.WorkflowType)
 	require.NoError(t, err)
 	return run
 }
 
-// ended waits until an execution is terminated and returns when it was.
-func (x *site) ended(t *testing.T, limit time.Duration, id, runID string) succession.Execution {
+// ended waits until an execution is terminated and returns it.
+func (x *environment) ended(t *testing.T, limit time.Duration, id, runID string) succession.Execution {
 	t.Helper()
 	var found succession.Execution
 	platform.Eventually(t, limit, func() string {
@@ -43,30 +43,30 @@ func (x *site) ended(t *testing.T, limit time.Duration, id, runID string) succes
 	return found
 }
 
-// A dispatcher of an early release, which has our ID and tells nothing of itself, is replaced within one attempt; one whose ID is of
-// an older scheme is ended, since another routes in its place.
-func TestDispatchersOfOlderReleases(t *testing.T) {
+// A dispatcher of an early release, which has our ID and no memo, is replaced within one attempt; one with an ID of
+// an older scheme is ended, since another dispatcher routes in its place.
+func TestDispatchersOfOlderReleasesAreReplaced(t *testing.T) {
 	t.Parallel()
 	x := prepare(t, "--supervisor-legacy-ids", "dispatcher-{project}-host-*")
 	x.open(t)
-	legacy := x.leftover(t, dispatcherID, "signalbox-default", nil)
-	older := x.leftover(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
+	legacy := x.startForeignDispatcher(t, dispatcherID, "signalbox-default", nil)
+	older := x.startForeignDispatcher(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
 		"project": "default", "task_queue": "signalbox-default", "owner": "host-a", "epoch": 3, "interpreter": 1,
 	})
-	// Its owner lives, as far as its heartbeat tells.
+	// Its owner is alive, by its heartbeat.
 	beats, err := redislease.Open(redislease.Options{URL: x.redis.URL(), Prefix: x.key("")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, beats.Close()) })
-	_, _, err = beats.Acquire(t.Context(), "worker:host-a", "host-a", []byte(`{"serverId":"host-a"}`), lease.Terms{TTL: time.Hour, Retention: time.Hour})
+	_, _, err = beats.Acquire(t.Context(), "worker:host-a", "host-a", []byte(`{"serverId":"host-a"}`), lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	x.join(t, 1)
-	x.settle(t)
+	x.waitForOwner(t)
 	require.Contains(t, x.ended(t, soon, dispatcherID, legacy.GetRunID()).Reason, x.workers[0].id)
 	platform.Eventually(t, soon, func() string {
 		x.reconcile(t, false)
 		for _, e := range succession.Read(t, x.client, older.GetID()) {
 			if e.Open() {
-				return "the one of an older scheme is open"
+				return "the dispatcher of an older scheme is open"
 			}
 		}
 		return ""
@@ -77,21 +77,21 @@ func TestDispatchersOfOlderReleases(t *testing.T) {
 	changes := x.history(t, line)
 	require.Equal(t, "takeover", changes[0].GetHow())
 	require.Equal(t, legacy.GetRunID(), changes[0].GetEndedRunId())
-	f := x.publishes(t)
-	after(t, time.Second)
-	f.judge(t, x)
+	f := x.startTraffic(t)
+	waitFor(t, time.Second)
+	f.verify(t, x)
 	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of an older scheme whose owner has a heartbeat: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1, Figure: "1 attempt"})
 }
 
-// What is not ours is never touched, though it has our type: another project's under our ID, and somebody else's.
-func TestDispatchersOfOthers(t *testing.T) {
+// Foreign dispatchers are never touched, though they have our workflow type: another project's under our ID, and another program's.
+func TestForeignDispatchersAreNotTouched(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
 	x.open(t)
-	foreign := x.leftover(t, dispatcherID, "elsewhere", map[string]any{
+	foreign := x.startForeignDispatcher(t, dispatcherID, "elsewhere", map[string]any{
 		"project": "default-signalbox", "task_queue": "default", "owner": "somebody", "epoch": 7, "interpreter": 1,
 	})
-	x.leftover(t, "somebody-elses-own", "elsewhere", nil)
+	x.startForeignDispatcher(t, "somebody-elses-own", "elsewhere", nil)
 	x.join(t, 1)
 	platform.Eventually(t, soon, func() string {
 		d, err := x.dispatcher(t)
@@ -110,10 +110,10 @@ func TestDispatchersOfOthers(t *testing.T) {
 	require.Regexp(t, `\nalert\s+not_mine\s.*somebody-elses-own\s+for you\s+\S`, r.Stdout)
 	line := succession.ReadAll(t, x.client)
 	require.Len(t, line, 2)
-	require.Len(t, succession.Open(line), 2, "both are open still")
-	// When it is gone, the ID is free.
+	require.Len(t, succession.Open(line), 2, "both are still open")
+	// When it has ended, the ID is free.
 	require.NoError(t, x.client.TerminateWorkflow(t.Context(), dispatcherID, foreign.GetRunID(), "done"))
-	x.settle(t)
+	x.waitForOwner(t)
 }
 
 // The worker of a project crashes, and no other serves it: the supervisor of another project's worker cleans up.
@@ -126,7 +126,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 	options := x.options
 	x.options.Args = slices.Concat(options.Args, []string{"--projects", platform.DefaultProject})
 	x.join(t, 1)
-	x.settle(t)
+	x.waitForOwner(t)
 	var cleanup promise.Times
 	trials := promise.Trials(1, 40)
 	const side = "dispatcher-side-signalbox-side"
@@ -140,7 +140,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 				run = open[0].RunID
 				return ""
 			}
-			return "there is no dispatcher of the project yet"
+			return "the project has no dispatcher yet"
 		})
 		s.Kill()
 		killed := time.Now()
@@ -152,7 +152,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 			case err != nil:
 				return err.Error()
 			case n != 0:
-				return "the entry of the owner is there still"
+				return "the entry of the owner still exists"
 			}
 			return ""
 		})

@@ -13,17 +13,17 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// Temporal is away while everything starts: events are taken, and delivered when it is there.
-func TestTemporalAwayAtBoot(t *testing.T) {
+// Temporal is down while all servers start: events are accepted, and delivered once it is up.
+func TestStartWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	temporal := platform.ReserveTemporal(t)
 	x := prepareAt(t, temporal.Address)
 	x.Server = platform.LaunchServer(t, x.apiOptions())
 	x.AwaitAPI(t)
 	workers := []*platform.Server{platform.LaunchServer(t, x.options), platform.LaunchServer(t, x.options)}
-	f := x.publishes(t)
-	after(t, promise.Length(5*time.Second, time.Minute))
-	require.NotEmpty(t, f.Accepted(), "events are taken without Temporal")
+	f := x.startTraffic(t)
+	waitFor(t, promise.Length(5*time.Second, time.Minute))
+	require.NotEmpty(t, f.Accepted(), "events are accepted without Temporal")
 	temporal.Restart(t)
 	began := time.Now()
 	x.client = platform.DialTemporal(t, temporal.Address)
@@ -31,45 +31,45 @@ func TestTemporalAwayAtBoot(t *testing.T) {
 		s.AwaitReady(t)
 		x.workers = append(x.workers, &worker{Server: s, id: s.ID(t)})
 	}
-	x.settle(t)
+	x.waitForOwner(t)
 	took := time.Since(began)
-	f.judge(t, x)
-	line := x.line(t)
+	f.verify(t, x)
+	line := x.executions(t)
 	require.Len(t, line, 1)
 	x.history(t, line)
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal away at boot, under events: from its return until the dispatcher had an owner", Trials: 1, Aim: "none lost, none twice", Figure: promise.Times{took}.String()})
 }
 
-// Temporal crashes under load and is back after a while.
-func TestTemporalCrashes(t *testing.T) {
+// Temporal crashes under load and is restarted after a while.
+func TestNoEventIsLostAcrossTemporalCrash(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	x := prepareAt(t, temporal.Address)
 	x.client = platform.DialTemporal(t, temporal.Address)
 	x.open(t)
 	x.join(t, 2)
-	x.settle(t)
-	f := x.publishes(t)
+	x.waitForOwner(t)
+	f := x.startTraffic(t)
 	for range promise.Trials(1, 10) {
-		after(t, time.Second)
+		waitFor(t, time.Second)
 		temporal.Kill()
-		after(t, promise.Length(3*time.Second, 30*time.Second))
+		waitFor(t, promise.Length(3*time.Second, 30*time.Second))
 		temporal = temporal.Restart(t)
-		x.settle(t)
+		x.waitForOwner(t)
 	}
-	v := f.judge(t, x)
-	line := x.line(t)
+	v := f.verify(t, x)
+	line := x.executions(t)
 	require.Zero(t, succession.Terminated(line))
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal killed and started again, under events; the longest that one waited", Trials: promise.Trials(1, 10),
-		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{pause(v)}.String()})
+		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }
 
-// Thousands of events come in one burst, while the owner changes. The history of the dispatcher does not grow with them.
-func TestBurst(t *testing.T) {
+// Thousands of events arrive in one burst, while the owner changes. The history of the dispatcher does not grow with them.
+func TestBurstDuringHandover(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
 	const batch = 500
-	all, kept := 5000, promise.Trials(500, 5000) // how many one run is woken with: that takes them one after another
+	all, kept := 5000, promise.Trials(500, 5000) // how many one run is woken with: it takes them one after another
 	kind := "io.example.burst"
 	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{x.Server}})
 	others := feed.New(feed.Options{Type: kind + ".others", Servers: []*platform.Server{x.Server}})
@@ -94,7 +94,7 @@ func TestBurst(t *testing.T) {
 	end.Send(t.Context(), 0, 1)
 	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: starts, Wakes: []string{run.GetId()}, Limit: 5 * time.Minute})
 	took := time.Since(began)
-	line := x.line(t)
+	line := x.executions(t)
 	require.Zero(t, succession.Terminated(line))
 	for _, e := range line {
 		require.Less(t, e.Events, 200, "the history of a dispatcher does not grow with events")

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// registered are the server IDs that the dispatcher knows, in order.
-func (x *site) registered(t *testing.T) ([]string, error) {
+// registered returns the server IDs that are registered with the dispatcher, in order.
+func (x *environment) registered(t *testing.T) ([]string, error) {
 	t.Helper()
 	d, err := x.dispatcher(t)
 	if err != nil {
@@ -33,8 +33,8 @@ func (x *site) registered(t *testing.T) ([]string, error) {
 	return ids, nil
 }
 
-// alive are the workers that are registered, as they should be.
-func (x *site) alive() []string {
+// alive returns the server IDs of the running workers, in order.
+func (x *environment) alive() []string {
 	var ids []string
 	for _, w := range x.workers {
 		ids = append(ids, w.id)
@@ -43,8 +43,8 @@ func (x *site) alive() []string {
 	return ids
 }
 
-// knows waits until the dispatcher knows exactly those workers that are there.
-func (x *site) knows(t *testing.T, limit time.Duration) time.Duration {
+// waitForRegistered waits until exactly the running workers are registered with the dispatcher.
+func (x *environment) waitForRegistered(t *testing.T, limit time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	platform.Eventually(t, limit, func() string {
@@ -53,7 +53,7 @@ func (x *site) knows(t *testing.T, limit time.Duration) time.Duration {
 		case err != nil:
 			return err.Error()
 		case !slices.Equal(ids, x.alive()):
-			return fmt.Sprintf("the dispatcher knows %v, and there are %v", ids, x.alive())
+			return fmt.Sprintf("registered are %v, running are %v", ids, x.alive())
 		}
 		return ""
 	})
@@ -61,15 +61,15 @@ func (x *site) knows(t *testing.T, limit time.Duration) time.Duration {
 }
 
 // counted reads a metric of a worker: the sum of the series that have the labels.
-func (x *site) counted(t *testing.T, w *worker, metric string, labels ...string) float64 {
+func (x *environment) counted(t *testing.T, w *worker, metric string, labels ...string) float64 {
 	t.Helper()
 	sum, _, err := counter.Metric(t.Context(), w.Server, metric, labels...)
 	require.NoError(t, err)
 	return sum
 }
 
-// evictions adds up what all workers have counted.
-func (x *site) evictions(t *testing.T) float64 {
+// evictions returns the sum of all workers' eviction counts.
+func (x *environment) evictions(t *testing.T) float64 {
 	t.Helper()
 	var total float64
 	for _, w := range x.workers {
@@ -78,19 +78,19 @@ func (x *site) evictions(t *testing.T) float64 {
 	return total
 }
 
-// Workers that crash are evicted, each once; one that is frozen for less than the threshold is not; one that comes back is
+// Workers that crash are evicted, each once; a worker that is frozen for less than the threshold is not; a worker that resumes is
 // registered again.
-func TestEvictions(t *testing.T) {
+func TestCrashedWorkersAreEvicted(t *testing.T) {
 	t.Parallel()
 	var args []string
 	if !promise.Full() {
 		args = []string{"--dispatch-check-interval", "5s"}
 	}
 	x := build(t, 3, args...)
-	x.knows(t, soon)
-	// The dispatcher looks after its workers while it routes.
-	f := x.publishes(t)
-	owner := x.settle(t)
+	x.waitForRegistered(t, soon)
+	// The dispatcher checks its workers while it routes.
+	f := x.startTraffic(t)
+	owner := x.waitForOwner(t)
 	var others []*worker
 	for _, w := range x.workers {
 		if w != owner {
@@ -100,44 +100,44 @@ func TestEvictions(t *testing.T) {
 	jitter := others[1]
 	for range promise.Trials(1, 5) {
 		jitter.Freeze()
-		after(t, 12*time.Second)
+		waitFor(t, 12*time.Second)
 		jitter.Thaw()
-		after(t, 2*time.Second)
+		waitFor(t, 2*time.Second)
 	}
 	require.Zero(t, x.evictions(t), "a worker that is late for less than the threshold stays")
 	var took promise.Times
 	trials := promise.Trials(1, 10)
 	for range trials {
 		victim := others[0]
-		x.leave(victim)
+		x.forget(victim)
 		victim.Kill()
-		took = append(took, x.knows(t, patience))
+		took = append(took, x.waitForRegistered(t, patience))
 		others[0] = x.join(t, 1)[0]
-		x.knows(t, soon)
+		x.waitForRegistered(t, soon)
 	}
 	require.InDelta(t, trials, x.evictions(t), 0, "each is counted once")
 	r := x.CLI(t, "worker", "list", "-o", "json")
 	require.Zero(t, r.Code, r)
-	f.judge(t, x)
+	f.verify(t, x)
 	promise.Record(t, promise.Figure{Promise: "P-D7", What: "a worker killed: until it was evicted; evictions of workers that were frozen for 12 s", Aim: "exact; 0", Trials: trials, Figure: took.String() + "; 0"})
 }
 
-// Workers that die one after another are all struck off a dispatcher that sleeps, and it sleeps on.
-func TestEvictionsWhileItSleeps(t *testing.T) {
+// A parked dispatcher evicts all workers that crash one after another, and stays parked.
+func TestParkedDispatcherEvictsWorkers(t *testing.T) {
 	t.Parallel()
 	x := build(t, 3, "--dispatch-idle", "2s", "--dispatch-check-interval", "6s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "5s")
-	x.knows(t, soon)
-	x.sleeps(t)
-	owner := x.settle(t)
+	x.waitForRegistered(t, soon)
+	x.waitForParked(t)
+	owner := x.waitForOwner(t)
 	for _, w := range slices.Clone(x.workers) {
 		if w != owner {
-			x.leave(w)
+			x.forget(w)
 			w.Kill()
-			after(t, time.Second)
+			waitFor(t, time.Second)
 		}
 	}
-	x.knows(t, patience)
-	x.sleeps(t)
+	x.waitForRegistered(t, patience)
+	x.waitForParked(t)
 	platform.Eventually(t, soon, func() string {
 		if n := timers(t, x.client, dispatcherID); n > 0 {
 			return fmt.Sprintf("it has %d timers", n)
@@ -146,8 +146,8 @@ func TestEvictionsWhileItSleeps(t *testing.T) {
 	})
 }
 
-// sleeps waits until the dispatcher is parked.
-func (x *site) sleeps(t *testing.T) {
+// waitForParked waits until the dispatcher is parked.
+func (x *environment) waitForParked(t *testing.T) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		if d, err := x.dispatcher(t); err != nil || d.GetState() != "parked" {
@@ -157,21 +157,21 @@ func (x *site) sleeps(t *testing.T) {
 	})
 }
 
-// A dispatcher without events sleeps: its history does not grow and nothing of it is pending, until its doorbell rings.
-func TestIdleDispatcher(t *testing.T) {
+// The history of a dispatcher without events does not grow and nothing of it is pending, until its doorbell rings.
+func TestIdleDispatcherKeepsItsHistory(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2, "--dispatch-idle", "2s")
-	x.knows(t, soon)
-	x.sleeps(t)
-	before := x.line(t)
-	after(t, promise.Length(8*time.Second, 10*time.Minute))
-	now := x.line(t)
-	require.Equal(t, before[len(before)-1].Events, now[len(now)-1].Events, "its history grew while it slept")
+	x.waitForRegistered(t, soon)
+	x.waitForParked(t)
+	before := x.executions(t)
+	waitFor(t, promise.Length(8*time.Second, 10*time.Minute))
+	now := x.executions(t)
+	require.Equal(t, before[len(before)-1].Events, now[len(now)-1].Events, "its history grew while it was parked")
 	description, err := x.client.DescribeWorkflowExecution(t.Context(), dispatcherID, "")
 	require.NoError(t, err)
 	require.Empty(t, description.GetPendingActivities())
 	require.Nil(t, description.GetPendingWorkflowTask())
-	require.Zero(t, timers(t, x.client, dispatcherID), "it waits for no timer, so that thirty days are as a second")
+	require.Zero(t, timers(t, x.client, dispatcherID), "it waits for no timer, so the idle time does not matter")
 
 	kind := "io.example.idle"
 	workflow := x.Publish(t, feed.Starter("starts", kind))
@@ -179,7 +179,7 @@ func TestIdleDispatcher(t *testing.T) {
 	var woken promise.Times
 	trials := promise.Trials(2, 40)
 	for n := range trials {
-		x.sleeps(t)
+		x.waitForParked(t)
 		sent := time.Now()
 		require.Len(t, f.Send(t.Context(), n, 1), 1)
 		platform.Eventually(t, soon, func() string {
@@ -194,7 +194,7 @@ func TestIdleDispatcher(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "P-D10", What: "an idle dispatcher: growth of its history, pending timers; an event that wakes it until its run is there", Aim: "0, 0", Trials: trials, Figure: "0, 0; " + woken.String()})
 }
 
-// timers counts those that a dispatcher has started and that neither fired nor were canceled.
+// timers counts the timers that a dispatcher has started and that neither fired nor were canceled.
 func timers(t *testing.T, c client.Client, id string) int {
 	t.Helper()
 	open := 0
@@ -209,10 +209,10 @@ func timers(t *testing.T, c client.Client, id string) int {
 	return open
 }
 
-// The metrics have the names that alerts and dashboards use, and no label that grows with restarts. The worker that is left when others
-// have crashed owns a dispatcher, has evicted one of them and ended the dispatcher of another, so that it has counted all there is to
-// count without a failure of Temporal or Redis; dispatcher_terminate_errors_total and dispatcher_cleanup_errors_total need one.
-func TestMetrics(t *testing.T) {
+// The metrics have the names that alerts and dashboards use, and no label that grows with restarts. The worker that is left after others
+// have crashed owns a dispatcher, has evicted one of them and ended the dispatcher of another, so it has counted everything that
+// can be counted without a failure of Temporal or Redis; dispatcher_terminate_errors_total and dispatcher_cleanup_errors_total need one.
+func TestDispatcherMetricNames(t *testing.T) {
 	t.Parallel()
 	x := prepare(t, "--dispatch-ttl", "6s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "5s",
 		"--dispatch-check-interval", "1s", "--supervisor-interval", "5s")
@@ -228,20 +228,20 @@ func TestMetrics(t *testing.T) {
 	side := serves("side", 1)[0]
 	platform.Eventually(t, soon, func() string {
 		if x.counted(t, side, "dispatcher_active") != 1 {
-			return "there is no dispatcher of the project yet"
+			return "the project has no dispatcher yet"
 		}
 		return ""
 	})
-	x.leave(side)
+	x.forget(side)
 	serves(platform.DefaultProject, 2)
-	x.knows(t, soon)
-	f := x.publishes(t)
-	left := x.settle(t)
+	x.waitForRegistered(t, soon)
+	f := x.startTraffic(t)
+	left := x.waitForOwner(t)
 	gone := x.workers[0]
 	if gone == left {
 		gone = x.workers[1]
 	}
-	x.leave(gone)
+	x.forget(gone)
 	side.Kill()
 	gone.Kill()
 	names := []string{
@@ -265,8 +265,8 @@ func TestMetrics(t *testing.T) {
 		}
 		return ""
 	})
-	x.settle(t)
-	f.judge(t, x)
+	x.waitForOwner(t)
+	f.verify(t, x)
 	code, body, err := left.Get(t.Context(), "/metrics")
 	require.NoError(t, err)
 	require.Equal(t, 200, code)
@@ -283,11 +283,11 @@ func TestMetrics(t *testing.T) {
 		Aim: "16, 0", Trials: 1, Figure: fmt.Sprintf("%d, %d", len(names), labels)})
 }
 
-// The API lists the workers, with their last beat and where they are registered.
+// The API lists the workers, with their last heartbeat and the dispatchers where they are registered.
 func TestWorkersAreListed(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	x.knows(t, soon)
+	x.waitForRegistered(t, soon)
 	var workers []*signalboxv1.WorkerProcess
 	platform.Eventually(t, soon, func() string {
 		res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))

@@ -20,9 +20,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// TestConn takes the service through what its page tells readers to try: started before Temporal, Temporal killed in the
+// The test follows the example's README: start before Temporal, Temporal killed in the
 // middle of an order and restarted, and a stop.
-func TestConn(t *testing.T) {
+func TestConnExampleSurvivesOutage(t *testing.T) {
 	t.Parallel()
 	temporal := platform.ReserveTemporal(t)
 	s := startOrders(t, temporal.Address)
@@ -93,7 +93,7 @@ func startOrders(t *testing.T, temporal string) *ordersService {
 	return s
 }
 
-// health reads the status that the service shows.
+// health reads the connection status that the service serves.
 func (s *ordersService) health(t *testing.T) (status conn.Status) {
 	t.Helper()
 	res, err := http.Get(s.url + "/healthz")
@@ -124,7 +124,7 @@ func (*ordersService) requireRefused(t *testing.T, status int, header http.Heade
 	require.Contains(t, body, "temporal at ")
 }
 
-// order sends an order until it is taken, as a caller does.
+// order sends an order until it is accepted, as a caller does.
 func (s *ordersService) order(t *testing.T, id string, packSeconds int) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {

@@ -19,9 +19,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// TestDispatch takes two post offices through what their page tells readers to try: they open before Temporal is there, one owns the
-// dispatcher, its process is killed, the other takes over, and one that stops hands over. No letter is lost, and none comes twice.
-func TestDispatch(t *testing.T) {
+// The test follows the example's README: two post offices start before Temporal does, one owns the
+// dispatcher, its process is killed, the other takes over, and one that stops hands over. No letter is lost, and none is delivered twice.
+func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	t.Parallel()
 	url := os.Getenv(platform.RedisVariable)
 	if url == "" {
@@ -37,7 +37,7 @@ func TestDispatch(t *testing.T) {
 	}
 	anna, ben := open("anna"), open("ben")
 
-	anna.send(t, "early") // Temporal is away, and the letter is accepted all the same
+	anna.send(t, "early") // Temporal is down, and the letter is accepted nevertheless
 	temporal = temporal.Restart(t)
 	requireDelivered(t, data, "early")
 	first := anna.owned(t, "")
@@ -56,11 +56,11 @@ func TestDispatch(t *testing.T) {
 	require.True(t, strings.HasPrefix(second.Owner, other.name+"-"), second.Owner)
 	require.Greater(t, second.Epoch, first.Epoch)
 	requireDelivered(t, data, "orphaned")
-	platform.Eventually(t, time.Minute, func() string { // it is told a moment after it is done
+	platform.Eventually(t, time.Minute, func() string { // the takeover is reported a moment after it is done
 		if strings.Contains(other.Output(), "outcome=takeover") {
 			return ""
 		}
-		return "the takeover is not told of"
+		return "the takeover is not reported"
 	})
 
 	back := open(crashed.name)
@@ -76,11 +76,11 @@ func TestDispatch(t *testing.T) {
 	delivered := func() string { return anna.Output() + ben.Output() + back.Output() }
 	for _, letter := range []string{"early", "orphaned", "late"} {
 		put := regexp.MustCompile("letter=" + letter + " to=ada attempt=[0-9]+ again=false")
-		platform.Eventually(t, time.Minute, func() string { // it is told a moment after it is done
+		platform.Eventually(t, time.Minute, func() string { // the delivery is reported a moment after it is done
 			if put.MatchString(delivered()) {
 				return ""
 			}
-			return "nobody tells of the letter " + letter
+			return "no office reports the letter " + letter
 		})
 		require.Len(t, put.FindAllString(delivered(), -1), 1, delivered())
 	}
@@ -93,7 +93,7 @@ type postOffice struct {
 	name, url string
 }
 
-// ownership is what it tells of the dispatcher.
+// ownership is the owner of the dispatcher as the service reports it.
 type ownership struct {
 	ID, Owner, Lease string
 	Epoch            int64
@@ -123,7 +123,7 @@ func openPost(t *testing.T, binary, name string, args ...string) *postOffice {
 	return p
 }
 
-// send hands a letter in.
+// send posts a letter.
 func (p *postOffice) send(t *testing.T, id string) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {
@@ -137,7 +137,7 @@ func (p *postOffice) send(t *testing.T, id string) {
 	})
 }
 
-// owned waits until somebody owns the dispatcher who is not the one before.
+// owned waits until the dispatcher has an owner other than the one before.
 func (p *postOffice) owned(t *testing.T, before string) (o ownership) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {
@@ -158,7 +158,7 @@ func (p *postOffice) owned(t *testing.T, before string) (o ownership) {
 	return o
 }
 
-// requireDelivered waits until a letter is in its mailbox.
+// requireDelivered waits until a letter is in its mailbox file.
 func requireDelivered(t *testing.T, data, id string) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {

@@ -1,5 +1,5 @@
-// Package examples_test runs every file of examples/workflows on the real platform, against the stand-in of the services
-// they call, and compares what comes out: output or problem, the calls made, the steps recorded.
+// Package examples_test runs every file of examples/workflows on the real platform, against the simulated services
+// they call, and compares the results: output or problem, the calls made, the steps recorded.
 package examples_test
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/examples/standin"
+	"github.com/signalbox-dev/signalbox/examples/services"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -43,18 +43,18 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// example is one run of one file. Its input is given the stand-in's address as base.
+// example is one run of one file. Its input gets the address of the simulated services as base.
 type example struct {
 	file, input string
 	output      string   // of a completed run, or
-	problem     string   // the type of a failed one's error
-	calls       []string // in order, where order is the point
-	events      []event  // sent while it waits for them
+	problem     string   // the error type of a failed one
+	calls       []string // in order, where the order matters
+	events      []event  // sent while the run waits for them
 }
 
 type event struct{ kind, data string }
 
-// send sends an event as the examples tell people to.
+// send sends an event as the examples' comments describe.
 func (e event) send(t *testing.T, s *platform.Server) {
 	t.Helper()
 	sent := s.CLI(t, "event", "send", "--type", e.kind, "--source", "/examples", "--data", e.data)
@@ -152,7 +152,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range cases() {
 		t.Run(e.file+" "+e.input, func(t *testing.T) {
 			t.Parallel()
-			service := standin.New()
+			service := services.New()
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
 			s := dev.Get(t)
@@ -177,15 +177,15 @@ func TestExamples(t *testing.T) {
 			steps := platform.Statuses(s.Steps(t, id))
 			require.NotEmpty(t, steps)
 			for _, status := range steps {
-				// Nothing is left open in a run that has ended.
+				// A run that has ended has no open steps.
 				require.False(t, strings.HasSuffix(status, ":running") || strings.HasSuffix(status, ":waiting"), status)
 			}
 		})
 	}
 }
 
-// TestAnEventStartsARun plays the shop and the bank of paid-order, which nobody starts by hand.
-func TestAnEventStartsARun(t *testing.T) {
+// The test sends the shop's and the bank's events of paid-order, which is never started by hand.
+func TestEventStartsPaidOrder(t *testing.T) {
 	t.Parallel()
 	s := dev.Get(t)
 	event{"com.example.order.placed", `{"order": "o-1", "amount": 59.8}`}.send(t, s)
@@ -200,13 +200,13 @@ func TestAnEventStartsARun(t *testing.T) {
 	event{"com.example.payment.received", `{"order": "o-2", "amount": 1}`}.send(t, s)
 	event{"com.example.payment.received", `{"order": "o-1", "amount": 59.8}`}.send(t, s)
 	require.JSONEq(t, `{"order": "o-1", "status": "paid", "paid": 59.8}`, s.Await(t, id, limit, "completed").GetOutput().GetJson())
-	told := s.CLI(t, "event", "list", "--type", "com.example.order.paid", "-o", "json")
-	require.Zero(t, told.Code, told.Stderr)
-	require.Contains(t, told.Stdout, "/projects/default/workflows/examples/paid-order/runs/"+id)
+	listed := s.CLI(t, "event", "list", "--type", "com.example.order.paid", "-o", "json")
+	require.Zero(t, listed.Code, listed.Stderr)
+	require.Contains(t, listed.Stdout, "/projects/default/workflows/examples/paid-order/runs/"+id)
 	require.Len(t, s.AllRuns(t, "paid-order", 10), 1, "one run for one order")
 }
 
-func TestEveryExampleIsRun(t *testing.T) {
+func TestEveryExampleFileHasACase(t *testing.T) {
 	t.Parallel()
 	require.NotEmpty(t, files(t))
 	for _, path := range files(t) {
@@ -216,11 +216,11 @@ func TestEveryExampleIsRun(t *testing.T) {
 	}
 }
 
-// withBase points an example that calls services at the stand-in.
+// withBase sets the address of the simulated services in the input of an example that calls them.
 func withBase(t *testing.T, e example, base string) string {
 	t.Helper()
 	if slices.Contains([]string{"hello", "scoring", "approval", "votes"}, e.file) {
-		return e.input // these call nobody
+		return e.input // these make no calls
 	}
 	var input map[string]any
 	require.NoError(t, json.Unmarshal([]byte(e.input), &input))

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// answerLimit bounds one request. The platform answers far sooner; a frozen one does not.
+	// answerLimit bounds one request. The platform answers far sooner; a frozen one does not answer.
 	answerLimit = 5 * time.Second
-	// insistence bounds how long an event is published again and again.
-	insistence = 2 * time.Minute
-	// beat is how often events are sent; how many, follows from the pace.
-	beat = 20 * time.Millisecond
+	// retryLimit bounds how long an event is published again.
+	retryLimit = 2 * time.Minute
+	// tick is the interval of requests; the rate determines the number of events in each.
+	tick = 20 * time.Millisecond
 )
 
-// Options say what to publish.
+// Options are the settings of a feed.
 type Options struct {
 	Type      string // of the events
 	Source    string // of the events; empty: one of its own
 	PerSecond int
-	Servers   []*platform.Server // asked in turn
+	Servers   []*platform.Server // used in turn
 }
 
-// Event is one event that was accepted.
+// Event is an accepted event.
 type Event struct {
 	ID       string
-	N        int // counts the feed's events; it is their data as well
+	N        int // the number of the event in the feed, and its data
 	Position int64
-	// Again tells that the platform knew the event already when it answered: an earlier answer was lost.
+	// Again reports that the event was a duplicate when the platform answered: an earlier answer was lost.
 	Again bool
 	Sent  time.Time
 	Took  time.Duration // from the first attempt to the answer
 }
 
-// Feed is a producer at work.
+// Feed is a running producer.
 type Feed struct {
 	Source, Type string
 
@@ -58,7 +58,7 @@ type Feed struct {
 	failed   error
 }
 
-// New makes a producer that sends only what it is told to by [Feed.Send].
+// New makes a producer that sends only by calls of [Feed.Send].
 func New(o Options) *Feed {
 	f := &Feed{Source: o.Source, Type: o.Type, cancel: func() {}, done: make(chan struct{})}
 	if f.Source == "" {
@@ -69,14 +69,14 @@ func New(o Options) *Feed {
 	return f
 }
 
-// Start publishes so many events per second, without waiting for answers, until Stop.
+// Start publishes the given number of events per second, without waiting for answers, until Stop is called.
 func Start(t platform.T, o Options) *Feed {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := New(o)
 	f.cancel, f.done = cancel, make(chan struct{})
 	go func() {
 		defer close(f.done)
-		ticker := time.NewTicker(beat)
+		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		began, n := time.Now(), 0
 		for {
@@ -93,14 +93,14 @@ func Start(t platform.T, o Options) *Feed {
 			}
 		}
 	}()
-	t.Cleanup(func() { _ = f.end() }) // Stop tells of failures
+	t.Cleanup(func() { _ = f.end() }) // Stop reports failures
 	return f
 }
 
-// Follow sends what follows to other servers.
+// Follow sends subsequent events to other servers.
 func (f *Feed) Follow(servers ...*platform.Server) { f.servers.Store(&servers) }
 
-// Stop publishes no more, waits until everything is accepted, and returns it in the order of positions.
+// Stop stops publishing, waits until every event is accepted, and returns the events in the order of positions.
 func (f *Feed) Stop(t platform.T) []Event {
 	t.Helper()
 	if err := f.end(); err != nil {
@@ -118,9 +118,9 @@ func (f *Feed) end() error {
 	return f.failed
 }
 
-// Send publishes a batch of events, from the first-th on, and insists until it is answered.
+// Send publishes a batch of events, beginning with number first, and retries until it is answered.
 func (f *Feed) Send(ctx context.Context, first, count int) []Event {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistence)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryLimit)
 	defer cancel()
 	request := &signalboxv1.PublishEventsRequest{Project: platform.DefaultProject}
 	for n := first; n < first+count; n++ {
@@ -132,7 +132,7 @@ func (f *Feed) Send(ctx context.Context, first, count int) []Event {
 		if err == nil {
 			return f.keep(answer, first, sent)
 		}
-		if !passing(err) || ctx.Err() != nil {
+		if !retryable(err) || ctx.Err() != nil {
 			f.fail(fmt.Errorf("events %d to %d: %w", first, first+count-1, err))
 			return nil
 		}
@@ -143,8 +143,8 @@ func (f *Feed) Send(ctx context.Context, first, count int) []Event {
 	}
 }
 
-// passing tells whether an event is worth publishing again: nobody answered, or the platform says that it cannot at the moment.
-func passing(err error) bool {
+// retryable reports whether to publish again: there was no answer, or the platform is temporarily unavailable.
+func retryable(err error) bool {
 	reason, code := platform.Reason(err)
 	return reason == "" || code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled
 }
@@ -191,7 +191,7 @@ func (f *Feed) fail(err error) {
 	}
 }
 
-// Accepted are the events that were accepted so far, in the order of positions.
+// Accepted returns the events accepted so far, in the order of positions.
 func (f *Feed) Accepted() []Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +200,7 @@ func (f *Feed) Accepted() []Event {
 	return out
 }
 
-// String tells how publishing went.
+// String summarizes the publishing.
 func (f *Feed) String() string {
 	again := 0
 	events := f.Accepted()

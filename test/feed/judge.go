@@ -12,18 +12,18 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Evidence is what a verdict is made from. Nobody but the feed may have published events that these targets want.
+// Evidence is the input of Judge. Only the feed may have published events for these targets.
 type Evidence struct {
 	Feed   *Feed
 	Server *platform.Server
 	// Starts are workflows of which every event starts a run.
 	Starts []string
-	// Wakes are runs that listen to every event until one ends them (see [Collector]); their output lists what they were given.
+	// Wakes are runs that listen to every event until one ends them (see [Collector]); their output lists the events they received.
 	Wakes []string
 	Limit time.Duration // until everything is delivered and every run has ended
 }
 
-// Verdict is what was found.
+// Verdict holds the measurements of Judge.
 type Verdict struct {
 	Events int
 	// Latency is the time from sending an event to the creation of the row of its run.
@@ -31,13 +31,13 @@ type Verdict struct {
 }
 
 // Judge waits until every event has been delivered, and then checks: each has exactly one completed run of each workflow that
-// it starts, with itself as the input, and nothing else has one; every run that it wakes was given it once, in the order of
+// it starts, with itself as the input, and there are no other runs; every run that it wakes received it once, in the order of
 // positions. Positions are unique.
 func Judge(t platform.T, e Evidence) Verdict {
 	t.Helper()
 	events := e.Feed.Accepted()
 	if wrong := positions(events); len(wrong) > 0 {
-		t.Fatalf("%s", few(wrong))
+		t.Fatalf("%s", firstOf(wrong))
 	}
 	v := Verdict{Events: len(events)}
 	for _, workflow := range e.Starts {
@@ -45,20 +45,20 @@ func Judge(t platform.T, e Evidence) Verdict {
 		runs := e.Server.AllRuns(t, workflow, 500)
 		inputs := e.inputs(t, runs)
 		if wrong := compare(events, runs, inputs); len(wrong) > 0 {
-			t.Fatalf("the runs of %s:\n%s", workflow, few(wrong))
+			t.Fatalf("the runs of %s:\n%s", workflow, firstOf(wrong))
 		}
 		v.Latency = append(v.Latency, latencies(events, runs, inputs)...)
 	}
 	for _, run := range e.Wakes {
 		r := e.Server.Await(t, run, e.Limit, "completed")
 		if wrong := order(events, collected(t, r)); len(wrong) > 0 {
-			t.Fatalf("what run %s was given:\n%s", run, few(wrong))
+			t.Fatalf("the events of run %s:\n%s", run, firstOf(wrong))
 		}
 	}
 	return v
 }
 
-// started waits until there are as many runs as there must be, and all have ended.
+// started waits until the expected number of runs exists and all have ended.
 func (e Evidence) started(t platform.T, workflow string, want int) {
 	t.Helper()
 	deadline := time.Now().Add(e.Limit)
@@ -81,7 +81,7 @@ func (e Evidence) started(t platform.T, workflow string, want int) {
 	}
 }
 
-// given is an event as a run gets it.
+// given is an event as a run receives it.
 type given struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
@@ -98,7 +98,7 @@ func (e Evidence) inputs(t platform.T, runs []*signalboxv1.Run) map[string][]giv
 	for _, r := range runs {
 		queue <- r.GetId()
 	}
-	err := platform.Together(len(runs), 8, func() error {
+	err := platform.Concurrently(len(runs), 8, func() error {
 		id := <-queue
 		res, err := platform.Read(t.Context(), e.Server.Runs.GetRun, &signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id})
 		if err != nil {
@@ -130,7 +130,7 @@ func positions(events []Event) []string {
 	return wrong
 }
 
-// compare lists what is wrong with the runs that events have started.
+// compare lists the differences between the events and the runs that they have started.
 func compare(events []Event, runs []*signalboxv1.Run, inputs map[string][]given) []string {
 	want := map[string]bool{}
 	for _, e := range events {
@@ -174,7 +174,7 @@ func latencies(events []Event, runs []*signalboxv1.Run, inputs map[string][]give
 	return out
 }
 
-// order lists what is wrong with the events that a run was given, compared with those that were accepted.
+// order lists the differences between the events that a run received and those that were accepted.
 func order(events []Event, got []string) []string {
 	positions := map[string]int64{}
 	for _, e := range events {
@@ -205,7 +205,7 @@ func order(events []Event, got []string) []string {
 	return wrong
 }
 
-func few(wrong []string) string {
+func firstOf(wrong []string) string {
 	const most = 8
 	if len(wrong) > most {
 		return strings.Join(wrong[:most], "\n") + fmt.Sprintf("\n… %d in all", len(wrong))
@@ -213,8 +213,8 @@ func few(wrong []string) string {
 	return strings.Join(wrong, "\n")
 }
 
-// Collector is a document whose runs listen to every event of a type, until one of the type with the suffix ".end" comes. The
-// output is the list of the events' IDs, in the order in which they came.
+// Collector returns a document whose runs listen to every event of a type, until one of the type with the suffix ".end" arrives. The
+// output is the list of the events' IDs, in the order of arrival.
 func Collector(name, eventType string) string {
 	return platform.Document(name, fmt.Sprintf(`  - collect:
       listen:
@@ -230,7 +230,7 @@ func Collector(name, eventType string) string {
 `, eventType, eventType+".end"))
 }
 
-// collected is the output of a run of a [Collector].
+// collected returns the output of a run of a [Collector].
 func collected(t platform.T, r *signalboxv1.Run) []string {
 	t.Helper()
 	var ids []string
@@ -240,7 +240,7 @@ func collected(t platform.T, r *signalboxv1.Run) []string {
 	return ids
 }
 
-// Starter is a document of which every event of a type starts a run of one step.
+// Starter returns a document of which every event of a type starts a run of one step.
 func Starter(name, eventType string) string {
 	return platform.Document(name, "  - note:\n      set: {seen: true}\n",
 		fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q}\n", eventType))

@@ -23,7 +23,7 @@ func started(ids ...string) ([]*signalboxv1.Run, map[string][]given) {
 	return runs, inputs
 }
 
-func TestOneRunForEachEvent(t *testing.T) {
+func TestMissingAndExtraRunsAreFound(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		ids  []string
@@ -38,12 +38,12 @@ func TestOneRunForEachEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs, inputs := started(c.ids...)
-			require.Equal(t, c.want, few(compare(accepted(), runs, inputs)))
+			require.Equal(t, c.want, firstOf(compare(accepted(), runs, inputs)))
 		})
 	}
 }
 
-func TestOneWakeForEachEvent(t *testing.T) {
+func TestMissingAndRepeatedWakesAreFound(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		ids  []string
@@ -58,12 +58,12 @@ func TestOneWakeForEachEvent(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, few(order(accepted(), c.ids)))
+			require.Equal(t, c.want, firstOf(order(accepted(), c.ids)))
 		})
 	}
 }
 
-func TestPositionsAreUnique(t *testing.T) {
+func TestSharedPositionsAreFound(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, positions(accepted()))
 	require.Len(t, positions(append(accepted(), Event{ID: "d", Position: 4})), 1)

@@ -28,17 +28,17 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// guarded is a server that asks for tokens and speaks TLS, with Temporal away: who may what does not depend on it.
-type guarded struct {
+// tokenServer is a server that requires tokens and speaks TLS, without Temporal: permissions do not depend on it.
+type tokenServer struct {
 	url, folder string
 	store       platform.Store
 	client      *http.Client
 	env         []string
 }
 
-func startGuarded(t *testing.T, store platform.Store, env ...string) *guarded {
+func startTokenServer(t *testing.T, store platform.Store, env ...string) *tokenServer {
 	t.Helper()
-	g := &guarded{folder: t.TempDir(), store: store}
+	g := &tokenServer{folder: t.TempDir(), store: store}
 	g.certify(t, 1)
 	address := platform.Address(platform.FreePort(t))
 	g.url = "https://" + address
@@ -64,10 +64,10 @@ func startGuarded(t *testing.T, store platform.Store, env ...string) *guarded {
 	return g
 }
 
-func (g *guarded) file(name string) string { return filepath.Join(g.folder, name) }
+func (g *tokenServer) file(name string) string { return filepath.Join(g.folder, name) }
 
-// certify writes a certificate of this number, which is an authority itself.
-func (g *guarded) certify(t *testing.T, number int64) {
+// certify writes a self-signed certificate with this number, which is an authority itself.
+func (g *tokenServer) certify(t *testing.T, number int64) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -85,13 +85,13 @@ func (g *guarded) certify(t *testing.T, number int64) {
 }
 
 // cli runs a command with a token.
-func (g *guarded) cli(t *testing.T, token string, args ...string) platform.Result {
+func (g *tokenServer) cli(t *testing.T, token string, args ...string) platform.Result {
 	t.Helper()
 	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: args, Env: append(slices.Clone(g.env), "SIGNALBOX_TOKEN="+token)})
 }
 
 // create makes a token and returns it.
-func (g *guarded) create(t *testing.T, by, name string, roles ...string) string {
+func (g *tokenServer) create(t *testing.T, by, name string, roles ...string) string {
 	t.Helper()
 	args := []string{"token", "create", "--name", name}
 	for _, role := range roles {
@@ -106,7 +106,7 @@ func (g *guarded) create(t *testing.T, by, name string, roles ...string) string 
 }
 
 // ask makes a request and returns the status and the reason of a refusal.
-func (g *guarded) ask(t *testing.T, method, path, token, body string, header ...string) (int, string) {
+func (g *tokenServer) ask(t *testing.T, method, path, token, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, g.url+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func (g *guarded) ask(t *testing.T, method, path, token, body string, header ...
 // permission is a row of the reference page.
 type permission struct{ method, role, where string }
 
-// permissions reads what the reference page promises.
+// permissions reads the reference page.
 func permissions(t *testing.T) (rows []permission) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/access.md")
@@ -145,7 +145,7 @@ func permissions(t *testing.T) (rows []permission) {
 	return rows
 }
 
-// allowed says what the page's words mean for a role in the project "shop", or in all.
+// allowed reports whether the page's words permit a role in the project "shop", or in all.
 func (p permission) allowed(role string, everywhere bool) bool {
 	has := role == "admin" || role == p.role || p.role == "viewer" && role != ""
 	switch {
@@ -157,16 +157,16 @@ func (p permission) allowed(role string, everywhere bool) bool {
 	return has
 }
 
-// streams are the methods that answer with a stream, whose errors are inside it.
+// streams reports whether the method answers with a stream, whose errors are inside it.
 func (p permission) streams() bool {
 	return strings.HasSuffix(p.method, "/WatchRun") || strings.Contains(p.method, "/Export")
 }
 
-// TestWhoMayWhat holds a real server to the reference page: every method for every role, and the rest of what access is.
-func TestWhoMayWhat(t *testing.T) {
+// The test compares a real server with the reference page: every method for every role, and the other rules of access.
+func TestPermissionsMatchReference(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
-	g := startGuarded(t, platform.Postgres(t))
+	g := startTokenServer(t, platform.Postgres(t))
 	root := g.create(t, "", "root")
 	refused := g.cli(t, "", "token", "create", "--bootstrap", "--name", "again")
 	requireOneLine(t, refused, platform.ExitRefused, "root", "--force")
@@ -185,10 +185,10 @@ func TestWhoMayWhat(t *testing.T) {
 	t.Run("a rotation", func(t *testing.T) { g.rotation(t, root) })
 }
 
-func (g *guarded) everyMethod(t *testing.T, callers map[string]string) {
+func (g *tokenServer) everyMethod(t *testing.T, callers map[string]string) {
 	for _, p := range permissions(t) {
 		if p.streams() {
-			continue // below
+			continue // tested below
 		}
 		path := "/signalbox.v1." + p.method
 		body := `{"project":"shop"}`
@@ -214,7 +214,7 @@ func (g *guarded) everyMethod(t *testing.T, callers map[string]string) {
 	}
 }
 
-func (g *guarded) everyWayIn(t *testing.T, callers map[string]string) {
+func (g *tokenServer) everyWayIn(t *testing.T, callers map[string]string) {
 	// gRPC, also its streams.
 	runs := signalboxv1connect.NewRunServiceClient(g.client, g.url, connect.WithGRPC())
 	watch := func(token string) connect.Code {
@@ -250,18 +250,18 @@ func (g *guarded) everyWayIn(t *testing.T, callers map[string]string) {
 	status, _ = g.ask(t, http.MethodGet, "/metrics", callers["*viewer"], "")
 	require.Equal(t, http.StatusOK, status)
 	status, _ = g.ask(t, http.MethodPost, codecPath, callers["*admin"], sealedBody(t, `{}`))
-	require.Equal(t, http.StatusNotFound, status, "what opens payloads is off")
+	require.Equal(t, http.StatusNotFound, status, "the codec endpoint is off")
 
 	// The command line.
-	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitRefused, "has not the role operator", "PERMISSION_DENIED")
+	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitRefused, "lacks the role operator", "PERMISSION_DENIED")
 	requireOneLine(t, g.cli(t, callers["viewer"], "run", "list", "--project", "lab"), platform.ExitNotFound, "PROJECT_NOT_FOUND")
-	requireOneLine(t, g.cli(t, "none", "whoami"), platform.ExitRefused, "is no token of Signalbox", "UNAUTHENTICATED")
+	requireOneLine(t, g.cli(t, "none", "whoami"), platform.ExitRefused, "is not a Signalbox token", "UNAUTHENTICATED")
 	var projects []struct{ Name string }
 	g.cli(t, callers["viewer"], "project", "list", "-o", "json").JSON(t, &projects)
 	require.Len(t, projects, 1)
 }
 
-func (g *guarded) revocation(t *testing.T, root string) {
+func (g *tokenServer) revocation(t *testing.T, root string) {
 	token := g.create(t, root, "short", "shop=viewer")
 	id := strings.Split(token, "_")[1]
 	status, _ := g.ask(t, http.MethodGet, "/v1/whoami", token, "")
@@ -272,7 +272,7 @@ func (g *guarded) revocation(t *testing.T, root string) {
 	require.Equal(t, []any{http.StatusUnauthorized, "TOKEN_REVOKED"}, []any{status, reason}, "at once")
 	requireOneLine(t, g.cli(t, token, "run", "list"), platform.ExitRefused, "was revoked", "TOKEN_REVOKED")
 
-	// All of it is in the audit log, and no token is.
+	// Every action is in the audit log, and no token is.
 	export := g.cli(t, root, "audit", "export", "--project", "-", "--format", "json")
 	require.Equal(t, platform.ExitOK, export.Code, export.String())
 	actions := map[string]int{}
@@ -287,7 +287,7 @@ func (g *guarded) revocation(t *testing.T, root string) {
 	require.NotRegexp(t, `sbx_[a-z2-7]{16}_`, export.Stdout)
 }
 
-func (g *guarded) rotation(t *testing.T, root string) {
+func (g *tokenServer) rotation(t *testing.T, root string) {
 	shown := func() int64 {
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(g.url, "https://"), &tls.Config{InsecureSkipVerify: true})
 		require.NoError(t, err)

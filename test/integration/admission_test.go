@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// sendTogether posts so many events of a type in one request.
+// sendTogether posts the given number of events of a type in one request.
 func sendTogether(t *testing.T, s *platform.Server, kind string, count int) {
 	t.Helper()
 	events := make([]string, count)
@@ -27,9 +27,9 @@ func sendTogether(t *testing.T, s *platform.Server, kind string, count int) {
 	require.Equal(t, 202, status, body)
 }
 
-// TestPlacesOfEventsAndTheClock has one place and starts of all kinds: they wait in one queue, none is lost, and none begins before the
-// one before has ended. At full length the server is killed again and again while the queue moves.
-func TestPlacesOfEventsAndTheClock(t *testing.T) {
+// The project allows one concurrent run, which starts of all kinds wait for: they are in one queue, none is lost, and none begins before the
+// previous run has ended. At full length the server is killed repeatedly while the queue advances.
+func TestConcurrencyLimitHoldsForEventsAndSchedules(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -37,21 +37,21 @@ func TestPlacesOfEventsAndTheClock(t *testing.T) {
 		s := platform.StartServer(t, options)
 		limitRuns(t, s, "1")
 		holder := s.Start(t, s.Publish(t, platform.Document("holder", long)), "")
-		heard := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: place.wanted}}}}\n"))
+		eventWorkflow := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: place.wanted}}}}\n"))
 		ticks := s.Publish(t, platform.Document("ticks", short, "schedule: {every: {seconds: 1}}\n"))
 		strays := s.Publish(t, platform.Document("strays", short))
-		parents := s.Publish(t, platform.Document("parents", leave(strays)+subflow(s.Publish(t, platform.Document("kid", short)), "")))
+		parents := s.Publish(t, platform.Document("parents", startWithoutAwait(strays)+subflow(s.Publish(t, platform.Document("kid", short)), "")))
 		count := promise.Trials(10, 60)
 		sendTogether(t, s, "place.wanted", count)
 		parent := s.Start(t, parents, "{}").GetId()
-		runsBy(t, s, heard, count)
+		runsBy(t, s, eventWorkflow, count)
 		runsBy(t, s, ticks, 1)
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", ticks).Code)
 
-		queue := queued(t, s, heard, ticks, parents)
+		queue := waitingRuns(t, s, eventWorkflow, ticks, parents)
 		require.GreaterOrEqual(t, len(queue), count+2)
 		usage := quotaOf(t, s)
-		require.Equal(t, []int64{1, int64(len(queue))}, []int64{usage.GetAdmittedRuns(), usage.GetQueuedRuns()}, "children are none of them")
+		require.Equal(t, []int64{1, int64(len(queue))}, []int64{usage.GetAdmittedRuns(), usage.GetQueuedRuns()}, "children do not count")
 		cancel(t, s, holder.GetId())
 		for range promise.Trials(0, 6) {
 			was := quotaOf(t, s).GetQueuedRuns()
@@ -67,19 +67,19 @@ func TestPlacesOfEventsAndTheClock(t *testing.T) {
 		requireInTurn(t, s, queue)
 		require.NotEmpty(t, s.Run(t, parent).GetChildren())
 		stray := s.Await(t, runsBy(t, s, strays, 1)[0].GetId(), soon, "completed")
-		require.False(t, stray.GetStartTime().AsTime().Before(s.Run(t, parent).GetEndTime().AsTime()), "it needs a place of its own")
-		require.Len(t, s.AllRuns(t, heard, 100), count)
+		require.False(t, stray.GetStartTime().AsTime().Before(s.Run(t, parent).GetEndTime().AsTime()), "it waits for a slot of its own")
+		require.Len(t, s.AllRuns(t, eventWorkflow, 100), count)
 	})
 }
 
-// leave starts a run that is not awaited.
-func leave(full string) string {
+// startWithoutAwait returns a task that starts a run without waiting for it.
+func startWithoutAwait(full string) string {
 	namespace, short, _ := strings.Cut(full, "/")
 	return fmt.Sprintf("  - l:\n      run:\n        await: false\n        workflow: {namespace: %s, name: %s, version: latest}\n", namespace, short)
 }
 
-// queued are the open runs of workflows that wait for a place, in order.
-func queued(t *testing.T, s *platform.Server, workflows ...string) (runs []*signalboxv1.Run) {
+// waitingRuns returns the open runs of workflows that wait for a slot, in order.
+func waitingRuns(t *testing.T, s *platform.Server, workflows ...string) (runs []*signalboxv1.Run) {
 	t.Helper()
 	for _, workflow := range workflows {
 		for _, r := range s.AllRuns(t, workflow, 100) {
@@ -93,9 +93,9 @@ func queued(t *testing.T, s *platform.Server, workflows ...string) (runs []*sign
 	return runs
 }
 
-// TestStepsAfterKills kills the server while runs share a quota of steps: never are more entered than there are, and what was granted to a
-// process that died is not lost for good.
-func TestStepsAfterKills(t *testing.T) {
+// The server is killed while runs share a step quota: never more steps are entered than the limit allows, and steps granted to a
+// killed process are returned to the quota.
+func TestStepQuotaSurvivesKills(t *testing.T) {
 	t.Parallel()
 	if !promise.Full() {
 		t.Skip("Temporal gives a dead process's tasks to another one after ten seconds")
@@ -152,7 +152,7 @@ func TestStepsAfterKills(t *testing.T) {
 	})
 }
 
-// paced are twice as many tasks, half of which take a moment.
+// paced returns twice as many tasks, half of which take a moment.
 func paced(rounds int) string {
 	var all strings.Builder
 	for i := range rounds {

@@ -16,15 +16,15 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
-	"github.com/signalbox-dev/signalbox/internal/engine/symptom"
-	"github.com/signalbox-dev/signalbox/internal/run/problem"
+	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// TestAFailingTaskDoesNotSlowOthers has a workflow that occupies a processor in each attempt and never yields, and one that panics, beside
-// others on the same worker. Each attempt is seen here, Temporal is answered once, and the first workflow is kept away after its second.
-func TestAFailingTaskDoesNotSlowOthers(t *testing.T) {
+// One workflow occupies a processor in each attempt and never yields, and one panics, beside
+// others on the same worker. The test observes each attempt, Temporal receives one response, and the first workflow is blocked after its second.
+func TestFailingTaskDoesNotSlowOtherRuns(t *testing.T) {
 	t.Parallel()
 	var (
 		seen, answered, spins atomic.Int64
@@ -39,7 +39,7 @@ func TestAFailingTaskDoesNotSlowOthers(t *testing.T) {
 		}
 	}
 	guard := attempts.New(attempts.Options{Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-		return symptom.Cause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == problem.Deadlock
+		return inspect.Cause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == run.Deadlock
 	}})
 	c, err := client.Dial(client.Options{
 		HostPort: platform.StartTemporal(t).Address, DataConverter: converter.GetDefaultDataConverter(),
@@ -77,15 +77,15 @@ func TestAFailingTaskDoesNotSlowOthers(t *testing.T) {
 		}
 		return ""
 	})
-	require.Equal(t, int64(2), answered.Load(), "Temporal has the first failure of each")
+	require.Equal(t, int64(2), answered.Load(), "Temporal has received the first failure of each")
 	var slowest time.Duration
 	for i, until := 0, time.Now().Add(25*time.Second); time.Now().Before(until); i++ {
 		began := time.Now()
 		require.NoError(t, start("quick", fmt.Sprintf("quick-%d", i)).Get(t.Context(), nil))
 		slowest = max(slowest, time.Since(began))
 	}
-	require.Equal(t, int64(2), spins.Load(), "later attempts of what occupies the processor wait")
-	require.GreaterOrEqual(t, seen.Load(), int64(5), "the panic is tried again as Temporal spaces it")
+	require.Equal(t, int64(2), spins.Load(), "later attempts of the workflow that occupies the processor wait")
+	require.GreaterOrEqual(t, seen.Load(), int64(5), "the panic is retried at Temporal's intervals")
 	t.Logf("the slowest of the others took %s", slowest)
 	promise.Within(t, "an unrelated run", slowest, time.Second)
 }

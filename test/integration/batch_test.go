@@ -17,7 +17,7 @@ import (
 func startMany(t *testing.T, s *platform.Server, workflow string, n int) []string {
 	t.Helper()
 	made := make(chan string, n)
-	require.NoError(t, platform.Together(n, 8, func() error {
+	require.NoError(t, platform.Concurrently(n, 8, func() error {
 		r, err := s.TryStart(t.Context(), workflow, "")
 		made <- r.GetId()
 		return err
@@ -74,7 +74,7 @@ func batchItems(t *testing.T, s *platform.Server, id, status string) (items []*s
 	}
 }
 
-// requireReplayedOnce checks that each original has one replay, which is the one that its item names.
+// requireReplayedOnce requires that each original has one replay, which is the one that its item names.
 func requireReplayedOnce(t *testing.T, s *platform.Server, workflow, id string, originals []string) {
 	t.Helper()
 	replays := map[string]string{}
@@ -82,12 +82,12 @@ func requireReplayedOnce(t *testing.T, s *platform.Server, workflow, id string, 
 		replays[item.GetRunId()] = item.GetNewRunId()
 	}
 	require.Len(t, replays, len(originals))
-	require.Len(t, s.AllRuns(t, workflow, 500), 2*len(originals), "no run was made that nobody asked for")
+	require.Len(t, s.AllRuns(t, workflow, 500), 2*len(originals), "there is no further run")
 	work := make(chan string, len(originals))
 	for _, original := range originals {
 		work <- original
 	}
-	require.NoError(t, platform.Together(len(originals), 8, func() error {
+	require.NoError(t, platform.Concurrently(len(originals), 8, func() error {
 		original := <-work
 		res, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: original}))
 		if err != nil {
@@ -100,12 +100,12 @@ func requireReplayedOnce(t *testing.T, s *platform.Server, workflow, id string, 
 	}))
 }
 
-// manyRuns is how many are replayed while servers die, and how fast.
+// manyRuns returns how many runs are replayed while servers are killed, and the rate.
 func manyRuns() (n int, rate float64) {
 	return promise.Trials(200, 10_000), float64(promise.Trials(120, 500))
 }
 
-func TestReplayOfManyRunsSurvivesAKill(t *testing.T) {
+func TestReplayOfManyRunsSurvivesKill(t *testing.T) {
 	t.Parallel()
 	n, rate := manyRuns()
 	temporal := platform.StartTemporal(t)
@@ -121,7 +121,7 @@ func TestReplayOfManyRunsSurvivesAKill(t *testing.T) {
 	b = awaitBatch(t, s, b.GetId(), 5*time.Minute, batchEnded)
 	took := promise.Round(time.Since(begun))
 	require.EqualValues(t, n, b.GetSucceeded(), b.String())
-	require.EqualValues(t, n, b.GetTotal(), "what it makes itself is not meant")
+	require.EqualValues(t, n, b.GetTotal(), "the batch does not select its own replays")
 	requireReplayedOnce(t, s, name, b.GetId(), originals)
 	promise.Record(t, promise.Figure{
 		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, the only server killed and started again: each once; until all had succeeded", n),
@@ -129,7 +129,7 @@ func TestReplayOfManyRunsSurvivesAKill(t *testing.T) {
 	})
 }
 
-func TestAnotherServerGoesOnWithABatch(t *testing.T) {
+func TestAnotherServerResumesBatch(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	n, rate := manyRuns()
@@ -141,7 +141,7 @@ func TestAnotherServerGoesOnWithABatch(t *testing.T) {
 	originals := startMany(t, first, name, n)
 	b := startBatch(t, first, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.BatchFilter{Workflow: name}})
 	awaitBatch(t, second, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool { return b.GetSucceeded() >= int64(n/4) })
-	first.Kill() // it heard of the batch first, so it is at it
+	first.Kill() // it received the batch, so it executes it
 	killed, was := time.Now(), awaitBatch(t, second, b.GetId(), soon, func(*signalboxv1.Batch) bool { return true }).GetSucceeded()
 	awaitBatch(t, second, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return b.GetSucceeded() > was })
 	resumed := promise.Round(time.Since(killed))
@@ -154,7 +154,7 @@ func TestAnotherServerGoesOnWithABatch(t *testing.T) {
 	})
 }
 
-func TestBatchesOfTheCommandLine(t *testing.T) {
+func TestBatchesByCommandLine(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("batched", waits(600)))
 		ids := startMany(t, s, name, 30)
@@ -181,7 +181,7 @@ func TestBatchesOfTheCommandLine(t *testing.T) {
 		for _, id := range ids {
 			require.Equal(t, "wrong prices (batch "+b.ID+")", s.Await(t, id, soon, "canceled").GetCancelReason())
 		}
-		// They have ended, so a second one is refused by each, and one that is foreign is not found.
+		// They have ended, so a second cancellation of each is refused, and a run of another project is not found.
 		waited := s.CLI(t, "batch", "start", "--action", "terminate", "--reason", "again", "--wait", "--rate", "500", ids[0], ids[1], "no-such-run")
 		require.Zero(t, waited.Code, waited.String())
 		require.Contains(t, waited.Stdout, "3: 3 refused")
@@ -192,7 +192,7 @@ func TestBatchesOfTheCommandLine(t *testing.T) {
 	})
 }
 
-func TestWhatFailedIsDoneAgainAlone(t *testing.T) {
+func TestRetriedBatchRepeatsFailedItemsOnly(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("retried", hello))
 		ids := startMany(t, s, name, 4)

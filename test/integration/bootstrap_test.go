@@ -20,8 +20,8 @@ func bootstrap(t *testing.T, store platform.Store, args ...string) platform.Resu
 	})
 }
 
-// TestTheFirstToken makes the first token of a database that nobody has used yet.
-func TestTheFirstToken(t *testing.T) {
+// The test makes the first token of a new database.
+func TestBootstrapCreatesFirstToken(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -38,11 +38,11 @@ func TestTheFirstToken(t *testing.T) {
 				requireOneLine(t, r, platform.ExitRefused, "create token", "ada"+itoa(i))
 				continue
 			}
-			require.Empty(t, first, "there is one first token")
+			require.Empty(t, first, "only the first token is made")
 			first = "ada" + itoa(i)
 			require.Regexp(t, text, r.Stdout)
 			require.Contains(t, r.Stderr, "*=admin")
-			require.NotContains(t, contents(t, store), strings.TrimSpace(r.Stdout))
+			require.NotContains(t, databaseContents(t, store), strings.TrimSpace(r.Stdout))
 		}
 		require.NotEmpty(t, first)
 
@@ -62,8 +62,8 @@ func TestTheFirstToken(t *testing.T) {
 	})
 }
 
-// TestFirstTokensThatCannotBe asks for what no token can be, and in places where there is no database.
-func TestFirstTokensThatCannotBe(t *testing.T) {
+// The test requests invalid tokens, and uses databases that do not exist.
+func TestInvalidFirstTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	store := platform.SQLite(t)
 	const failed, usage = platform.ExitFailed, platform.ExitUsage
@@ -90,7 +90,7 @@ func TestFirstTokensThatCannotBe(t *testing.T) {
 	} {
 		requireOneLine(t, bootstrap(t, store, tt.args...), tt.code, tt.says)
 	}
-	require.Equal(t, platform.ExitOK, bootstrap(t, store, named()...).Code, "none of that left anything behind")
+	require.Equal(t, platform.ExitOK, bootstrap(t, store, named()...).Code, "the refused calls left nothing behind")
 
 	lone := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{"token", "create", "--name", "ada", "--role", "a=admin", "--force"}})
 	requireOneLine(t, lone, usage, "--bootstrap")

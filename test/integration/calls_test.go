@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// outcomes are the outcomes of a step's attempts, with the status of those that were answered.
+// outcomes returns the outcomes of a step's attempts, with the status of those that were answered.
 func outcomes(step *signalboxv1.Step) (all []string) {
 	for _, a := range step.GetAttempts() {
 		text := a.GetOutcome()
@@ -25,8 +25,8 @@ func outcomes(step *signalboxv1.Step) (all []string) {
 	return all
 }
 
-// after opens a gate some time after the first request has come to it.
-func after(t *testing.T, gate *origin.Gate, delay time.Duration) {
+// openAfter opens a gate some time after the first request has arrived at it.
+func openAfter(t *testing.T, gate *origin.Gate, delay time.Duration) {
 	t.Helper()
 	go func() {
 		<-gate.Arrived
@@ -42,7 +42,7 @@ func TestSlowCallIsSentOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := origin.New(t)
-			after(t, o.Hold("GET /slow", 200, `{"ok":true}`), delay)
+			openAfter(t, o.Hold("GET /slow", 200, `{"ok":true}`), delay)
 			id := s.Start(t, s.Publish(t, platform.Document("slow", getStep("slow", o.URL+"/slow"))), "").GetId()
 			require.JSONEq(t, `{"ok":true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 			require.Len(t, o.Calls("GET /slow"), 1)
@@ -74,9 +74,9 @@ func TestLargeAnswerIsSentOnce(t *testing.T) {
 	require.Equal(t, []string{"answered 200"}, outcomes(s.Steps(t, id)[0]))
 }
 
-// TestCallOfAKilledWorkerIsTheFirstAttempt kills the only worker while a call is in flight: in the local activity, and after it was
-// handed over.
-func TestCallOfAKilledWorkerIsTheFirstAttempt(t *testing.T) {
+// The only worker is killed while a call is in flight: in the local activity, and after the call was
+// handed over to an activity.
+func TestCallOfKilledWorkerIsTheFirstAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		route  string
@@ -108,7 +108,7 @@ func TestCallOfAKilledWorkerIsTheFirstAttempt(t *testing.T) {
 	}
 }
 
-func TestRepeatNeverSendsOnce(t *testing.T) {
+func TestCallThatMustNotRepeatIsSentOnce(t *testing.T) {
 	t.Parallel()
 	o := origin.New(t)
 	gate := o.Hold("GET /once", 200, `{"ok":true}`)
@@ -137,7 +137,7 @@ func TestRepeatNeverSendsOnce(t *testing.T) {
 	require.Equal(t, []string{"unknown"}, outcomes(s.Steps(t, id)[1]))
 }
 
-// TestStopWaitsForSlowCall stops the server while a call is in flight that was handed over.
+// The server is stopped while a call is in flight that was handed over to an activity.
 func TestStopWaitsForSlowCall(t *testing.T) {
 	t.Parallel()
 	o := origin.New(t)
@@ -160,7 +160,7 @@ func TestStopWaitsForSlowCall(t *testing.T) {
 	require.Equal(t, []string{"answered 200"}, outcomes(s.Steps(t, id)[0]))
 }
 
-func TestForkOfSafeCalls(t *testing.T) {
+func TestForkOfSafeCallsUsesFewEvents(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)})

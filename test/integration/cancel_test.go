@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-func TestCancel(t *testing.T) {
+func TestRunIsCanceledInEachState(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		o.Hold("POST /slow", 200, `{}`)
@@ -50,7 +50,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestCancelingAFinishedRunChangesNothing(t *testing.T) {
+func TestCancelOfEndedRunChangesNothing(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		id := s.Start(t, s.Publish(t, platform.Document("done", hello)), "").GetId()
 		before := s.Await(t, id, soon, "completed")
@@ -67,8 +67,8 @@ func TestCancelingAFinishedRunChangesNothing(t *testing.T) {
 	})
 }
 
-// Only Temporal's own cancellation cancels a run: a failure that talks of it is a failure.
-func TestAnErrorThatSaysCanceledIsAFailure(t *testing.T) {
+// Only Temporal's own cancellation cancels a run: a failure with such a text is a failure.
+func TestErrorNamedCanceledIsAFailure(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		tasks := "  - reject:\n      raise:\n        error:\n          type: https://example.com/canceled\n" +
 			"          status: 499\n          title: context canceled\n          detail: the operation was cancelled\n"

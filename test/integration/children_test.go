@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// subflow is a task that runs a workflow, whose full name is given.
+// subflow returns a task that runs a workflow, given by its full name.
 func subflow(full, more string) string {
 	return subflowVersion(full, "latest", `'${ .name // "x" }'`, more)
 }
@@ -23,7 +23,7 @@ func subflowVersion(full, version, name, more string) string {
 	return fmt.Sprintf("  - r:\n      run:\n        workflow: {namespace: %s, name: %s, version: %s, input: {name: %s}}\n%s", namespace, short, version, name, more)
 }
 
-// child awaits the newest child of a run.
+// child waits for the newest child of a run.
 func child(t *testing.T, s *platform.Server, parent string) *signalboxv1.Run {
 	t.Helper()
 	var children []string
@@ -48,16 +48,16 @@ func TestChildRuns(t *testing.T) {
 			id := s.Start(t, s.Publish(t, platform.Document("awaits", subflow(greeter, ""))), `{"name": "Ada"}`).GetId()
 			parent := s.Await(t, id, soon, "completed")
 			require.JSONEq(t, `{"message": "Hello, Ada!"}`, parent.GetOutput().GetJson())
-			kid := child(t, s, id)
-			require.Equal(t, []string{kid.GetId()}, parent.GetChildren())
-			require.Equal(t, id, kid.GetParentRunId())
-			require.Equal(t, "/do/0/r", kid.GetParentPath())
-			require.EqualValues(t, 1, kid.GetDepth())
-			require.Equal(t, "parent", kid.GetTrigger())
-			require.Equal(t, "1.0.0", kid.GetVersion())
+			childRun := child(t, s, id)
+			require.Equal(t, []string{childRun.GetId()}, parent.GetChildren())
+			require.Equal(t, id, childRun.GetParentRunId())
+			require.Equal(t, "/do/0/r", childRun.GetParentPath())
+			require.EqualValues(t, 1, childRun.GetDepth())
+			require.Equal(t, "parent", childRun.GetTrigger())
+			require.Equal(t, "1.0.0", childRun.GetVersion())
 			shown := s.CLI(t, "run", "show", id)
-			require.Contains(t, shown.Stdout, kid.GetId(), shown.String())
-			shown = s.CLI(t, "run", "show", kid.GetId())
+			require.Contains(t, shown.Stdout, childRun.GetId(), shown.String())
+			shown = s.CLI(t, "run", "show", childRun.GetId())
 			require.Contains(t, shown.Stdout, id, shown.String())
 		})
 
@@ -65,15 +65,15 @@ func TestChildRuns(t *testing.T) {
 			t.Parallel()
 			id := s.Start(t, s.Publish(t, platform.Document("leaves", subflow(sleeper, "        await: false\n"))), `{"name": "Ada"}`).GetId()
 			require.JSONEq(t, `{"name": "Ada"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
-			kid := child(t, s, id)
-			s.Await(t, kid.GetId(), soon, "waiting")
+			childRun := child(t, s, id)
+			s.Await(t, childRun.GetId(), soon, "waiting")
 		})
 
 		t.Run("fails", func(t *testing.T) {
 			t.Parallel()
 			id := s.Start(t, s.Publish(t, platform.Document("catches", caught(subflow(refuser, "")))), `{}`).GetId()
-			kid := child(t, s, id)
-			require.JSONEq(t, `{"title": "Out of stock", "status": 409, "detail": "run `+kid.GetId()+`: no  left"}`,
+			childRun := child(t, s, id)
+			require.JSONEq(t, `{"title": "Out of stock", "status": 409, "detail": "run `+childRun.GetId()+`: no  left"}`,
 				s.Await(t, id, soon, "completed").GetOutput().GetJson())
 		})
 
@@ -93,21 +93,21 @@ func TestChildRuns(t *testing.T) {
 		t.Run("canceled with its parent", func(t *testing.T) {
 			t.Parallel()
 			id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, ""))), `{}`).GetId()
-			kid := child(t, s, id)
-			s.Await(t, kid.GetId(), soon, "waiting")
+			childRun := child(t, s, id)
+			s.Await(t, childRun.GetId(), soon, "waiting")
 			parent := s.Await(t, id, soon, "waiting")
 			require.Equal(t, "child", parent.GetWaitingKind())
 			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", id, "--reason", "enough").Code)
 			s.Await(t, id, soon, "canceled")
-			require.Equal(t, "canceled", s.Run(t, kid.GetId()).GetStatus(), "the parent waited for its child's end")
+			require.Equal(t, "canceled", s.Run(t, childRun.GetId()).GetStatus(), "the parent waits for its child's end")
 		})
 
 		t.Run("canceled by itself", func(t *testing.T) {
 			t.Parallel()
 			id := s.Start(t, s.Publish(t, platform.Document("outlives", caught(subflow(sleeper, "")))), `{}`).GetId()
-			kid := child(t, s, id)
-			s.Await(t, kid.GetId(), soon, "waiting")
-			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", kid.GetId(), "--reason", "enough").Code)
+			childRun := child(t, s, id)
+			s.Await(t, childRun.GetId(), soon, "waiting")
+			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "cancel", childRun.GetId(), "--reason", "enough").Code)
 			require.Contains(t, s.Await(t, id, soon, "completed").GetOutput().GetJson(), `"Child canceled"`)
 		})
 
@@ -125,8 +125,8 @@ func TestChildRuns(t *testing.T) {
 			problem := s.Await(t, id, soon, "failed").GetError()
 			require.Equal(t, "Too deep", problem.GetTitle())
 			depth := 0
-			for kids := s.Run(t, id).GetChildren(); len(kids) > 0; depth++ {
-				kids = s.Run(t, kids[0]).GetChildren()
+			for childRuns := s.Run(t, id).GetChildren(); len(childRuns) > 0; depth++ {
+				childRuns = s.Run(t, childRuns[0]).GetChildren()
 			}
 			require.Equal(t, 8, depth)
 		})
@@ -139,18 +139,18 @@ func TestChildTerminatedInTemporal(t *testing.T) {
 	s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)})
 	sleeper := s.Publish(t, platform.Document("sleeper", waits(600)))
 	id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, ""))), `{}`).GetId()
-	kid := child(t, s, id)
-	s.Await(t, kid.GetId(), soon, "waiting")
-	require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), kid.GetId(), "", "by hand"))
-	s.Await(t, kid.GetId(), soon, "terminated")
+	childRun := child(t, s, id)
+	s.Await(t, childRun.GetId(), soon, "waiting")
+	require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), childRun.GetId(), "", "by hand"))
+	s.Await(t, childRun.GetId(), soon, "terminated")
 	problem := s.Await(t, id, soon, "failed").GetError()
 	require.Equal(t, "Child terminated", problem.GetTitle())
-	require.Contains(t, problem.GetDetail(), kid.GetId())
+	require.Contains(t, problem.GetDetail(), childRun.GetId())
 
-	// Ends that no worker brings about are counted as well, each once.
+	// Ends that no worker causes are counted as well, each once.
 	other := s.Start(t, sleeper, `{}`).GetId()
 	s.Await(t, other, soon, "waiting")
-	requireMoved(t, s, "terminate", other)
+	requireEffect(t, s, "terminate", other)
 	platform.Eventually(t, soon, func() string {
 		count, _, err := counter.Metric(t.Context(), s, "signalbox_runs_total", `status="terminated"`)
 		require.NoError(t, err)
@@ -161,9 +161,9 @@ func TestChildTerminatedInTemporal(t *testing.T) {
 	})
 }
 
-// TestParentIsToldAfterACrash kills the server while two children are on their way. One ends while there is nobody who could tell its
+// The server is killed while two children are open. One ends while no server runs that could notify its
 // parent, the other under the next server.
-func TestParentIsToldAfterACrash(t *testing.T) {
+func TestParentIsNotifiedAfterCrash(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -176,11 +176,11 @@ func TestParentIsToldAfterACrash(t *testing.T) {
 		for _, parent := range []string{id, other} {
 			s.Await(t, child(t, s, parent).GetId(), soon, "waiting")
 		}
-		kid := child(t, s, other).GetId()
+		childRun := child(t, s, other).GetId()
 		s.Kill()
-		require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), kid, "", "by hand"))
+		require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), childRun, "", "by hand"))
 		s = platform.StartServer(t, options)
-		s.Await(t, kid, soon, "terminated")
+		s.Await(t, childRun, soon, "terminated")
 		require.Equal(t, "Child terminated", s.Await(t, other, soon, "failed").GetError().GetTitle())
 		require.JSONEq(t, `{"done": true}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 	})

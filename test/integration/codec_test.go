@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -26,10 +26,10 @@ const (
 	uiOrigin  = "http://127.0.0.1:8233"
 )
 
-// sealedBody is what Temporal's UI sends to have a payload opened.
+// sealedBody returns the request that Temporal's UI sends to decrypt a payload.
 func sealedBody(t *testing.T, text string) string {
 	t.Helper()
-	payloads, err := payload.NewCodec(platform.Keys(t)).Encode([]*commonpb.Payload{{
+	payloads, err := codec.NewCodec(platform.Keys(t)).Encode([]*commonpb.Payload{{
 		Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(text),
 	}})
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func sealedBody(t *testing.T, text string) string {
 	return string(body)
 }
 
-// decode sends what a page of an origin sends, and returns the answer and the text of the payload in it, if there is one.
-func (g *guarded) decode(t *testing.T, method, origin, token, body string) (*http.Response, string) {
+// decode sends the request of a page of an origin, and returns the response and the text of its payload, if there is one.
+func (g *tokenServer) decode(t *testing.T, method, origin, token, body string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, g.url+codecPath, strings.NewReader(body))
 	require.NoError(t, err)
@@ -66,10 +66,10 @@ func (g *guarded) decode(t *testing.T, method, origin, token, body string) (*htt
 	return res, string(opened.GetPayloads()[0].GetData())
 }
 
-// TestTheCodecOpensPayloadsForAdministrators asks a real server, as Temporal's UI does, as a page of somebody else, and without a browser.
-func TestTheCodecOpensPayloadsForAdministrators(t *testing.T) {
+// The test sends requests as Temporal's UI does, as a page of a foreign origin does, and without a browser.
+func TestCodecDecryptsPayloadsForAdministrators(t *testing.T) {
 	t.Parallel()
-	g := startGuarded(t, platform.SQLite(t), "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true", "SIGNALBOX_ENCRYPTION_CODEC_ORIGINS="+uiOrigin)
+	g := startTokenServer(t, platform.SQLite(t), "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true", "SIGNALBOX_ENCRYPTION_CODEC_ORIGINS="+uiOrigin)
 	root := g.create(t, "", "root")
 	require.Equal(t, platform.ExitOK, g.cli(t, root, "project", "create", "shop").Code)
 	operator, owner := g.create(t, root, "operator", "*=operator"), g.create(t, root, "owner", "shop=admin")
@@ -93,7 +93,7 @@ func TestTheCodecOpensPayloadsForAdministrators(t *testing.T) {
 	})
 	require.Contains(t, res.Header.Get("Access-Control-Allow-Headers"), "Authorization")
 	require.Contains(t, res.Header.Values("Vary"), "Origin")
-	// Browsers ask before they send a token, and show nothing that is not allowed.
+	// Browsers send a preflight request before a token, and hide responses that are not allowed.
 	for _, foreign := range []string{"https://evil.example", "null", uiOrigin + "0", "http://127.0.0.1"} {
 		res, _ := g.decode(t, http.MethodOptions, foreign, "", "")
 		require.Equal(t, http.StatusUnauthorized, res.StatusCode, foreign)
@@ -116,11 +116,11 @@ func TestTheCodecOpensPayloadsForAdministrators(t *testing.T) {
 			opened--
 		}
 	}
-	require.Zero(t, opened, "an entry for each that was opened, and no more")
+	require.Zero(t, opened, "one entry per decrypted payload")
 }
 
-// A signal that is not sealed, or is sealed for another run, does not reach a run: the run waits, and its verdict names the reason.
-func TestPayloadsOfOthersAreRefused(t *testing.T) {
+// A signal that is not sealed, or is sealed for another run, does not reach a run: the run waits, and its diagnosis contains the reason.
+func TestForeignPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{
@@ -131,7 +131,7 @@ func TestPayloadsOfOthersAreRefused(t *testing.T) {
 	plain, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
-	copied, err := payload.For(platform.Keys(t), "another-run").ToPayload("x")
+	copied, err := codec.For(platform.Keys(t), "another-run").ToPayload("x")
 	require.NoError(t, err)
 	for want, send := range map[string]func(id string) error{
 		"it is not sealed, and encryption.require_sealed refuses that": func(id string) error {

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	hears  = "  - hear:\n      listen: {to: {one: {with: {type: never.comes}}}}\n"
-	begins = "timeout:\n  after:\n    milliseconds: 300\n"
+	listensForever = "  - hear:\n      listen: {to: {one: {with: {type: never.comes}}}}\n"
+	begins         = "timeout:\n  after:\n    milliseconds: 300\n"
 )
 
-// retries calls what fails, and waits for ten minutes before it tries again.
+// retries returns a task that calls a failing service, and waits ten minutes before it retries.
 func retries(url string) string {
 	return "  - attempt:\n      try:\n        - get: {call: http, with: {method: get, endpoint: " + url + "}}\n" +
 		"      catch:\n        retry: {delay: {minutes: 10}, limit: {attempt: {count: 5}}}\n"
 }
 
-// inState starts runs and brings them into a state of the table of controls.
-func inState(s *platform.Server, o *origin.Origin) map[string]func(t *testing.T) string {
+// runsInState returns functions that start a run and bring it into a state of the table of controls.
+func runsInState(s *platform.Server, o *origin.Origin) map[string]func(t *testing.T) string {
 	ran := func(status, kind, tasks string, head ...string) func(t *testing.T) string {
 		return func(t *testing.T) string {
 			t.Helper()
@@ -56,7 +56,7 @@ func inState(s *platform.Server, o *origin.Origin) map[string]func(t *testing.T)
 	}
 	return map[string]func(t *testing.T) string{
 		"running":         ran("running", "", getStep("slow", o.URL+"/slow")),
-		"waiting: event":  ran("waiting", "event", hears),
+		"waiting: event":  ran("waiting", "event", listensForever),
 		"waiting: timer":  ran("waiting", "timer", waits(600)),
 		"waiting: retry":  ran("waiting", "retry", retries(o.URL+"/bad")),
 		"waiting: paused": then("pause", "waiting", "paused"),
@@ -68,29 +68,29 @@ func inState(s *platform.Server, o *origin.Origin) map[string]func(t *testing.T)
 	}
 }
 
-// TestControlsDoWhatTheReferenceSays brings runs into each state and tries each control.
-func TestControlsDoWhatTheReferenceSays(t *testing.T) {
+// The test brings runs into each state and tries each control.
+func TestControlsMatchReference(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		o.Hold("GET /slow", 200, `{}`)
 		o.Answer("GET /bad", 503, `{}`)
 		table := platform.ReadControls(t)
-		for state, begin := range inState(s, o) {
+		for state, begin := range runsInState(s, o) {
 			row := table[state]
-			require.NotEmpty(t, row, "the reference does not tell of %q", state)
+			require.NotEmpty(t, row, "the reference has no row %q", state)
 			t.Run(state, func(t *testing.T) {
 				t.Parallel()
 				id := begin(t)
 				requireOffered(t, row, s.Run(t, id))
 				for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
 					if row[control] != "yes" {
-						requireUnmoved(t, s, control, id, row[control])
+						requireNoEffect(t, s, control, id, row[control])
 					}
 				}
 				requireReplayed(t, s, id)
 				for _, control := range []string{"pause", "unpause", "cancel", "terminate"} {
 					if row[control] == "yes" {
-						requireMoved(t, s, control, begin(t))
+						requireEffect(t, s, control, begin(t))
 					}
 				}
 			})
@@ -98,7 +98,7 @@ func TestControlsDoWhatTheReferenceSays(t *testing.T) {
 	})
 }
 
-// requireOffered holds what the API shows of a run against the table.
+// requireOffered compares the controls in the API's response with the table.
 func requireOffered(t *testing.T, row map[string]string, r *signalboxv1.Run) {
 	t.Helper()
 	for control, cell := range row {
@@ -106,8 +106,8 @@ func requireOffered(t *testing.T, row map[string]string, r *signalboxv1.Run) {
 	}
 }
 
-// requireUnmoved does a control that is refused, or has no effect.
-func requireUnmoved(t *testing.T, s *platform.Server, control, id, cell string) {
+// requireNoEffect calls a control that is refused, or has no effect.
+func requireNoEffect(t *testing.T, s *platform.Server, control, id, cell string) {
 	t.Helper()
 	before := s.Run(t, id)
 	_, err := s.Control(t.Context(), control, id, "in vain")
@@ -122,19 +122,19 @@ func requireUnmoved(t *testing.T, s *platform.Server, control, id, cell string) 
 		[]any{after.GetStatus(), after.GetWaitingKind(), after.GetQueuedReason(), after.GetCancelRequested(), after.GetError(), after.GetControls()}, control)
 }
 
-// requireMoved does a control that does what it says.
-func requireMoved(t *testing.T, s *platform.Server, control, id string) {
+// requireEffect calls a control and requires its effect.
+func requireEffect(t *testing.T, s *platform.Server, control, id string) {
 	t.Helper()
 	r, err := s.Control(t.Context(), control, id, "because of "+control)
 	require.NoError(t, err, control)
 	switch control {
 	case "pause":
-		require.Equal(t, "paused", r.GetWaitingKind(), "it is shown at once")
-		requireMoved(t, s, "unpause", id)
+		require.Equal(t, "paused", r.GetWaitingKind(), "the response shows it")
+		requireEffect(t, s, "unpause", id)
 	case "unpause":
 		require.NotEqual(t, "paused", r.GetWaitingKind())
 		require.NotContains(t, platform.Ended(), r.GetStatus())
-		requireMoved(t, s, "cancel", id)
+		requireEffect(t, s, "cancel", id)
 	case "cancel":
 		r = s.Await(t, id, soon, "canceled")
 		require.Equal(t, "because of cancel", r.GetCancelReason())
@@ -142,12 +142,12 @@ func requireMoved(t *testing.T, s *platform.Server, control, id string) {
 			require.Contains(t, []string{"canceled", "failed", "completed"}, step.GetStatus(), step.GetPath())
 		}
 	case "terminate":
-		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()}, "it is shown at once")
+		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()}, "the response shows it")
 		require.Equal(t, "Terminated by local", r.GetError().GetTitle())
 	}
 }
 
-// requireReplayed replays a run that was given an input, and ends what that made.
+// requireReplayed replays a run that had an input, and ends the new run.
 func requireReplayed(t *testing.T, s *platform.Server, id string) {
 	t.Helper()
 	before := s.Run(t, id)
@@ -162,8 +162,8 @@ func requireReplayed(t *testing.T, s *platform.Server, id string) {
 	_, _ = s.Control(t.Context(), "terminate", made.GetId(), "it was only a test") // it may have ended
 }
 
-// TestControlsOfARunThatNobodyTakes has Temporal and no worker: everything that can be done works without one.
-func TestControlsOfARunThatNobodyTakes(t *testing.T) {
+// There is a Temporal and no worker: every possible control works without one.
+func TestControlsOfRunWithoutWorker(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		s := platform.StartServer(t, platform.ServerOptions{
@@ -181,12 +181,12 @@ func TestControlsOfARunThatNobodyTakes(t *testing.T) {
 			return ""
 		})
 		requireOffered(t, table["queued: worker"], s.Run(t, id))
-		requireUnmoved(t, s, "unpause", id, "no effect")
+		requireNoEffect(t, s, "unpause", id, "no effect")
 		requireReplayed(t, s, id)
 		r, err := s.Control(t.Context(), "pause", id, "for later")
 		require.NoError(t, err)
-		require.Equal(t, "worker", r.GetQueuedReason(), "nobody has taken it")
-		requireMoved(t, s, "terminate", s.Start(t, name, "{}").GetId())
+		require.Equal(t, "worker", r.GetQueuedReason(), "it waits for a worker")
+		requireEffect(t, s, "terminate", s.Start(t, name, "{}").GetId())
 
 		r, err = s.Control(t.Context(), "cancel", id, "enough")
 		require.NoError(t, err)
@@ -194,18 +194,18 @@ func TestControlsOfARunThatNobodyTakes(t *testing.T) {
 		row := table["queued: worker, cancel requested"]
 		requireOffered(t, row, s.Run(t, id))
 		for _, control := range []string{"cancel", "pause", "unpause"} {
-			requireUnmoved(t, s, control, id, row[control])
+			requireNoEffect(t, s, control, id, row[control])
 		}
-		requireMoved(t, s, "terminate", id)
+		requireEffect(t, s, "terminate", id)
 	})
 }
 
-// TestCancelThatRacesCompletion answers what a run waits for in the moment in which it is cancelled: whatever wins, the row is what
-// Temporal has.
+// The answer that a run waits for arrives at the moment of the cancellation: whichever takes effect, the row agrees with
+// Temporal.
 func TestCancelThatRacesCompletion(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		w := newWorld(t, store)
+		w := newEnvironment(t, store)
 		o := origin.New(t)
 		cancels := make(chan string)
 		o.Handle("GET /race", func(c origin.Call) origin.Answer {
@@ -245,14 +245,14 @@ func TestCancelThatRacesCompletion(t *testing.T) {
 	})
 }
 
-// TestControlsOfARunThatTemporalHasLost deletes executions behind the platform's back, while no worker runs that would find out first.
-func TestControlsOfARunThatTemporalHasLost(t *testing.T) {
+// Executions are deleted in Temporal directly, while no worker runs that would detect it first.
+func TestControlsOfRunDeletedInTemporal(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
 		temporal := platform.StartTemporal(t)
 		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
-		w := &world{Server: platform.StartServer(t, options), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address)}
+		w := &environment{Server: platform.StartServer(t, options), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address)}
 		name := w.Publish(t, platform.Document("lost", waits(600)))
 		lost := map[string]string{}
 		for _, control := range []string{"cancel", "terminate", "pause"} {
@@ -266,7 +266,7 @@ func TestControlsOfARunThatTemporalHasLost(t *testing.T) {
 		w.Server = platform.StartServer(t, options)
 		awaitConnected(t, w.Server)
 		for _, id := range lost {
-			w.lose(t, id)
+			w.deleteExecution(t, id)
 		}
 
 		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
@@ -279,17 +279,17 @@ func TestControlsOfARunThatTemporalHasLost(t *testing.T) {
 			entries := w.audited(t, id, "run."+control)
 			require.Len(t, entries, 1)
 			require.Equal(t, []string{"it is gone", "local"}, []string{entries[0].GetReason(), entries[0].GetActor()})
-			requireUnmoved(t, w.Server, control, id, "RUN_ENDED")
-			require.Len(t, w.audited(t, id, "run."+control), 1, "what is refused is no change")
+			requireNoEffect(t, w.Server, control, id, "RUN_ENDED")
+			require.Len(t, w.audited(t, id, "run."+control), 1, "a refused control is not audited")
 		}
-		requireUnmoved(t, w.Server, "pause", lost["pause"], "EXECUTION_MISSING")
+		requireNoEffect(t, w.Server, "pause", lost["pause"], "EXECUTION_MISSING")
 		require.Empty(t, w.audited(t, lost["pause"], "run.pause"))
 		requireOneLine(t, w.CLI(t, "run", "terminate", "none", "--reason", "x"), platform.ExitNotFound, `"none"`)
 	})
 }
 
-// lose has Temporal delete a run, and waits until it has.
-func (w *world) lose(t *testing.T, id string) {
+// deleteExecution deletes a run's execution in Temporal, and waits until it is deleted.
+func (w *environment) deleteExecution(t *testing.T, id string) {
 	t.Helper()
 	_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
 		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
@@ -297,7 +297,7 @@ func (w *world) lose(t *testing.T, id string) {
 	require.NoError(t, err)
 	platform.Eventually(t, soon, func() string {
 		if _, err := w.client.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {
-			return "Temporal still has it"
+			return "Temporal still has the execution"
 		}
 		return ""
 	})

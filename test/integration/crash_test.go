@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// requireOnce checks that every entry into a task was recorded once, in order and without a gap.
+// requireOnce requires that every entry into a task was recorded once, in order and without a gap.
 func requireOnce(t *testing.T, steps []*signalboxv1.Step) {
 	t.Helper()
 	var paths []string
@@ -27,7 +27,7 @@ func requireOnce(t *testing.T, steps []*signalboxv1.Step) {
 	require.Equal(t, slices.Compact(slices.Clone(paths)), paths, "a step was recorded twice")
 }
 
-func TestServerKilledInMidRun(t *testing.T) {
+func TestRunContinuesAfterServerKill(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -47,7 +47,7 @@ func TestServerKilledInMidRun(t *testing.T) {
 
 		gate.Open()
 		s = platform.StartServer(t, options)
-		// The call that was lost with its worker is noticed by its missing heartbeat.
+		// The call that was lost with its worker is detected by its missing heartbeat.
 		run := s.Await(t, id, 90*time.Second, "completed")
 		require.JSONEq(t, `{"n":3}`, run.GetOutput().GetJson())
 
@@ -59,16 +59,16 @@ func TestServerKilledInMidRun(t *testing.T) {
 		}
 		require.EqualValues(t, len(steps), run.GetStepsTotal())
 		require.EqualValues(t, len(steps), run.GetStepsDone())
-		require.Len(t, o.Calls("POST /first"), 1, "what was done is not done again")
+		require.Len(t, o.Calls("POST /first"), 1, "a completed call is not repeated")
 		require.Len(t, o.Calls("POST /third"), 1)
 		second := o.Calls("POST /second")
-		require.Len(t, second, 2, "the lost call is made again")
+		require.Len(t, second, 2, "the lost call is repeated")
 		require.NotEmpty(t, second[0].IdempotencyKey)
 		require.Equal(t, second[0].IdempotencyKey, second[1].IdempotencyKey)
 	})
 }
 
-func TestServerKilledWhileRunsWait(t *testing.T) {
+func TestWaitingRunsContinueAfterServerKill(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -93,7 +93,7 @@ func TestServerKilledWhileRunsWait(t *testing.T) {
 	})
 }
 
-// A graceful stop hands over what is in progress and loses nothing.
+// A graceful stop hands over tasks in progress and loses nothing.
 func TestServerRestartedGracefullyUnderLoad(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -118,7 +118,7 @@ func TestServerRestartedGracefullyUnderLoad(t *testing.T) {
 	})
 }
 
-func TestWatchResumesOverARestart(t *testing.T) {
+func TestWatchResumesAfterRestart(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t)}
@@ -132,7 +132,7 @@ func TestWatchResumesOverARestart(t *testing.T) {
 	watch := platform.StartProcess(t, "watch", platform.Binary(t), s.ClientEnv(), []string{"run", "watch", id, "-o", "json"})
 	wait := platform.StartProcess(t, "start --wait", platform.Binary(t), s.ClientEnv(),
 		[]string{"run", "start", name, "--request-id", "waits-over-a-restart", "--wait", "-o", "json"})
-	<-gate.Arrived // the second run's call: both follow their runs now, or soon
+	<-gate.Arrived // the second run's call: both watches are open now, or soon
 	platform.Eventually(t, soon, func() string {
 		if watch.Output() == "" {
 			return "watch has shown nothing yet"
@@ -151,7 +151,7 @@ func TestWatchResumesOverARestart(t *testing.T) {
 	require.Len(t, s.AllRuns(t, name, 50), 2)
 }
 
-func TestWatchSendsOnlyWhatIsNew(t *testing.T) {
+func TestWatchSendsChangesOnly(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		id := s.Start(t, s.Publish(t, platform.Document("sequence", hello+hello2)), "").GetId()
 		last := s.Await(t, id, soon, "completed")
@@ -175,7 +175,7 @@ func TestWatchSendsOnlyWhatIsNew(t *testing.T) {
 	})
 }
 
-func TestTemporalAwayRefusesStarts(t *testing.T) {
+func TestStartsAreRefusedWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -187,7 +187,7 @@ func TestTemporalAwayRefusesStarts(t *testing.T) {
 		temporal.Kill()
 		platform.Eventually(t, soon, func() string {
 			if _, body, err := s.Get(t.Context(), "/readyz"); err != nil || !strings.Contains(body, "degraded") {
-				return "the server has not noticed: " + body
+				return "the server has not detected the outage: " + body
 			}
 			return ""
 		})
@@ -216,8 +216,8 @@ func TestTemporalAwayRefusesStarts(t *testing.T) {
 	})
 }
 
-// A server starts before Temporal does: reading works, starting is refused, and it heals by itself.
-func TestServerBeforeTemporal(t *testing.T) {
+// A server starts before Temporal does: reads work, starts are refused, and it recovers by itself.
+func TestServerStartsBeforeTemporal(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	temporal.Terminate()

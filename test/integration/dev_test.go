@@ -15,10 +15,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// stopAim is how soon Ctrl-C must have stopped everything.
+// stopAim is the time within which Ctrl-C must stop all processes.
 const stopAim = 5 * time.Second
 
-// requireStops stops a process with Ctrl-C, which has to end in order or with one of the other codes given.
+// requireStops stops a process with Ctrl-C, which must exit with 0 or with one of the other codes given.
 func requireStops(t *testing.T, p *platform.Process, others ...int) {
 	t.Helper()
 	began := time.Now()
@@ -28,7 +28,7 @@ func requireStops(t *testing.T, p *platform.Process, others ...int) {
 	require.True(t, ended, "still there %s after Ctrl-C:\n%s", took, p.Output())
 	require.NotContains(t, p.Output(), "panic")
 	if took >= stopAim-time.Second && !promise.Full() {
-		return // a crowded machine needs more than it is given, and what has not stopped by then is left behind
+		return // a busy machine needs more time than the limit, and processes still running then are left behind
 	}
 	require.Contains(t, append(others, platform.ExitOK, 130), code, p.Output())
 }
@@ -44,7 +44,7 @@ func TestDevPublishesAndRuns(t *testing.T) {
 		}
 		return "dev has not printed the run's output:\n" + s.Output()
 	})
-	require.Contains(t, s.Output(), s.Address, "it says where to look")
+	require.Contains(t, s.Output(), s.Address, "it prints the address")
 	require.Equal(t, platform.ExitOK, s.CLI(t, "run", "start", "hello", "--wait").Code)
 	requireStops(t, s.Process)
 }
@@ -83,12 +83,12 @@ func TestSecondDevOnTheSameFolderIsRefused(t *testing.T) {
 	require.NotEqual(t, platform.ExitOK, code)
 	last := lastLine(second.Stderr.String())
 	require.Contains(t, last, folder, second.Output())
-	require.Contains(t, last, strconv.Itoa(first.PID()), "it names who holds the folder")
-	// The first one has not noticed.
+	require.Contains(t, last, strconv.Itoa(first.PID()), "it names the process that holds the folder")
+	// The first process is not affected.
 	first.Await(t, first.Start(t, first.Publish(t, platform.Document("first", hello)), "").GetId(), soon, "completed")
 }
 
-func TestTemporalsPortTaken(t *testing.T) {
+func TestTemporalPortInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestTemporalsPortTaken(t *testing.T) {
 	require.NotContains(t, p.Output(), "goroutine ")
 }
 
-func TestDevOwnPortTaken(t *testing.T) {
+func TestDevPortInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -117,8 +117,8 @@ func TestDevOwnPortTaken(t *testing.T) {
 	require.Contains(t, lastLine(p.Stderr.String()), taken.Addr().String(), p.Output())
 }
 
-// Ctrl-C at any moment of the start ends it, and what it left can be started again.
-func TestCtrlCDuringStart(t *testing.T) {
+// Ctrl-C at any moment of the start stops it, and it can be started again.
+func TestInterruptDuringStart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")
 	for _, after := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond} {
@@ -128,7 +128,7 @@ func TestCtrlCDuringStart(t *testing.T) {
 		case <-p.Done():
 			t.Fatalf("ended by itself: %s", p.Output())
 		}
-		requireStops(t, p.Process, -1) // in its first moments the program has no handler yet: then the signal itself ends it
+		requireStops(t, p.Process, -1) // in its first moments the program has no handler yet: the signal itself ends it
 	}
 	s := platform.StartDev(t, "--data-dir", folder)
 	s.Await(t, s.Start(t, s.Publish(t, platform.Document("after", hello)), "").GetId(), soon, "completed")
@@ -152,7 +152,7 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 	require.True(t, ended)
 }
 
-func TestBinariesKeepTheirSize(t *testing.T) {
+func TestBinarySizes(t *testing.T) {
 	t.Parallel()
 	for path, limit := range map[string]int64{platform.Binary(t): 180 << 20, platform.ServerBinary(t): 70 << 20} {
 		info, err := os.Stat(path)

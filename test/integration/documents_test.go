@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// postStep is a task that posts its input to a URL.
+// postStep returns a task that posts its input to a URL.
 func postStep(name, url string) string {
 	return "  - " + name + ":\n      call: http\n      with:\n        method: post\n        endpoint: " + url + "\n        body: ${ . }\n"
 }
 
-// getStep is a task that reads a URL.
+// getStep returns a task that reads a URL.
 func getStep(name, url string) string {
 	return "  - " + name + ":\n      call: http\n      with:\n        method: get\n        endpoint: " + url + "\n"
 }
 
-// version gives a document another version.
+// version returns a document with another version.
 func version(source, version string) string {
 	return strings.Replace(source, "version: '1.0.0'", "version: '"+version+"'", 1)
 }
@@ -30,7 +30,7 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// namespaceOf is the workflow namespace of a document.
+// namespaceOf returns the workflow namespace of a document.
 func namespaceOf(source string) string {
 	_, rest, _ := strings.Cut(source, "namespace: ")
 	namespace, _, _ := strings.Cut(rest, "\n")

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// bundle is what an export of one run has, as far as the tests look at it.
+// bundle is the part of an export of one run that the tests check.
 type bundle struct {
 	Format string
 	Run    struct {
@@ -75,9 +75,9 @@ func awaitWaiting(t *testing.T, s *platform.Server, id, kind string) {
 	})
 }
 
-// TestExportHasAllOfARun exports a run that an event has started, that has had a child and a call that failed at first, was woken by another
+// The exported run was started by an event, has had a child and a call that failed at first, was woken by another
 // event, waits, and is canceled and replayed.
-func TestExportHasAllOfARun(t *testing.T) {
+func TestExportContainsWholeRun(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		failed := false
@@ -89,8 +89,8 @@ func TestExportHasAllOfARun(t *testing.T) {
 			return origin.Answer{Status: 200, Body: `{}`}
 		})
 		kind := fmt.Sprintf("export.%08x", rand.Uint32())
-		kid := s.Publish(t, platform.Document("kid", hello))
-		source := platform.Document("exported", subflowVersion(kid, "latest", "Ada", "")+strings.Replace(retries(o.URL+"/shaky"), "minutes: 10", "milliseconds: 10", 1)+
+		childRun := s.Publish(t, platform.Document("kid", hello))
+		source := platform.Document("exported", subflowVersion(childRun, "latest", "Ada", "")+strings.Replace(retries(o.URL+"/shaky"), "minutes: 10", "milliseconds: 10", 1)+
 			"  - hear:\n      listen: {to: {one: {with: {type: "+kind+".go}}}}\n"+waits(600), "schedule: {on: {one: {with: {type: "+kind+".begin}}}}\n")
 		name := s.Publish(t, source)
 		sendTogether(t, s, kind+".begin", 1)
@@ -107,7 +107,7 @@ func TestExportHasAllOfARun(t *testing.T) {
 		require.Len(t, b.Events, 2)
 		for i, e := range b.Events {
 			require.Equal(t, []string{kind + ".begin", kind + ".go"}[i], e.Event.Type)
-			require.Len(t, e.Deliveries, 1, "those to this run")
+			require.Len(t, e.Deliveries, 1, "the deliveries to this run only")
 			require.Equal(t, id, e.Deliveries[0].RunID)
 		}
 		require.Len(t, b.Waits, 1)
@@ -124,8 +124,8 @@ func TestExportHasAllOfARun(t *testing.T) {
 	})
 }
 
-// TestExportOfLists exports runs in both forms.
-func TestExportOfLists(t *testing.T) {
+// The test exports lists of runs in both formats.
+func TestListExport(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("listed", fails))
 		ids := startMany(t, s, name, 20)
@@ -159,7 +159,7 @@ func TestExportOfLists(t *testing.T) {
 		res, err := http.Get(s.URL + "/v1/projects/default/runs:export?format=csv&workflow=" + name)
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
-		require.Equal(t, []any{200, int64(-1), []string{"chunked"}}, []any{res.StatusCode, res.ContentLength, res.TransferEncoding}, "its length is not known before its end")
+		require.Equal(t, []any{200, int64(-1), []string{"chunked"}}, []any{res.StatusCode, res.ContentLength, res.TransferEncoding}, "the length is not sent in advance")
 		wrongExports(t, s, ids[0])
 	})
 }
@@ -191,7 +191,7 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 	}
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	require.Empty(t, left, "what broke off leaves no file")
+	require.Empty(t, left, "an interrupted export leaves no file")
 	for _, query := range []string{"format=xml", "statuses=odd", "since=yesterday", "nothing=1", "problems=odd", "trigger=odd"} {
 		status, body, err := s.Get(t.Context(), "/v1/projects/default/runs:export?"+query)
 		require.NoError(t, err)

@@ -18,9 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// The stand-in frontend of connection tests in front of a real Temporal: what goes through it is the same, and so is what goes
-// wrong.
-func TestFrontendInFrontOfTemporal(t *testing.T) {
+// The test frontend forwards requests to a real Temporal unchanged, and injects the faults that
+// the connection tests use.
+func TestFrontendForwardsToTemporal(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
@@ -72,7 +72,7 @@ func TestFrontendInFrontOfTemporal(t *testing.T) {
 	require.EqualValues(t, len(faults)+1, runs.Load())
 	require.Len(t, f.Starts(), len(faults)+1)
 
-	// Errors arrive as the ones Temporal sent, with their details.
+	// Errors arrive as Temporal sent them, with their details.
 	for _, c := range []client.Client{direct, through} {
 		_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: "missing"})
 		var missing *serviceerror.NamespaceNotFound
@@ -80,7 +80,7 @@ func TestFrontendInFrontOfTemporal(t *testing.T) {
 		require.Equal(t, "missing", missing.Namespace)
 	}
 
-	// A start whose answer is lost has happened all the same.
+	// A start whose answer is lost has been executed.
 	f.Blackhole(conntest.ToClient)
 	patient, lose := context.WithCancel(ctx)
 	defer lose()

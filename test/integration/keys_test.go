@@ -19,8 +19,8 @@ func newKey(t *testing.T) string {
 	return file(t, "key", base64.StdEncoding.EncodeToString(key))
 }
 
-// A worker that lacks the key of a run gives its tasks back. With the key, the run goes on.
-func TestARunWhoseKeyIsMissingWaitsForIt(t *testing.T) {
+// A worker without the key of a run returns its tasks. With the key, the run continues.
+func TestRunWaitsForMissingKey(t *testing.T) {
 	t.Parallel()
 	first, second := newKey(t), newKey(t)
 	options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
@@ -44,7 +44,7 @@ func TestARunWhoseKeyIsMissingWaitsForIt(t *testing.T) {
 		if strings.Contains(s.Output(), `the key \"k1\"`) {
 			return ""
 		}
-		return "nobody misses the key"
+		return "no missing key is reported"
 	})
 	require.Equal(t, "waiting", s.Run(t, id).GetStatus(), s.Output())
 	stop(s)

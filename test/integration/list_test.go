@@ -32,7 +32,7 @@ func TestListPagesAreStableUnderWrites(t *testing.T) {
 		}
 		slices.Reverse(started)
 
-		// Runs that start while somebody turns pages neither repeat nor push out what was there.
+		// Runs that start while a client reads pages neither repeat nor displace earlier runs.
 		var paged []string
 		token := ""
 		for {
@@ -62,7 +62,7 @@ func TestListFilters(t *testing.T) {
 			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(req))
 			require.NoError(t, err)
 			for _, r := range res.Msg.GetRuns() {
-				require.Nil(t, r.GetInput(), "lists leave payloads out")
+				require.Nil(t, r.GetInput(), "lists omit payloads")
 				require.Nil(t, r.GetOutput())
 			}
 			return ids(res.Msg.GetRuns())
@@ -85,7 +85,7 @@ func TestListFilters(t *testing.T) {
 	})
 }
 
-func TestPageTokensOfOtherListsAreRefused(t *testing.T) {
+func TestForeignPageTokensAreRefused(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("tokens", hello))
 		s.Start(t, name, "")
@@ -107,7 +107,7 @@ func TestPageTokensOfOtherListsAreRefused(t *testing.T) {
 	})
 }
 
-func TestAuditTellsWhoDidWhat(t *testing.T) {
+func TestAuditRecordsActorAndAction(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("audited", waits(600)))
 		id := s.Start(t, name, "").GetId()
@@ -134,7 +134,7 @@ func TestAuditTellsWhoDidWhat(t *testing.T) {
 		require.Equal(t, []string{"run.cancel:audit me", "run.start:"}, actions(id))
 		require.Equal(t, []string{"workflow.delete:", "workflow.pause:enough", "workflow.publish:"}, actions(name))
 
-		// What is refused or changes nothing leaves no entry.
+		// A call that is refused or changes nothing leaves no entry.
 		require.NotEqual(t, platform.ExitOK, s.CLI(t, "run", "cancel", id, "--reason", "again").Code)
 		require.Len(t, actions(id), 2)
 		r := s.CLI(t, "audit", "list", "--subject", id, "-o", "json")
@@ -143,8 +143,8 @@ func TestAuditTellsWhoDidWhat(t *testing.T) {
 	})
 }
 
-// The server is asked by many at once and says the same to all of them.
-func TestManyRunsAtOnce(t *testing.T) {
+// Many concurrent clients receive the same answers.
+func TestManyRunsInParallel(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("many", "  - add:\n      set: {n: \"${ .n + 1 }\"}\n"))
 		const runs, callers = 200, 10
@@ -176,7 +176,7 @@ func TestManyRunsAtOnce(t *testing.T) {
 	})
 }
 
-func TestRESTIsWhatCurlWouldUse(t *testing.T) {
+func TestREST(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("rest", hello))
 		status, body, err := s.Post(t.Context(), "/v1/projects/default/runs", `{"workflow":"`+name+`","input":{"name":"curl"}}`)

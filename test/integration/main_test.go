@@ -1,5 +1,5 @@
-// Package integration_test drives the real binaries as a user and an operator would: every promise of the first slice,
-// on both databases, and the bad days.
+// Package integration_test drives the real binaries as users and operators do, on both databases, including invalid
+// input, crashes and outages.
 package integration_test
 
 import (
@@ -16,11 +16,11 @@ import (
 // soon bounds what takes milliseconds on an idle machine.
 const soon = time.Minute
 
-// Servers that tests share when they do no harm to them, one per database.
+// Servers that tests share if they do not break them, one per database.
 var sqliteServer, postgresServer *platform.Shared[*platform.Server]
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(6); err != nil { // most of the time they wait
+	if err := platform.AllowParallel(6); err != nil { // most of the time they wait
 		panic(err)
 	}
 	os.Exit(platform.Main(m, func(s *platform.Suite) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// newServer starts a server with a Temporal of its own: servers with different stores must not share task queues.
+// newServer starts a server with a Temporal of its own: servers with different databases must not share task queues.
 func newServer(t platform.T, store platform.Store) *platform.Server {
 	return platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store})
 }
@@ -74,7 +74,7 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// requireOneLine checks that a refused command said exactly one thing, with all of the parts, and nothing on stdout.
+// requireOneLine requires that a refused command printed exactly one line, with all of the parts, and nothing on stdout.
 func requireOneLine(t *testing.T, r platform.Result, code int, parts ...string) {
 	t.Helper()
 	require.Equal(t, code, r.Code, r.String())

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	_ "github.com/jackc/pgx/v5/stdlib" // the drivers of both databases, to spoil them from outside
+	_ "github.com/jackc/pgx/v5/stdlib" // the drivers of both databases, to change them directly
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// server runs `signalbox server` to its end, which is expected to be soon.
+// server runs `signalbox server` to its end, which must be soon.
 func server(t *testing.T, store platform.Store, args ...string) platform.Result {
 	t.Helper()
 	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Env: append(platform.RedisFor(store), platform.WithKeys(t)), Args: append([]string{
@@ -26,8 +26,8 @@ func server(t *testing.T, store platform.Store, args ...string) platform.Result 
 	}, args...)})
 }
 
-// requireRefusedStart checks that a server that did not start ended with one error that says all of the parts.
-// Its log, on stderr before that, may say more.
+// requireRefusedStart requires that a server that did not start ended with one error that contains all of the parts.
+// Its log, on stderr before that, may contain more.
 func requireRefusedStart(t *testing.T, r platform.Result, parts ...string) {
 	t.Helper()
 	require.Contains(t, []int{platform.ExitFailed, platform.ExitUsage, platform.ExitRefused, platform.ExitUnavailable}, r.Code, r.String())
@@ -67,7 +67,7 @@ func TestConfigurationProblemsAreAllReported(t *testing.T) {
 
 func TestUnwritableDataFolder(t *testing.T) {
 	t.Parallel()
-	// A file where a folder is needed refuses root, too.
+	// A file in place of a folder fails for root, too.
 	blocked := file(t, "blocked", "")
 	for name, dsn := range map[string]string{"no folder": filepath.Join(blocked, "signalbox.db"), "missing": "/nonexistent/deep/signalbox.db"} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	require.Less(t, time.Since(began), 30*time.Second)
 	require.NotContains(t, r.Stderr+r.Stdout, "planted-secret")
 
-	// Anybody who lists processes sees a command line.
+	// Command lines are visible in process lists.
 	requireRefusedStart(t, server(t, platform.Store{Driver: "postgres", DSN: dsn}), "store.dsn", "SIGNALBOX_STORE_DSN")
 }
 
@@ -116,7 +116,7 @@ func TestDatabaseOfANewerSchema(t *testing.T) {
 		status := migrate("status")
 		require.Equal(t, platform.ExitOK, status.Code, status.String())
 
-		spoil(t, store, "INSERT INTO signalbox_schema (version_id, is_applied) VALUES (9999, "+truth(store)+")")
+		execSQL(t, store, "INSERT INTO signalbox_schema (version_id, is_applied) VALUES (9999, "+trueLiteral(store)+")")
 		requireRefusedStart(t, server(t, store), "9999", "newer")
 		require.NotEqual(t, platform.ExitOK, migrate("up").Code)
 	})
@@ -130,7 +130,7 @@ func TestOlderSchemaWithoutAutoMigrate(t *testing.T) {
 	})
 }
 
-func TestDatabaseAwayWhileServing(t *testing.T) {
+func TestDatabaseDownWhileServing(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store := platform.Postgres(t)
@@ -156,13 +156,13 @@ func TestDatabaseAwayWhileServing(t *testing.T) {
 	})
 
 	allowConnections(t, store, true)
-	// The run went on meanwhile: only its rows are late.
+	// The run continued meanwhile: only its rows are late.
 	run := s.Await(t, id, 90*time.Second, "completed")
 	require.EqualValues(t, 2, run.GetStepsDone())
 	requireOnce(t, s.Steps(t, id))
 }
 
-func TestFullDisk(t *testing.T) {
+func TestFullDiskRefusesStarts(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, "6m")
 	s := newServer(t, platform.Store{Driver: "sqlite", DSN: filepath.Join(disk, "signalbox.db")})
@@ -173,7 +173,7 @@ func TestFullDisk(t *testing.T) {
 	fill(t, ballast)
 
 	var refused error
-	for i := 0; i < 200 && refused == nil; i++ { // what is preallocated goes first
+	for i := 0; i < 200 && refused == nil; i++ { // preallocated space fills up first
 		_, refused = s.Workflows.SaveDraft(t.Context(), connect.NewRequest(&signalboxv1.SaveDraftRequest{
 			Project: platform.DefaultProject, Source: platform.Document("filler", hello) + "# " + padding(64<<10) + "\n",
 		}))
@@ -183,7 +183,7 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, connect.CodeUnavailable, code, "%v", refused)
 	require.Equal(t, "STORE_UNAVAILABLE", reason)
 	require.Contains(t, refused.Error(), "full")
-	require.Equal(t, "completed", s.Run(t, id).GetStatus(), "reading goes on")
+	require.Equal(t, "completed", s.Run(t, id).GetStatus(), "reads continue")
 
 	require.NoError(t, os.Remove(ballast))
 	s.Await(t, s.Start(t, name, "").GetId(), soon, "completed")

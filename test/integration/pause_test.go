@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-func TestPausedRunHoldsBetweenItsTasks(t *testing.T) {
+func TestPausedRunStopsBetweenTasks(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		pausable := s.Publish(t, platform.Document("pausable", waits(3)+"  - s: {set: {done: true}}\n"))
 		id, canceled := s.Start(t, pausable, `{}`).GetId(), s.Start(t, pausable, `{}`).GetId()

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,22 +10,23 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/test/picture"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// awaitCause waits until a run has a verdict with this code and cause.
+// awaitCause waits until a run has a diagnosis with this code and cause.
 func awaitCause(t *testing.T, s *platform.Server, id, code, cause string, limit time.Duration) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {
 		if v := s.Run(t, id).GetStuck(); v.GetCode() != code || v.GetCause() != cause {
-			return "the verdict is " + v.String()
+			return "the diagnosis is " + v.String()
 		}
 		return ""
 	})
 }
 
-// TestAForeignWorkerIsNamed has a worker of another program, which panics at a run: that is not the run's cause.
-func TestAForeignWorkerIsNamed(t *testing.T) {
+// A worker of another program panics at a run: the run is not the cause.
+func TestForeignWorkerIsReported(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{
@@ -32,23 +34,23 @@ func TestAForeignWorkerIsNamed(t *testing.T) {
 		Env: []string{stuckAfter, "SIGNALBOX_RUNS_POISON_AFTER=2s"},
 	})
 	awaitConnected(t, s)
-	stranger := worker.New(platform.DialTemporal(t, temporal.Address), "signalbox-default", worker.Options{Identity: "stranger"})
-	stranger.RegisterWorkflowWithOptions(func(workflow.Context) error { panic("out of cheese") }, workflow.RegisterOptions{Name: contract.RunWorkflow})
-	require.NoError(t, stranger.Start())
-	defer stranger.Stop()
+	foreign := worker.New(platform.DialTemporal(t, temporal.Address), "signalbox-default", worker.Options{Identity: "stranger"})
+	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error { panic("out of cheese") }, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	require.NoError(t, foreign.Start())
+	defer foreign.Stop()
 	id := s.Start(t, s.Publish(t, platform.Document("hello", hello)), "").GetId()
 	awaitCause(t, s, id, "TASK_FAILING", "FOREIGN_WORKER", stuckWithin)
 	require.Contains(t, s.CLI(t, "run", "show", id).Stdout, "TASK_FAILING (FOREIGN_WORKER)")
 	require.Contains(t, s.Run(t, id).GetStuck().GetAdvice(), "another program")
 }
 
-// TestADeadlockIsPoisonAndEnded has a worker whose task does not yield. It polls in the name of a server that is registered as a worker,
-// as a server does whose code deadlocks.
-func TestADeadlockIsPoisonAndEnded(t *testing.T) {
+// A worker's task does not yield. The worker polls under the ID of a server that is registered as a worker,
+// as a server with a deadlock in its code.
+func TestDeadlockedRunIsTerminated(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	store := platform.SQLite(t)
-	// The run is started before any worker is alive: those that are do not serve its project.
+	// The run is started before any worker is alive: the workers that are do not serve its project.
 	early := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}})
 	awaitConnected(t, early)
 	id := early.Start(t, early.Publish(t, platform.Document("hello", hello)), "").GetId()
@@ -74,7 +76,13 @@ func TestADeadlockIsPoisonAndEnded(t *testing.T) {
 	awaitCause(t, s, id, "TASK_FAILING", "DEADLOCK", stuckWithin)
 	awaitCause(t, s, id, "POISON", "DEADLOCK", 2*stuckWithin)
 	require.Contains(t, s.CLI(t, "run", "list", "--problem", "poison", "-o", "wide").Stdout, "DEADLOCK")
-	require.Equal(t, "queued", s.Run(t, id).GetStatus(), "the default only says so")
+	require.Equal(t, "queued", s.Run(t, id).GetStatus(), "by default it is only reported")
+	picture.Await(t, soon, s, platform.DefaultProject, func(p picture.Picture) string {
+		if poisoned := p.Value("signalbox_runs_stuck", `code="POISON"`); p.Problems[id] != "POISON" || poisoned != 1 {
+			return fmt.Sprintf("the list has %v, and signalbox_runs_stuck %v", p.Problems, poisoned)
+		}
+		return ""
+	})
 
 	require.Contains(t, s.CLI(t, "project", "set", "default", "--end-poison").Stdout, "true")
 	over := s.Await(t, id, 2*stuckWithin, "terminated")

@@ -22,14 +22,14 @@ const (
 	long  = "  - rest:\n      wait: {hours: 1}\n"
 )
 
-// limitRuns sets how many runs of the project there may be at a time, as an operator would.
+// limitRuns sets the project's limit of concurrent runs, as an operator would.
 func limitRuns(t *testing.T, s *platform.Server, limit string) {
 	t.Helper()
 	r := s.CLI(t, "quota", "set", "--concurrent-runs", limit)
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }
 
-// startAtOnce starts runs from as many clients at once, in turn at each of the servers, and returns them in order of acceptance.
+// startAtOnce starts runs from as many concurrent clients, alternating between the servers, and returns the runs in order of acceptance.
 func startAtOnce(t *testing.T, count int, workflow string, servers ...*platform.Server) []*signalboxv1.Run {
 	t.Helper()
 	runs := make([]*signalboxv1.Run, count)
@@ -50,7 +50,7 @@ func startAtOnce(t *testing.T, count int, workflow string, servers ...*platform.
 	return runs
 }
 
-// requireOneAndQueue requires that the first run has the only place, and that the others wait in order.
+// requireOneAndQueue requires that the first run has the only slot, and that the others wait in order.
 func requireOneAndQueue(t *testing.T, runs []*signalboxv1.Run) {
 	t.Helper()
 	require.NotEqual(t, "admission", runs[0].GetQueuedReason())
@@ -59,19 +59,19 @@ func requireOneAndQueue(t *testing.T, runs []*signalboxv1.Run) {
 	}
 }
 
-// requireInTurn waits until the runs are completed, and requires that each began after the one before had ended.
+// requireInTurn waits until the runs are completed, and requires that each began after the previous one had ended.
 func requireInTurn(t *testing.T, s *platform.Server, runs []*signalboxv1.Run) {
 	t.Helper()
 	before := time.Time{}
 	for _, r := range runs {
 		r = s.Await(t, r.GetId(), agreed, "completed")
-		require.False(t, r.GetStartTime().AsTime().Before(before), "run %s began before the one before it had ended", r.GetId())
+		require.False(t, r.GetStartTime().AsTime().Before(before), "run %s began before the previous one had ended", r.GetId())
 		before = r.GetEndTime().AsTime()
 	}
 }
 
-// TestOneRunAtATime asks for ten runs at once where one is allowed. In the middle the server is killed, and one that waits is canceled.
-func TestOneRunAtATime(t *testing.T) {
+// Ten runs are started at once where one is allowed. Meanwhile the server is killed, and a waiting run is canceled.
+func TestConcurrencyLimitOfOneRun(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -85,11 +85,11 @@ func TestOneRunAtATime(t *testing.T) {
 			servers = append(servers, platform.StartServer(t, other))
 		}
 
-		// A child needs no place of its own: its parent would wait for it in vain.
+		// A child needs no slot of its own: its parent would wait for it forever.
 		single := s.Publish(t, platform.Document("single", short))
 		s.Await(t, s.Start(t, s.Publish(t, platform.Document("parent", subflow(single, ""))), "").GetId(), soon, "completed")
 
-		// Many clients, and as many servers as the database takes.
+		// Many clients, and as many servers as the database permits.
 		forever := s.Publish(t, platform.Document("long", long))
 		first := s.Start(t, forever, "")
 		runs := append([]*signalboxv1.Run{first}, startAtOnce(t, 9, single, servers...)...)
@@ -97,7 +97,7 @@ func TestOneRunAtATime(t *testing.T) {
 		cancel(t, s, first.GetId())
 		requireInTurn(t, servers[len(servers)-1], runs[1:])
 
-		// A crash of everything that could hand over.
+		// All processes that could admit the next run crash.
 		runs = startAtOnce(t, 10, forever, servers...)
 		requireOneAndQueue(t, runs)
 		s.Await(t, runs[0].GetId(), soon, "waiting")
@@ -109,7 +109,7 @@ func TestOneRunAtATime(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int64{1, 9}, []int64{usage.Msg.GetAdmittedRuns(), usage.Msg.GetQueuedRuns()})
 
-		// A run that waits is canceled: the others move up, and Temporal has never heard of it.
+		// A waiting run is canceled: the others move up, and it never reaches Temporal.
 		cancel(t, s, runs[2].GetId())
 		s.Await(t, runs[2].GetId(), soon, "canceled")
 		require.EqualValues(t, 2, s.Run(t, runs[3].GetId()).GetQueuePosition())
@@ -121,7 +121,7 @@ func TestOneRunAtATime(t *testing.T) {
 		s.Await(t, runs[1].GetId(), soon, "waiting")
 		require.EqualValues(t, 1, s.Run(t, runs[3].GetId()).GetQueuePosition())
 
-		// More are let in at once when more may be.
+		// A higher limit admits further runs at once.
 		limitRuns(t, s, "3")
 		for _, r := range runs[3:5] {
 			s.Await(t, r.GetId(), soon, "waiting")
@@ -140,9 +140,9 @@ func cancel(t *testing.T, s *platform.Server, id string) {
 	require.NoError(t, err)
 }
 
-// TestStepsPerPeriod has a run need more steps than its project may enter: it stops at exactly the limit, and goes on when more may be
-// entered: in the next period, under a higher limit, or because somebody says so.
-func TestStepsPerPeriod(t *testing.T) {
+// A run needs more steps than its project may enter: it stops at exactly the limit, and continues when more are
+// allowed: in the next period, under a higher limit, or after an operator releases it.
+func TestStepQuotaPerPeriod(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -151,7 +151,7 @@ func TestStepsPerPeriod(t *testing.T) {
 		workflow := s.Publish(t, platform.Document("steps", tasks(steps)))
 		month := []string{"--period", "720h"}
 
-		// What a run was granted and did not need is the project's again.
+		// Steps that were granted to a run and not used return to the project.
 		limitSteps(t, s, append([]string{"--steps", "2000"}, month...)...)
 		s.Await(t, s.Start(t, workflow, "").GetId(), soon, "completed")
 		platform.Eventually(t, soon, func() string {
@@ -161,7 +161,7 @@ func TestStepsPerPeriod(t *testing.T) {
 			return ""
 		})
 
-		// It stops at the limit, goes on when that is raised, and when it is told to.
+		// The run stops at the limit, and continues when the limit is raised, and when an operator releases it.
 		limitSteps(t, s, "--steps", "70")
 		id := s.Start(t, workflow, "").GetId()
 		r := awaitSteps(t, s, id, 20)
@@ -178,7 +178,7 @@ func TestStepsPerPeriod(t *testing.T) {
 		require.JSONEq(t, `{"resumed": 1}`, resumed.Stdout)
 		s.Await(t, id, soon, "completed")
 
-		// It goes on by itself when the period turns. Each one has as many as it may, and no more.
+		// The run continues by itself when the next period begins. Each period allows the limit, and no more.
 		limitSteps(t, s, "--steps", "20", "--period", "2s")
 		id = s.Start(t, workflow, "").GetId()
 		s.Await(t, id, soon, "completed")
@@ -195,7 +195,7 @@ func TestStepsPerPeriod(t *testing.T) {
 	})
 }
 
-// tasks are as many tasks that compute.
+// tasks returns the given number of tasks that compute.
 func tasks(count int) string {
 	var all strings.Builder
 	for i := range count {
@@ -217,7 +217,7 @@ func quotaOf(t *testing.T, s *platform.Server) *signalboxv1.GetQuotaResponse {
 	return res.Msg
 }
 
-// awaitSteps waits until a run waits for its quota with so many steps.
+// awaitSteps waits until a run that has entered the given number of steps waits for its quota.
 func awaitSteps(t *testing.T, s *platform.Server, id string, steps int64) (r *signalboxv1.Run) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {

@@ -21,11 +21,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// agreed is how long rows and Temporal may differ.
+// agreed is the limit for differences between rows and Temporal.
 const agreed = 60 * time.Second
 
-// world is a server whose Temporal and database are tampered with.
-type world struct {
+// environment is a server with a Temporal and a database that the tests modify directly.
+type environment struct {
 	*platform.Server
 
 	store    platform.Store
@@ -33,10 +33,10 @@ type world struct {
 	client   client.Client
 }
 
-func newWorld(t *testing.T, store platform.Store, env ...string) *world {
+func newEnvironment(t *testing.T, store platform.Store, env ...string) *environment {
 	t.Helper()
 	temporal := platform.StartTemporal(t)
-	return &world{
+	return &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{
 			Temporal: temporal.Address, Store: store, Env: append(env, "SIGNALBOX_CALLS_TIMEOUT=5m"), // longer than any wait here
 		}),
@@ -44,8 +44,8 @@ func newWorld(t *testing.T, store platform.Store, env ...string) *world {
 	}
 }
 
-// row is a run as the list has it: reading it alone would compare it with Temporal.
-func (w *world) row(t *testing.T, workflow, id string) *signalboxv1.Run {
+// row returns a run from the list: reading it alone would compare it with Temporal.
+func (w *environment) row(t *testing.T, workflow, id string) *signalboxv1.Run {
 	t.Helper()
 	for _, r := range w.AllRuns(t, workflow, 100) {
 		if r.GetId() == id {
@@ -56,7 +56,7 @@ func (w *world) row(t *testing.T, workflow, id string) *signalboxv1.Run {
 }
 
 // awaitRow waits until the row of a run has a status.
-func (w *world) awaitRow(t *testing.T, limit time.Duration, workflow, id, status string) *signalboxv1.Run {
+func (w *environment) awaitRow(t *testing.T, limit time.Duration, workflow, id, status string) *signalboxv1.Run {
 	t.Helper()
 	var r *signalboxv1.Run
 	platform.Eventually(t, limit, func() string {
@@ -68,8 +68,8 @@ func (w *world) awaitRow(t *testing.T, limit time.Duration, workflow, id, status
 	return r
 }
 
-// audited are the entries on a run of one action.
-func (w *world) audited(t *testing.T, id, action string) []*signalboxv1.AuditEntry {
+// audited returns the audit entries of one action on a run.
+func (w *environment) audited(t *testing.T, id, action string) []*signalboxv1.AuditEntry {
 	t.Helper()
 	res, err := w.Audit.ListAudit(t.Context(), connect.NewRequest(&signalboxv1.ListAuditRequest{
 		Project: platform.DefaultProject, Subject: id, Action: action, PageSize: 100,
@@ -78,7 +78,7 @@ func (w *world) audited(t *testing.T, id, action string) []*signalboxv1.AuditEnt
 	return res.Msg.GetEntries()
 }
 
-func (w *world) awaitAudited(t *testing.T, id, action string) {
+func (w *environment) awaitAudited(t *testing.T, id, action string) {
 	t.Helper()
 	platform.Eventually(t, agreed, func() string {
 		if len(w.audited(t, id, action)) == 0 {
@@ -88,8 +88,8 @@ func (w *world) awaitAudited(t *testing.T, id, action string) {
 	})
 }
 
-// requireExecutions checks how many executions Temporal has of a run.
-func (w *world) requireExecutions(t *testing.T, id string, count int) {
+// requireExecutions checks the number of Temporal's executions of a run.
+func (w *environment) requireExecutions(t *testing.T, id string, count int) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		list, err := w.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
@@ -100,8 +100,8 @@ func (w *world) requireExecutions(t *testing.T, id string, count int) {
 	})
 }
 
-// reset has Temporal run an execution again from its first workflow task on.
-func (w *world) reset(t *testing.T, id string) string {
+// reset makes Temporal execute a run again from its first workflow task.
+func (w *environment) reset(t *testing.T, id string) string {
 	t.Helper()
 	first := int64(0)
 	for _, event := range platform.History(t, w.client, id).GetEvents() {
@@ -118,14 +118,14 @@ func (w *world) reset(t *testing.T, id string) string {
 	return res.GetRunId()
 }
 
-func (w *world) forget(t *testing.T, id string) {
+func (w *environment) forget(t *testing.T, id string) {
 	t.Helper()
-	spoil(t, platform.Store{Driver: w.store.Driver, DSN: w.patient()},
+	execSQL(t, platform.Store{Driver: w.store.Driver, DSN: w.patient()},
 		"DELETE FROM steps WHERE run_id = '"+id+"'", "DELETE FROM runs WHERE id = '"+id+"'")
 }
 
-// patient is the database's address for one who waits for the server's transactions.
-func (w *world) patient() string {
+// patient returns the database's address with a timeout that waits for the server's transactions.
+func (w *environment) patient() string {
 	if w.store.Driver == "sqlite" {
 		return "file:" + w.store.DSN + "?_pragma=busy_timeout(10000)"
 	}
@@ -136,7 +136,7 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		w := newWorld(t, store)
+		w := newEnvironment(t, store)
 		o := origin.New(t)
 		o.Answer("POST /first", 200, `{"n":1}`)
 		gate := o.Hold("POST /second", 200, `{"n":2}`)
@@ -189,7 +189,7 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			w.awaitAudited(t, redone, "run.follow_reset")
 			require.Equal(t, newer, w.row(t, calling, redone).GetTemporal().GetRunId())
 			gate.Open()
-			// The new execution's own records flow: nobody has to repair the row.
+			// The new execution's own records arrive: the row needs no repair.
 			w.awaitRow(t, 20*time.Second, calling, redone, "completed")
 			require.Equal(t, []string{"pause:completed", "first:completed", "second:completed"}, platform.Statuses(w.Steps(t, redone)))
 			require.Len(t, w.audited(t, redone, "run.follow_reset"), 1)
@@ -218,7 +218,7 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			t.Parallel()
 			platform.Eventually(t, agreed, func() string {
 				if !strings.Contains(w.Output(), "foreign_execution") {
-					return "the stranger was not reported"
+					return "the foreign execution was not reported"
 				}
 				return ""
 			})
@@ -227,16 +227,16 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			t.Parallel()
 			w.awaitAudited(t, terminated, "run.finish")
 			require.Equal(t, "waiting", w.row(t, waiting, untouched).GetStatus())
-			require.Len(t, w.audited(t, untouched, ""), 1, "its start alone")
+			require.Len(t, w.audited(t, untouched, ""), 1, "only its start is audited")
 		})
 	})
 }
 
-func TestEndedRunThatIsReopenedInTemporalIsReportedOnce(t *testing.T) {
+func TestReopenedExecutionIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		w := newWorld(t, store)
+		w := newEnvironment(t, store)
 		o := origin.New(t)
 		gate := o.Hold("POST /only", 200, `{"n":1}`)
 		name := w.Publish(t, platform.Document("reopened", postStep("only", o.URL+"/only")))
@@ -261,12 +261,12 @@ func TestEndedRunThatIsReopenedInTemporalIsReportedOnce(t *testing.T) {
 	})
 }
 
-// Temporal comes back at the same place with nothing of what it had.
-func TestTemporalComesBackEmpty(t *testing.T) {
+// Temporal restarts at the same address without its data.
+func TestTemporalRestartsWithoutData(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		w := newWorld(t, store)
+		w := newEnvironment(t, store)
 		name := w.Publish(t, platform.Document("emptied", waits(600)))
 		var started []string
 		for range 5 {

@@ -21,18 +21,17 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
-	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// kept are the payloads in a server's database. It is a reader of them as well.
-type kept struct{ db *sql.DB }
+// payloadTable reads the payloads of a server's database. It implements the reader of payloads as well.
+type payloadTable struct{ db *sql.DB }
 
-func openKept(t *testing.T, store platform.Store) kept {
+func openPayloadTable(t *testing.T, store platform.Store) payloadTable {
 	t.Helper()
 	dsn := store.DSN
 	if store.Driver == "sqlite" {
@@ -41,10 +40,10 @@ func openKept(t *testing.T, store platform.Store) kept {
 	db, err := sql.Open(map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[store.Driver], dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return kept{db}
+	return payloadTable{db}
 }
 
-func (k kept) count(t *testing.T, runs ...string) (all []int) {
+func (k payloadTable) count(t *testing.T, runs ...string) (all []int) {
 	t.Helper()
 	for _, id := range runs {
 		var n int
@@ -54,7 +53,7 @@ func (k kept) count(t *testing.T, runs ...string) (all []int) {
 	return all
 }
 
-func (k kept) Get(ctx context.Context, run, digest string) (value []byte, found bool, err error) {
+func (k payloadTable) Get(ctx context.Context, run, digest string) (value []byte, found bool, err error) {
 	err = k.db.QueryRowContext(ctx, `SELECT value FROM payloads WHERE run_id = $1 AND digest = $2`, run, digest).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -62,30 +61,30 @@ func (k kept) Get(ctx context.Context, run, digest string) (value []byte, found 
 	return value, err == nil, err
 }
 
-func (kept) Put(context.Context, string, string, []byte) error { return errors.ErrUnsupported }
-func (kept) Writable(context.Context) error                    { return errors.ErrUnsupported }
+func (payloadTable) Put(context.Context, string, string, []byte) error { return errors.ErrUnsupported }
+func (payloadTable) Writable(context.Context) error                    { return errors.ErrUnsupported }
 
 const (
-	largeSize   = 200_000
-	largeHeard  = "  - hear: {listen: {to: {one: {with: {type: %s}}}}, output: {as: '${ $input }'}}\n  - size: {set: '${ {n: (.v | length)} }'}\n"
-	largeOutput = `{"n":200000}`
+	largeSize     = 200_000
+	largeReceived = "  - hear: {listen: {to: {one: {with: {type: %s}}}}, output: {as: '${ $input }'}}\n  - size: {set: '${ {n: (.v | length)} }'}\n"
+	largeOutput   = `{"n":200000}`
 )
 
 func largeInput() string { return `{"v":"` + strings.Repeat("c", largeSize) + `"}` }
 
-// TestLargeValuesLiveAsLongAsTheirRuns deletes a run whose child is replayed, and whose replay goes on, with its large input; and then all
+// The test deletes a run whose child is replayed, and whose replay is open, with its large input; and then all
 // of them.
-func TestLargeValuesLiveAsLongAsTheirRuns(t *testing.T) {
+func TestLargeValuesAreDeletedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
 		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
-		values := openKept(t, store)
-		kid := s.Publish(t, platform.Document("large-kid", fmt.Sprintf(largeHeard, "go.child")))
-		namespace, name, _ := strings.Cut(kid, "/")
+		values := openPayloadTable(t, store)
+		childRun := s.Publish(t, platform.Document("large-kid", fmt.Sprintf(largeReceived, "go.child")))
+		namespace, name, _ := strings.Cut(childRun, "/")
 		parents := s.Publish(t, platform.Document("large-parent", "  - r:\n      run:\n        workflow: {namespace: "+namespace+", name: "+name+
-			", version: '1.0.0', input: {v: '${ .v }'}}\n        await: false\n"+fmt.Sprintf(largeHeard, "go.parent")))
+			", version: '1.0.0', input: {v: '${ .v }'}}\n        await: false\n"+fmt.Sprintf(largeReceived, "go.parent")))
 		send := func(kinds ...string) {
 			for _, kind := range kinds {
 				status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", map[string][]string{"Content-Type": {"application/cloudevents+json"}},
@@ -123,15 +122,15 @@ func TestLargeValuesLiveAsLongAsTheirRuns(t *testing.T) {
 			_, ended := s.WaitFor(soon)
 			require.True(t, ended)
 		}
-		// ages has runs be two hours old, and all payloads older than a day, which those without a run have to be.
+		// ages makes runs two hours older, and all payloads more than a day: retention deletes payloads without a run only after a day.
 		ages := func(condition string) {
-			setBack(t, store, `UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE `+condition,
+			age(t, store, `UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE `+condition,
 				`UPDATE payloads SET created_at = created_at - 13 * 2h`)
 		}
 		stop()
 		ages("id = '" + parent + "'")
 		options.Env = []string{"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h"}
-		s = platform.StartServer(t, options) // and so nothing is in a cache
+		s = platform.StartServer(t, options) // with empty caches
 		awaitGone := func(runs ...string) {
 			platform.Eventually(t, soon, func() string {
 				for i, n := range values.count(t, runs...) {
@@ -160,17 +159,18 @@ type library struct{ doc *dsl.Document }
 
 func (l library) Document(context.Context, string) (*dsl.Document, error) { return l.doc, nil }
 
-// unseen takes no records.
-type unseen struct{}
+// discardRecords drops all records.
+type discardRecords struct{}
 
-func (unseen) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {}
+func (discardRecords) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {
+}
 
-// TestHistoriesWithReferences opens the large values of a history by the codec endpoint, replays it, and has the rows of its run made again.
+// The test decrypts the large values of a history by the codec endpoint, replays the history, and rebuilds the rows of its run.
 func TestHistoriesWithReferences(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		w := newWorld(t, store, "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true")
+		w := newEnvironment(t, store, "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true")
 		o := origin.New(t)
 		o.Answer("GET /large", 200, largeInput())
 		source := platform.Document("referring", "  - rest: {wait: {milliseconds: 10}}\n"+getStep("get", o.URL+"/large")+
@@ -180,25 +180,25 @@ func TestHistoriesWithReferences(t *testing.T) {
 		w.awaitRow(t, soon, name, id, "completed")
 		run, steps := w.Run(t, id), w.Steps(t, id)
 		require.JSONEq(t, largeInput(), run.GetOutput().GetJson())
-		require.Positive(t, openKept(t, store).count(t, id)[0])
+		require.Positive(t, openPayloadTable(t, store).count(t, id)[0])
 
 		doc, problems := dsl.Parse([]byte(source))
 		require.False(t, problems.HasErrors(), "%v", problems)
 		references := platform.RawHistory(t, w.client, id)
-		replay := func(values claimcheck.Values) error {
+		replay := func(values codec.Values) error {
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				DisableDeadlockDetection: true, DataConverter: payload.Converter(platform.Keys(t)),
-				ExternalStorage: claimcheck.New(values, claimcheck.Options{}).External(),
+				DisableDeadlockDetection: true, DataConverter: codec.Converter(platform.Keys(t)),
+				ExternalStorage: codec.New(values, codec.Options{}).External(),
 			})
 			require.NoError(t, err)
-			replayer.RegisterWorkflowWithOptions(flow.New(t.Context(), library{doc}, unseen{}, flow.DefaultLimits()).Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
+			replayer.RegisterWorkflowWithOptions(flow.New(t.Context(), library{doc}, discardRecords{}, flow.DefaultLimits()).Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 			history, _ := proto.Clone(references).(*historypb.History)
 			return replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-				OriginalExecution: workflow.Execution{ID: id, RunID: run.GetTemporal().GetRunId()}, // payloads are sealed for it
+				OriginalExecution: workflow.Execution{ID: id, RunID: run.GetTemporal().GetRunId()}, // the ID with which payloads are sealed
 			})
 		}
-		require.NoError(t, replay(openKept(t, store)))
-		require.ErrorIs(t, replay(nothing{}), claimcheck.ErrMissing)
+		require.NoError(t, replay(openPayloadTable(t, store)))
+		require.ErrorIs(t, replay(noPayloads{}), codec.ErrMissing)
 
 		input := references.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetInput()
 		require.Less(t, proto.Size(input), 2_000, "a reference")
@@ -233,7 +233,7 @@ func TestHistoriesWithReferences(t *testing.T) {
 	})
 }
 
-// nothing is a database without payloads.
-type nothing struct{ kept }
+// noPayloads is a database without payloads.
+type noPayloads struct{ payloadTable }
 
-func (nothing) Get(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
+func (noPayloads) Get(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }

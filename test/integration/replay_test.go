@@ -15,39 +15,39 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// oddInput is written as nobody would write it: whatever is made of its bytes changes them.
+// oddInput is valid JSON in an unusual format: any reformatting changes its bytes.
 const oddInput = "{ \"card\" : {\"number\":\"4111-0000\"},\n\t\"password\":\"p\\u00e9\", \"note\": \"a&b<c>\", \"n\": 1.0, \"big\": 12345678901234567890 }"
 
-// replaying is a run that is replayed in all ways.
-type replaying struct {
+// replayedRun is a run that the test replays in several ways.
+type replayedRun struct {
 	*platform.Server
 
 	name, source, id string
 }
 
-// echoes is a workflow whose output is its input.
-func echoes(t *testing.T, s *platform.Server) replaying {
+// newReplayed starts a run of a workflow that returns its input.
+func newReplayed(t *testing.T, s *platform.Server) replayedRun {
 	t.Helper()
 	source := strings.Replace(platform.Document("echo", "  - same:\n      set: ${ . }\n"), "do:\n", "  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
-	r := replaying{Server: s, name: s.Publish(t, source), source: source}
+	r := replayedRun{Server: s, name: s.Publish(t, source), source: source}
 	r.id = s.Start(t, r.name, oddInput).GetId()
 	s.Await(t, r.id, soon, "completed")
 	return r
 }
 
-// again replays the run by command, and returns the new one with what is hidden in it.
-func (r replaying) again(t *testing.T, args ...string) *signalboxv1.Run {
+// replay replays the run by command, and returns the new run without redaction.
+func (r replayedRun) replay(t *testing.T, args ...string) *signalboxv1.Run {
 	t.Helper()
 	res := r.CLI(t, append([]string{"run", "replay", r.id, "--reason", "once more", "--wait", "-o", "json"}, args...)...)
 	require.Equal(t, platform.ExitOK, res.Code, res.String())
 	var made printedRun
 	res.JSON(t, &made)
 	require.NotEqual(t, r.id, made.ID)
-	return unhidden(t, r.Server, made.ID)
+	return unredactedRun(t, r.Server, made.ID)
 }
 
 // refused replays the run and requires that no run was made.
-func (r replaying) refused(t *testing.T, code int, reason string, args ...string) {
+func (r replayedRun) refused(t *testing.T, code int, reason string, args ...string) {
 	t.Helper()
 	before := len(r.AllRuns(t, r.name, 100))
 	res := r.CLI(t, append([]string{"run", "replay", r.id, "--reason", "once more"}, args...)...)
@@ -56,34 +56,34 @@ func (r replaying) refused(t *testing.T, code int, reason string, args ...string
 	require.Len(t, r.AllRuns(t, r.name, 100), before, "no run was made")
 }
 
-// unhidden is a run as its sealed original has it.
-func unhidden(t *testing.T, s *platform.Server, id string) *signalboxv1.Run {
+// unredactedRun returns a run with its sensitive values.
+func unredactedRun(t *testing.T, s *platform.Server, id string) *signalboxv1.Run {
 	t.Helper()
 	res, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	return res.Msg.GetRun()
 }
 
-// TestReplays replays a run with sensitive values in all ways. What a run began with is told by its output.
-func TestReplays(t *testing.T) {
+// The test replays a run with sensitive values in several ways. The output of a run shows its input.
+func TestReplayOfRunWithSensitiveValues(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		r := echoes(t, s)
+		r := newReplayed(t, s)
 		t.Run("unedited and edited", func(t *testing.T) { r.edits(t) })
 		t.Run("refused edits", func(t *testing.T) { r.wrongEdits(t) })
 		t.Run("once for a request", func(t *testing.T) { r.once(t) })
 		t.Run("versions", func(t *testing.T) { r.versions(t) })
-		t.Run("from elsewhere, paused and deleted", func(t *testing.T) { r.gone(t) })
+		t.Run("another project, paused and deleted workflow", func(t *testing.T) { r.gone(t) })
 	})
 }
 
-func (r replaying) edits(t *testing.T) {
+func (r replayedRun) edits(t *testing.T) {
 	shown := r.Run(t, r.id).GetInput().GetJson()
 	require.Equal(t, strings.NewReplacer("4111-0000", redact.Mark, "p\\u00e9", redact.Mark).Replace(oddInput), shown)
 	for _, same := range [][]string{nil, {"--patch", "[]"}, {"--patch", " [\n\t] "}} {
-		made := r.again(t, same...)
-		require.Equal(t, oddInput, made.GetInput().GetJson(), "byte for byte")
-		require.JSONEq(t, oddInput, made.GetOutput().GetJson(), "it ran with that")
-		require.Equal(t, shown, r.Run(t, made.GetId()).GetInput().GetJson(), "and hides what the other hides")
+		made := r.replay(t, same...)
+		require.Equal(t, oddInput, made.GetInput().GetJson(), "byte-identical")
+		require.JSONEq(t, oddInput, made.GetOutput().GetJson(), "the run has that input")
+		require.Equal(t, shown, r.Run(t, made.GetId()).GetInput().GetJson(), "and redacts the same values")
 		require.Equal(t, r.id, made.GetReplayOf())
 		require.Contains(t, r.Run(t, r.id).GetReplays(), made.GetId())
 	}
@@ -92,7 +92,7 @@ func (r replaying) edits(t *testing.T) {
 		"[ {\n\"op\" : \"remove\" , \"path\" : \"/note\" } ]":         func(m map[string]any) { delete(m, "note") },
 		`[{"op":"replace","path":"/password","value":"another one"}]`: func(m map[string]any) { m["password"] = "another one" },
 	} {
-		made := r.again(t, "--patch", patch)
+		made := r.replay(t, "--patch", patch)
 		want, _ := platform.Decode(t, &signalboxv1.JsonValue{Json: oddInput}).(map[string]any)
 		edit(want)
 		require.Equal(t, want, platform.Decode(t, made.GetInput()), patch)
@@ -101,11 +101,11 @@ func (r replaying) edits(t *testing.T) {
 		require.NotContains(t, hidden, "4111")
 		require.NotContains(t, hidden, "another one")
 	}
-	made := r.again(t, "--input", "{}")
+	made := r.replay(t, "--input", "{}")
 	require.Equal(t, []string{"{}", "{}"}, []string{made.GetInput().GetJson(), made.GetOutput().GetJson()})
 }
 
-func (r replaying) wrongEdits(t *testing.T) {
+func (r replayedRun) wrongEdits(t *testing.T) {
 	shown := r.Run(t, r.id).GetInput().GetJson()
 	const redacted, invalid = "INPUT_REDACTED", "INVALID_ARGUMENT"
 	for args, reason := range map[[2]string]string{
@@ -128,12 +128,12 @@ func (r replaying) wrongEdits(t *testing.T) {
 	}
 }
 
-// once asks for the same replay from several clients at the same time.
-func (r replaying) once(t *testing.T) {
+// once requests the same replay from several clients at the same time.
+func (r replayedRun) once(t *testing.T) {
 	request := fmt.Sprintf("once-%d", rand.Uint64())
 	before := len(r.AllRuns(t, r.name, 100))
 	ids := make(chan string, 10)
-	require.NoError(t, platform.Together(cap(ids), 5, func() error {
+	require.NoError(t, platform.Concurrently(cap(ids), 5, func() error {
 		res, err := r.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{
 			Project: platform.DefaultProject, Id: r.id, Reason: "once more", RequestId: request, Patch: &signalboxv1.JsonValue{Json: `[{"op":"remove","path":"/n"}]`},
 		}))
@@ -146,22 +146,22 @@ func (r replaying) once(t *testing.T) {
 		require.Equal(t, first, id)
 	}
 	require.Len(t, r.AllRuns(t, r.name, 100), before+1)
-	other := echoes(t, r.Server)
+	other := newReplayed(t, r.Server)
 	other.refused(t, platform.ExitRefused, "REQUEST_ID_REUSED", "--request-id", request)
 }
 
-func (r replaying) versions(t *testing.T) {
+func (r replayedRun) versions(t *testing.T) {
 	r.Publish(t, strings.NewReplacer("1.0.0", "2.0.0", "${ . }", "{v: 2}").Replace(r.source))
 	for args, want := range map[string]string{"": "1.0.0", "latest": "2.0.0", "2.0.0": "2.0.0", "1.0.0": "1.0.0"} {
-		made := r.again(t, "--version", args)
-		require.Equal(t, want, made.GetVersion(), "asked for %q", args)
+		made := r.replay(t, "--version", args)
+		require.Equal(t, want, made.GetVersion(), "requested by %q", args)
 		if want == "2.0.0" {
 			require.JSONEq(t, `{"v":2}`, made.GetOutput().GetJson())
 		}
 	}
 }
 
-func (r replaying) gone(t *testing.T) {
+func (r replayedRun) gone(t *testing.T) {
 	project := fmt.Sprintf("p%08x", rand.Uint32())
 	require.Equal(t, platform.ExitOK, r.CLI(t, "project", "create", project).Code)
 	r.refused(t, platform.ExitNotFound, "RUN_NOT_FOUND", "--project", project)
@@ -171,7 +171,7 @@ func (r replaying) gone(t *testing.T) {
 	r.refused(t, platform.ExitRefused, "WORKFLOW_PAUSED", "--version", "latest")
 	require.Equal(t, platform.ExitOK, r.CLI(t, "workflow", "unpause", r.name).Code)
 
-	platform.Eventually(t, soon, func() string { // runs that are open keep their workflow
+	platform.Eventually(t, soon, func() string { // open runs keep their workflow
 		if res := r.CLI(t, "workflow", "delete", r.name); res.Code != platform.ExitOK {
 			return res.String()
 		}
@@ -180,5 +180,5 @@ func (r replaying) gone(t *testing.T) {
 	r.refused(t, platform.ExitNotFound, "WORKFLOW_NOT_FOUND")
 	r.Publish(t, strings.ReplaceAll(r.source, "${ . }", "{v: 3}"))
 	r.refused(t, platform.ExitNotFound, "VERSION_NOT_FOUND")
-	require.JSONEq(t, `{"v":3}`, r.again(t, "--version", "latest").GetOutput().GetJson(), "who says so gets what is there now")
+	require.JSONEq(t, `{"v":3}`, r.replay(t, "--version", "latest").GetOutput().GetJson(), "an explicit version is used")
 }

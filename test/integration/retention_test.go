@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite" // to set times of SQLite back
+	_ "modernc.org/sqlite" // to change times in SQLite
 
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// setBack makes rows older by two hours: nothing goes that is younger than one.
-func setBack(t *testing.T, store platform.Store, statements ...string) {
+// age makes rows older by two hours: retention deletes nothing younger than one.
+func age(t *testing.T, store platform.Store, statements ...string) {
 	t.Helper()
 	driver := map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[store.Driver]
 	db, err := sql.Open(driver, store.DSN)
@@ -26,28 +26,28 @@ func setBack(t *testing.T, store platform.Store, statements ...string) {
 	require.NoError(t, db.Close())
 }
 
-// TestWhatIsOverGoes has runs, events and audit entries go that are older, or more, than is to be kept, while what is open stays.
-func TestWhatIsOverGoes(t *testing.T) {
+// Retention deletes finished runs, events and audit entries that exceed its age or count limit, and keeps everything open.
+func TestRetentionDeletesFinishedData(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
 		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
-		heard := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: old.news}}}}\n"))
+		eventWorkflow := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: old.news}}}}\n"))
 		sendTogether(t, s, "old.news", 5)
-		for _, r := range runsBy(t, s, heard, 5) {
+		for _, r := range runsBy(t, s, eventWorkflow, 5) {
 			s.Await(t, r.GetId(), soon, "completed")
 		}
-		kid := s.Publish(t, platform.Document("kid", hello))
-		parents := s.Publish(t, platform.Document("parents", subflowVersion(kid, "latest", "Ada", "")))
-		goes := s.Start(t, parents, "{}").GetId()
-		s.Await(t, goes, soon, "completed")
-		open := s.Start(t, s.Publish(t, platform.Document("open", subflowVersion(kid, "latest", "Ada", "")+waits(600))), "{}").GetId()
+		childRun := s.Publish(t, platform.Document("kid", hello))
+		parents := s.Publish(t, platform.Document("parents", subflowVersion(childRun, "latest", "Ada", "")))
+		expired := s.Start(t, parents, "{}").GetId()
+		s.Await(t, expired, soon, "completed")
+		open := s.Start(t, s.Publish(t, platform.Document("open", subflowVersion(childRun, "latest", "Ada", "")+waits(600))), "{}").GetId()
 		awaitWaiting(t, s, open, "timer")
 		stays := s.Run(t, open).GetChildren()[0]
-		again, err := s.Control(t.Context(), "replay", goes, "once more")
+		again, err := s.Control(t.Context(), "replay", expired, "once more")
 		require.NoError(t, err)
-		young := s.Await(t, again.GetId(), soon, "completed")
+		recent := s.Await(t, again.GetId(), soon, "completed")
 		newest := s.CLI(t, "event", "list", "--type", "old.news", "--limit", "1", "-o", "json").Stdout
 		kept := regexp.MustCompile(`"position": (\d+),[^}]*"id": "(old.news-\d)"`).FindStringSubmatch(newest)
 		require.Len(t, kept, 3, newest)
@@ -55,8 +55,8 @@ func TestWhatIsOverGoes(t *testing.T) {
 		_, ended := s.WaitFor(soon)
 		require.True(t, ended)
 
-		setBack(t, store,
-			`UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE id NOT IN ('`+young.GetId()+`', '`+young.GetChildren()[0]+`')`,
+		age(t, store,
+			`UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE id NOT IN ('`+recent.GetId()+`', '`+recent.GetChildren()[0]+`')`,
 			`UPDATE events SET received_at = received_at - 2h WHERE position < `+kept[1])
 		options.Env = []string{
 			"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h", "SIGNALBOX_RETENTION_EVENTS_MAX_AGE=1h", "SIGNALBOX_RETENTION_AUDIT_MAX_COUNT=3",
@@ -68,15 +68,15 @@ func TestWhatIsOverGoes(t *testing.T) {
 			}
 			return ""
 		})
-		for _, id := range []string{open, stays, young.GetId(), young.GetChildren()[0]} {
-			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "show", id).Code, "what is open, in use or young stays")
+		for _, id := range []string{open, stays, recent.GetId(), recent.GetChildren()[0]} {
+			require.Equal(t, platform.ExitOK, s.CLI(t, "run", "show", id).Code, "open, referenced and recent runs are kept")
 		}
 		require.Equal(t, "waiting", s.Run(t, open).GetStatus())
-		// What names it goes on to do so.
-		require.Equal(t, goes, s.Run(t, young.GetId()).GetReplayOf())
-		require.Equal(t, goes, exported(t, s, young.GetId()).Run.ReplayOf)
+		// References to a deleted run remain.
+		require.Equal(t, expired, s.Run(t, recent.GetId()).GetReplayOf())
+		require.Equal(t, expired, exported(t, s, recent.GetId()).Run.ReplayOf)
 		for _, args := range [][]string{{"show"}, {"steps"}, {"export"}, {"watch"}, {"cancel", "--reason", "x"}, {"replay", "--reason", "x"}} {
-			requireOneLine(t, s.CLI(t, append([]string{"run", args[0], goes}, args[1:]...)...), platform.ExitNotFound, "RUN_NOT_FOUND")
+			requireOneLine(t, s.CLI(t, append([]string{"run", args[0], expired}, args[1:]...)...), platform.ExitNotFound, "RUN_NOT_FOUND")
 		}
 		platform.Eventually(t, soon, func() string {
 			listed := s.CLI(t, "event", "list", "-o", "json").Stdout
@@ -85,11 +85,11 @@ func TestWhatIsOverGoes(t *testing.T) {
 			}
 			return ""
 		})
-		require.Equal(t, platform.ExitOK, s.CLI(t, "event", "show", kept[2]).Code, "also where the run that it started is gone")
+		require.Equal(t, platform.ExitOK, s.CLI(t, "event", "show", kept[2]).Code, "also after its run was deleted")
 		platform.Eventually(t, soon, func() string {
 			entries := s.CLI(t, "audit", "list", "-o", "json").Stdout
-			told := strings.Count(entries, `"action": "retention.delete"`)
-			if n := strings.Count(entries, `"action"`) - told; n > 3 || told == 0 {
+			deletions := strings.Count(entries, `"action": "retention.delete"`)
+			if n := strings.Count(entries, `"action"`) - deletions; n > 3 || deletions == 0 {
 				return fmt.Sprintf("%d entries are left: %s", n, entries)
 			}
 			return ""
@@ -97,8 +97,8 @@ func TestWhatIsOverGoes(t *testing.T) {
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
 		require.Contains(t, metrics, `signalbox_retention_deleted_total{kind="runs"} 7`)
-		// What is gone is forgotten, and what is there goes on.
+		// Deleted data is not found, and the remaining data works.
 		sendTogether(t, s, "old.news", 1)
-		runsBy(t, s, heard, 1)
+		runsBy(t, s, eventWorkflow, 1)
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// printedRun is what the CLI prints of a run with -o json.
+// printedRun is the CLI's output for a run with -o json.
 type printedRun struct {
 	ID              string         `json:"id"`
 	Status          string         `json:"status"`
@@ -39,12 +39,12 @@ type printedError struct {
 	Instance string `json:"instance"`
 }
 
-func TestHelloPrintsItsOutput(t *testing.T) {
+func TestRunPrintsItsOutput(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		path := file(t, "hello.yaml", platform.Document("hello", hello))
 		published := s.CLI(t, "workflow", "publish", path, "-o", "json")
 		require.Equal(t, platform.ExitOK, published.Code, published.String())
-		name := s.Publish(t, readFile(t, path)) // again: changes nothing
+		name := s.Publish(t, readFile(t, path)) // again: this changes nothing
 
 		r := s.CLI(t, "run", "start", name, "--input", `{"name":"Ada"}`, "--wait", "-o", "json")
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
@@ -65,7 +65,7 @@ func TestHelloPrintsItsOutput(t *testing.T) {
 	})
 }
 
-func TestFailingRunExitsTenWithItsProblem(t *testing.T) {
+func TestFailedRunExitsWithTen(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("fails", fails))
 		r := s.CLI(t, "run", "start", name, "--input", `{"sku":"A-1"}`, "--wait", "-o", "json")
@@ -85,7 +85,7 @@ func TestFailingRunExitsTenWithItsProblem(t *testing.T) {
 	})
 }
 
-func TestTimedOutRunExitsTwelve(t *testing.T) {
+func TestTimedOutRunExitsWithTwelve(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("slow", waits(600), "timeout:\n  after:\n    milliseconds: 300\n"))
 		r := s.CLI(t, "run", "start", name, "--wait", "-o", "json")

@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// runsBy waits for runs of a workflow that the clock started, and returns them, newest first.
+// runsBy waits for runs of a workflow that its schedule started, and returns them, newest first.
 func runsBy(t *testing.T, s *platform.Server, name string, n int) []*signalboxv1.Run {
 	t.Helper()
 	var runs []*signalboxv1.Run
@@ -30,8 +30,8 @@ func runsBy(t *testing.T, s *platform.Server, name string, n int) []*signalboxv1
 	return runs
 }
 
-// shows waits until `workflow show` prints all of the texts.
-func shows(t *testing.T, s *platform.Server, name string, texts ...string) {
+// requireShown waits until `workflow show` prints all of the texts.
+func requireShown(t *testing.T, s *platform.Server, name string, texts ...string) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		shown := s.CLI(t, "workflow", "show", name).String()
@@ -44,29 +44,29 @@ func shows(t *testing.T, s *platform.Server, name string, texts ...string) {
 	})
 }
 
-func TestTheClockStartsRuns(t *testing.T) {
+func TestScheduleStartsRuns(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("ticking", hello, "schedule: {every: {seconds: 1}}\n"))
 		runs := runsBy(t, s, name, 2)
 		first := s.Await(t, runs[len(runs)-1].GetId(), soon, "completed")
 		require.Equal(t, "schedule", first.GetTrigger())
-		shows(t, s, name, "every 1s", "next", "last", ", 0 missed")
+		requireShown(t, s, name, "every 1s", "next", "last", ", 0 missed")
 
-		// A pause holds for the clock too, and what it fires meanwhile is not kept for later.
+		// A pause applies to schedules too, and times missed meanwhile are not made up for.
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
-		shows(t, s, name, "paused", "none")
+		requireShown(t, s, name, "paused", "none")
 		paused := len(s.AllRuns(t, name, 100))
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "unpause", name).Code)
 		more := runsBy(t, s, name, paused+1)
 		require.LessOrEqual(t, len(more), paused+2)
 
-		// Each time fires once: the ID of the event is the time, and each event starts one run.
+		// Each time starts one run: the ID of the event is the time, and each event starts one run.
 		listed := s.CLI(t, "event", "list", "--source", "/projects/default/workflows/"+name+"/schedule", "-o", "json")
 		require.Equal(t, platform.ExitOK, listed.Code, listed.String())
 		require.GreaterOrEqual(t, strings.Count(listed.Stdout, `"io.signalbox.schedule.fired"`), len(more))
 
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
-		platform.Eventually(t, soon, func() string { // runs that are open keep their workflow
+		platform.Eventually(t, soon, func() string { // open runs keep their workflow
 			if r := s.CLI(t, "workflow", "delete", name); r.Code != platform.ExitOK {
 				return r.String()
 			}
@@ -75,8 +75,8 @@ func TestTheClockStartsRuns(t *testing.T) {
 	})
 }
 
-// A cron expression is Temporal's to follow: `workflow show` tells the next time, and what is deleted leaves no Schedule behind.
-func TestCronIsKeptByTemporal(t *testing.T) {
+// Temporal evaluates cron expressions: `workflow show` prints the next time, and a deleted workflow leaves no Schedule behind.
+func TestCronCreatesTemporalSchedule(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		const spec = "0 3 1 1 *"
 		following := func() string { // the next time at three in the morning of a new year
@@ -117,28 +117,28 @@ func TestCronIsKeptByTemporal(t *testing.T) {
 	})
 }
 
-// Runs that follow one another at once end within one second, and go on following one another.
-func TestRunsFollowAtOnce(t *testing.T) {
+// Runs without a pause follow each other within one second, and continue to do so.
+func TestContinuousRunsWithoutPause(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("at-once", hello, "schedule: {after: PT0S}\n"))
-		shows(t, s, name, "0s after the end of a run")
+		requireShown(t, s, name, "0s after the end of a run")
 		s.Start(t, name, "")
-		runsBy(t, s, name, 4) // two comparisons a second: among four runs are two that end within one
+		runsBy(t, s, name, 4) // two comparisons a second: two of four runs end within one
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "pause", name).Code)
 	})
 }
 
-func TestTheNextRunFollowsTheEndOfTheLast(t *testing.T) {
+func TestContinuousRunsWithPause(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("following", hello, "schedule: {after: {seconds: 1}}\n"))
-		shows(t, s, name, "1s after the end of a run", "none")
+		requireShown(t, s, name, "1s after the end of a run", "none")
 		first := s.Start(t, name, "")
 		runs := runsBy(t, s, name, 3)
 		require.Equal(t, first.GetId(), runs[len(runs)-1].GetId())
 		for i := range runs[:len(runs)-1] {
-			newer, older := runs[i], s.Await(t, runs[i+1].GetId(), soon, "completed")
+			newer, legacySchema := runs[i], s.Await(t, runs[i+1].GetId(), soon, "completed")
 			require.Equal(t, "schedule", newer.GetTrigger())
-			pause := newer.GetCreateTime().AsTime().Sub(older.GetEndTime().AsTime())
+			pause := newer.GetCreateTime().AsTime().Sub(legacySchema.GetEndTime().AsTime())
 			require.GreaterOrEqual(t, pause.Seconds(), 1.0)
 			t.Logf("the pause of 1s took %s", pause)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// roused begins with an event that is found by what is sensitive in it, tells of it in another one, and waits for a third, by a correlation
-// key whose value is sensitive.
-const roused = `  - tell:
+// eventRunDocument is started by an event with a filter on a sensitive value, emits another event with it, and waits for a third, by a correlation
+// key with a sensitive value.
+const eventRunDocument = `  - tell:
       emit: {event: {with: {type: told, source: /roused, data: {note: '${ "it says " + .[0].data.password }'}}}}
   - hear:
       listen:
@@ -28,20 +28,20 @@ const roused = `  - tell:
       set: {heard: '${ .[0].token | length }', marked: '${ .[0].token | contains("redacted") }'}
 `
 
-// rouse has a run started by an event and woken by another, each with something sensitive in it, and returns its ID.
-func rouse(t *testing.T, s *platform.Server) string {
+// startByEvent starts a run by an event and wakes it by another, each with a sensitive value, and returns its ID.
+func startByEvent(t *testing.T, s *platform.Server) string {
 	t.Helper()
-	name := s.Publish(t, platform.Document("roused", roused, "schedule: {on: {one: {with: {type: rouse, data: '${ (.password | length) == 19 }'}}}}\n"))
-	give(t, s, "rouse", `{"password":"`+plantedEvent+`", "n": 1.0}`)
+	name := s.Publish(t, platform.Document("roused", eventRunDocument, "schedule: {on: {one: {with: {type: rouse, data: '${ (.password | length) == 19 }'}}}}\n"))
+	postEvent(t, s, "rouse", `{"password":"`+plantedEvent+`", "n": 1.0}`)
 	id := runsBy(t, s, name, 1)[0].GetId()
 	s.Await(t, id, soon, "waiting")
-	give(t, s, "news", `{"token":"`+plantedNews+`", "kind":"event"}`)
+	postEvent(t, s, "news", `{"token":"`+plantedNews+`", "kind":"event"}`)
 	r := s.Await(t, id, soon, "completed")
-	require.JSONEq(t, `{"heard":19,"marked":false}`, r.GetOutput().GetJson(), "it was given what was sent")
+	require.JSONEq(t, `{"heard":19,"marked":false}`, r.GetOutput().GetJson(), "it received the original values")
 	return id
 }
 
-func give(t *testing.T, s *platform.Server, typ, data string) {
+func postEvent(t *testing.T, s *platform.Server, typ, data string) {
 	t.Helper()
 	status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", http.Header{"Content-Type": {"application/cloudevents+json"}},
 		strings.NewReader(fmt.Sprintf(`{"specversion":"1.0","type":%q,"source":"/test","id":%q,"data":%s}`, typ, typ, data)))
@@ -49,13 +49,13 @@ func give(t *testing.T, s *platform.Server, typ, data string) {
 	require.Equal(t, http.StatusAccepted, status, body)
 }
 
-// told is everything that is shown of the events.
-func told(t *testing.T, s *platform.Server) string {
+// eventOutput returns all output about the events.
+func eventOutput(t *testing.T, s *platform.Server) string {
 	t.Helper()
 	var all strings.Builder
 	marked := 0
 	commands := [][]string{{"event", "list"}, {"event", "show", "rouse"}, {"event", "show", "news", "-o", "json"}}
-	for position := range 4 { // the first one tells of the dispatcher's owner
+	for position := range 4 { // the first one is about the dispatcher's owner
 		commands = append(commands, []string{"event", "show", "--position", fmt.Sprint(position + 1)})
 	}
 	for _, args := range commands {
@@ -67,8 +67,8 @@ func told(t *testing.T, s *platform.Server) string {
 	return all.String()
 }
 
-// visible is what Temporal shows of a run to a client that has no keys: its memo, its attributes and its history.
-func visible(t *testing.T, address, id string) string {
+// temporalOutput returns the parts of a run that Temporal shows to a client without keys: its memo, its attributes and its history.
+func temporalOutput(t *testing.T, address, id string) string {
 	t.Helper()
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: address})
 	require.NoError(t, err)

@@ -12,17 +12,17 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	_ "github.com/jackc/pgx/v5/stdlib" // to look into every table of Postgres
+	_ "github.com/jackc/pgx/v5/stdlib" // to read every table of Postgres
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/redact"
-	"github.com/signalbox-dev/signalbox/internal/seal"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// What is planted, each in another kind of place.
+// The planted values, each in another kind of location.
 const (
 	plantedName   = "planted-under-a-name"
 	plantedPlace  = "planted-at-a-place"
@@ -33,8 +33,8 @@ const (
 	plantedKid    = "planted-by-a-child"
 )
 
-// granted passes on at once what it gets, in an event and to a child, and has something from the child that its own document says nothing of.
-const granted = `  - ask:
+// passingDocument passes a value on in an event and to a child, and uses a sensitive value of the child that its own document does not declare.
+const passingDocument = `  - ask:
       call: http
       with: {method: post, endpoint: '%[1]s/grant'}
   - tell:
@@ -45,21 +45,21 @@ const granted = `  - ask:
       set: {got: '${ .told }'}
 `
 
-// heir fetches something and gives it back under a name that says nothing.
-const heir = `  - ask:
+// childDocument requests a value and returns it under another name.
+const childDocument = `  - ask:
       call: http
       with: {method: post, endpoint: '%[1]s/heirloom'}
   - give:
       set: {told: '${ "kid says " + .password }'}
 `
 
-// hearsay begins with what another run has emitted.
-const hearsay = `  - keep:
+// eventDocument is started by another run's event.
+const eventDocument = `  - keep:
       set: {said: '${ "heard: " + .[0].data.note }'}
 `
 
-// secretive passes its secrets on, gets another one, and fails with all of them in the error.
-const secretive = `  - ask:
+// failingDocument passes its sensitive values on, requests another one, and fails with all of them in the error.
+const failingDocument = `  - ask:
       call: http
       with: {method: post, endpoint: '%[1]s/token', body: '${ {note: ("card " + .card.number), password: .password} }'}
   - keep:
@@ -69,9 +69,9 @@ const secretive = `  - ask:
       with: {method: post, endpoint: '%[1]s/echo', body: '${ . }'}
 `
 
-// A value that is sensitive is in nothing that can be read: not in the database, in Temporal, in logs, in metrics or in answers.
-// Administrators may see it, and that is in the audit log.
-func TestSensitiveValuesAreNowhere(t *testing.T) {
+// A sensitive value is in no readable place: not in the database, in Temporal, in logs, in metrics or in responses.
+// Administrators may read it, and the audit log records that.
+func TestSensitiveValuesDoNotLeak(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -90,15 +90,15 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 		})
 		temporal := platform.StartTemporal(t)
 		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
-		document := strings.Replace(platform.Document("secretive", fmt.Sprintf(secretive, site.URL)), "do:\n",
+		document := strings.Replace(platform.Document("secretive", fmt.Sprintf(failingDocument, site.URL)), "do:\n",
 			"  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
 		name := s.Publish(t, document)
 		input := `{"card": {"number":"` + plantedPlace + `"}, "password":"` + plantedName + `", "n": 1.0}`
 		id := s.Start(t, name, input).GetId()
 		r := s.Await(t, id, soon, "failed")
 		require.True(t, r.GetRedacted())
-		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`, r.GetInput().GetJson(), "the rest is as it was")
-		// A replay begins with what is not shown.
+		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`, r.GetInput().GetJson(), "the other values are unchanged")
+		// A replay receives the unredacted input.
 		again, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
 		require.NoError(t, err)
 		s.Await(t, again.Msg.GetRun().GetId(), soon, "failed")
@@ -108,34 +108,34 @@ func TestSensitiveValuesAreNowhere(t *testing.T) {
 				bodies[c.Path+" "+c.Body]++
 			}
 		}
-		require.Len(t, bodies, 2, "both runs sent the same")
+		require.Len(t, bodies, 2, "both runs sent the same values")
 		for body := range bodies {
 			require.Contains(t, body, "planted-")
 		}
 
-		roused := rouse(t, s)
-		nowhere(t, "answers", answers(t, s, id)+answers(t, s, roused)+told(t, s))
-		nowhere(t, "what Temporal shows", visible(t, temporal.Address, id)+visible(t, temporal.Address, roused))
-		for _, of := range bequeath(t, s, site.URL) {
-			nowhere(t, "what others were given", given(t, s, of)+visible(t, temporal.Address, of))
+		eventRunDocument := startByEvent(t, s)
+		requireAbsent(t, "answers", runOutput(t, s, id)+runOutput(t, s, eventRunDocument)+eventOutput(t, s))
+		requireAbsent(t, "what Temporal shows", temporalOutput(t, temporal.Address, id)+temporalOutput(t, temporal.Address, eventRunDocument))
+		for _, of := range passOn(t, s, site.URL) {
+			requireAbsent(t, "what others were given", apiOutput(t, s, of)+temporalOutput(t, temporal.Address, of))
 		}
-		nowhere(t, "what was refused", refuse(t, s))
-		nowhere(t, "events", s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
+		requireAbsent(t, "what was refused", refusedStarts(t, s))
+		requireAbsent(t, "events", s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
 		unredacted(t, s, id, input)
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
-		nowhere(t, "metrics", metrics)
+		requireAbsent(t, "metrics", metrics)
 		s.Terminate()
 		_, ended := s.WaitFor(soon)
 		require.True(t, ended)
-		nowhere(t, "the log", s.Output())
-		nowhere(t, "the database", contents(t, store))
-		nowhere(t, "Temporal", files(t, temporal.File))
+		requireAbsent(t, "the log", s.Output())
+		requireAbsent(t, "the database", databaseContents(t, store))
+		requireAbsent(t, "Temporal", files(t, temporal.File))
 	})
 }
 
-// picky takes passwords of digits alone, in its input or in the event that starts it.
-const picky = `schedule: {on: {one: {with: {type: picky}}}}
+// schemaDocument accepts passwords of digits only, in its input or in the event that starts it.
+const schemaDocument = `schedule: {on: {one: {with: {type: picky}}}}
 input:
   schema:
     document:
@@ -143,13 +143,13 @@ input:
       items: {properties: {data: {properties: {password: {pattern: '^[0-9]+$'}}}}}
 `
 
-// refuse has a run refused for what is sensitive in its input, and one that an event was to start, and returns what is told of that.
-func refuse(t *testing.T, s *platform.Server) string {
+// refusedStarts has a start and an event refused for a sensitive value in the input, and returns all output about them.
+func refusedStarts(t *testing.T, s *platform.Server) string {
 	t.Helper()
-	name := s.Publish(t, platform.Document("picky", "  - a:\n      set: {n: 1}\n", picky))
+	name := s.Publish(t, platform.Document("picky", "  - a:\n      set: {n: 1}\n", schemaDocument))
 	_, err := s.TryStart(t.Context(), name, `{"password":"`+plantedName+`"}`)
-	require.ErrorContains(t, err, plantedName, "whoever sends an input knows it")
-	give(t, s, "picky", `{"password":"`+plantedEvent+`"}`)
+	require.ErrorContains(t, err, plantedName, "the caller's own input may be in the error")
+	postEvent(t, s, "picky", `{"password":"`+plantedEvent+`"}`)
 	var shown string
 	platform.Eventually(t, soon, func() string {
 		shown = s.CLI(t, "event", "show", "picky", "-o", "json").String()
@@ -161,8 +161,8 @@ func refuse(t *testing.T, s *platform.Server) string {
 	return shown
 }
 
-// nowhere looks for what was planted.
-func nowhere(t *testing.T, where, text string) {
+// requireAbsent searches a text for the planted values.
+func requireAbsent(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
 	for _, planted := range []string{plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews, plantedOnce, plantedKid} {
@@ -172,12 +172,12 @@ func nowhere(t *testing.T, where, text string) {
 	}
 }
 
-// bequeath has a run pass on what it has just got, and a batch replay it, and returns all runs that had part in it.
-func bequeath(t *testing.T, s *platform.Server, site string) []string {
+// passOn makes a run pass on a received value, and a batch replay the run, and returns the IDs of all runs involved.
+func passOn(t *testing.T, s *platform.Server, site string) []string {
 	t.Helper()
-	heirs := s.Publish(t, platform.Document("heir", fmt.Sprintf(heir, site)))
-	hearers := s.Publish(t, platform.Document("hearsay", hearsay, "schedule: {on: {one: {with: {type: granted}}}}\n"))
-	grants := s.Publish(t, platform.Document("granted", fmt.Sprintf(granted, site, strings.TrimSuffix(heirs, "/heir"))))
+	heirs := s.Publish(t, platform.Document("heir", fmt.Sprintf(childDocument, site)))
+	hearers := s.Publish(t, platform.Document("hearsay", eventDocument, "schedule: {on: {one: {with: {type: granted}}}}\n"))
+	grants := s.Publish(t, platform.Document("granted", fmt.Sprintf(passingDocument, site, strings.TrimSuffix(heirs, "/heir"))))
 	id := s.Start(t, grants, `{}`).GetId()
 	r := s.Await(t, id, soon, "completed")
 	require.JSONEq(t, `{"got":"kid says `+redact.Mark+`"}`, r.GetOutput().GetJson())
@@ -186,7 +186,7 @@ func bequeath(t *testing.T, s *platform.Server, site string) []string {
 	require.JSONEq(t, `{"got":"kid says `+plantedKid+`"}`, list.Msg.GetRun().GetOutput().GetJson())
 	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", RunIds: []string{id}, Rate: 500})
 	require.Eventually(t, func() bool { return len(s.AllRuns(t, heirs, 9)) == 2 && len(s.AllRuns(t, hearers, 9)) == 2 }, soon, 20*time.Millisecond)
-	nowhere(t, "a batch", s.CLI(t, "batch", "show", b.GetId(), "-o", "json").String())
+	requireAbsent(t, "a batch", s.CLI(t, "batch", "show", b.GetId(), "-o", "json").String())
 	ids := []string{id}
 	for _, name := range []string{heirs, hearers, grants} {
 		for _, one := range s.AllRuns(t, name, 9) {
@@ -205,19 +205,19 @@ func bequeath(t *testing.T, s *platform.Server, site string) []string {
 	return ids[1:]
 }
 
-// answers is everything that is shown of a run.
-func answers(t *testing.T, s *platform.Server, id string) string {
+// runOutput returns all output about a run.
+func runOutput(t *testing.T, s *platform.Server, id string) string {
 	t.Helper()
 	var all strings.Builder
-	all.WriteString(given(t, s, id))
+	all.WriteString(apiOutput(t, s, id))
 	for _, args := range [][]string{{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
 		all.WriteString(s.CLI(t, args...).String())
 	}
 	return all.String()
 }
 
-// given is everything that the API answers with about a run, and about all of them.
-func given(t *testing.T, s *platform.Server, id string) string {
+// apiOutput returns the API's responses for a run, and for the list of runs.
+func apiOutput(t *testing.T, s *platform.Server, id string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, path := range []string{
@@ -233,12 +233,12 @@ func given(t *testing.T, s *platform.Server, id string) string {
 	return all.String()
 }
 
-// unredacted checks that administrators see what was planted, and that it is known who did.
+// unredacted requires that administrators can read the planted values, and that the audit log records it.
 func unredacted(t *testing.T, s *platform.Server, id, input string) {
 	t.Helper()
 	got, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
-	require.Equal(t, input, got.Msg.GetRun().GetInput().GetJson(), "byte for byte")
+	require.Equal(t, input, got.Msg.GetRun().GetInput().GetJson(), "byte-identical")
 	steps, err := s.Runs.ListSteps(t.Context(), connect.NewRequest(&signalboxv1.ListStepsRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	text, err := json.Marshal(steps.Msg)
@@ -249,8 +249,8 @@ func unredacted(t *testing.T, s *platform.Server, id, input string) {
 	require.Contains(t, s.CLI(t, "audit", "list").Stdout, "run.view_unredacted")
 }
 
-// contents is every value in a database: the bytes of SQLite's files, every row of Postgres.
-func contents(t *testing.T, store platform.Store) string {
+// databaseContents returns every value in a database: the bytes of SQLite's files, every row of Postgres.
+func databaseContents(t *testing.T, store platform.Store) string {
 	t.Helper()
 	if store.Driver == "sqlite" {
 		return files(t, store.DSN)
@@ -284,7 +284,7 @@ func texts(t *testing.T, query func() (*sql.Rows, error)) (list []string) {
 	return list
 }
 
-// files are the bytes of a SQLite database with its log.
+// files returns the bytes of a SQLite database with its log.
 func files(t *testing.T, path string) string {
 	t.Helper()
 	names, err := filepath.Glob(path + "*")
@@ -298,8 +298,8 @@ func files(t *testing.T, path string) string {
 	return all.String()
 }
 
-// A server whose key is gone shows what it shows to everybody, says what it cannot open, and replays only what is edited.
-func TestAKeyThatIsGone(t *testing.T) {
+// A server without its key shows the redacted values, reports what it cannot decrypt, and replays only edited inputs.
+func TestServerWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)}
@@ -312,7 +312,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	require.True(t, ended)
 
 	other := filepath.Join(t.TempDir(), "other.key")
-	require.NoError(t, os.WriteFile(other, seal.Generate(), 0o600))
+	require.NoError(t, os.WriteFile(other, keyring.Generate(), 0o600))
 	options.Env = append(options.Env, "SIGNALBOX_ENCRYPTION_KEYS=other="+other)
 	s = platform.StartServer(t, options)
 	require.Contains(t, s.Run(t, id).GetInput().GetJson(), redact.Mark)

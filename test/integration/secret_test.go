@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// What is planted as secrets, each from another provider or for another scheme, and the token that an authority gives for one of them.
+// The planted secrets, each from another provider or for another scheme, and the token that an authority issues for one of them.
 const (
 	plantedKey      = "planted-key-4711"
 	plantedPassword = "planted-password-4712"
@@ -28,24 +28,24 @@ const (
 	plantedAccess   = "planted-access-4716"
 )
 
-// parrot is an origin that asks for what each scheme gives, and repeats all it gets.
-type parrot struct {
+// echoOrigin is an origin that requires each scheme's credentials, and repeats all that it receives.
+type echoOrigin struct {
 	URL string
 
 	mu      sync.Mutex
 	arrived map[string]int
 }
 
-func newParrot(t *testing.T) *parrot {
+func newEchoOrigin(t *testing.T) *echoOrigin {
 	t.Helper()
-	p := &parrot{arrived: map[string]int{}}
+	p := &echoOrigin{arrived: map[string]int{}}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
 	t.Cleanup(server.Close)
 	return p
 }
 
-func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *echoOrigin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	_, password, _ := r.BasicAuth()
 	given := r.Header.Get("Authorization")
@@ -67,7 +67,7 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/fail":
 		w.WriteHeader(http.StatusConflict)
 	}
-	known := "" // what the other side knows of a call although it was not sent to it
+	known := "" // the part of a call that the origin can derive although it was not sent
 	switch {
 	case r.URL.Path == "/digest":
 		known = plantedDigest
@@ -77,7 +77,7 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %s %v %s %s", r.RequestURI, body, r.Header, password, known)
 }
 
-// providers are all three, each with secrets of its own.
+// providers returns the settings of all three, each with secrets of its own.
 func providers(t *testing.T, authority string) (args, env []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,8 +97,8 @@ esac
 		[]string{"SIGNALBOX_SECRET_DEFAULT__KEY=" + plantedKey, "SIGNALBOX_SECRETS_COMMAND=" + program}
 }
 
-// secretCall calls the parrot with a scheme's secret, and with others in all places of a request.
-func (p *parrot) secretCall(name, method, path, scheme, secret string) string {
+// secretCall calls the origin with a scheme's secret, and with others in all parts of a request.
+func (p *echoOrigin) secretCall(name, method, path, scheme, secret string) string {
 	body := map[string]string{"post": "              body: {p: '${ $secrets.account.password }', k: ['${ $secrets.key }']}\n"}[method]
 	return fmt.Sprintf("  - %s:\n      try:\n        - call:\n            call: http\n            with:\n              method: %s\n              output: response\n"+
 		"              endpoint: {uri: '%s/%s', authentication: {%s: {use: %s}}}\n              headers: {X-Key: '${ $secrets.key }'}\n"+
@@ -106,13 +106,13 @@ func (p *parrot) secretCall(name, method, path, scheme, secret string) string {
 		name, method, p.URL, path, scheme, secret, body)
 }
 
-// TestSecretsAreNowhere plants secrets, has them sent to an origin that repeats all it gets, and looks for them in what the platform
-// keeps and says.
-func TestSecretsAreNowhere(t *testing.T) {
+// Secrets are sent to an origin that repeats all that it receives, and must not appear in the platform's
+// data and output.
+func TestSecretsDoNotLeak(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		p := newParrot(t)
+		p := newEchoOrigin(t)
 		args, env := providers(t, p.URL)
 		temporal := platform.StartTemporal(t)
 		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: args, Env: env})
@@ -133,11 +133,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		for _, secret := range []string{plantedKey, plantedPassword, plantedBearer, plantedClient, plantedAccess} {
 			require.Positive(t, p.arrived[secret], secret)
 		}
-		require.Equal(t, 2, p.arrived[plantedAccess], "the origin gets it, once for each of the runs")
+		require.Equal(t, 2, p.arrived[plantedAccess], "the origin receives it once per run")
 
-		shown := answers(t, s, id)
+		shown := runOutput(t, s, id)
 		require.Contains(t, shown, "⟦redacted⟧")
-		requireUnplanted(t, "answers", said+shown+given(t, s, failed.GetId())+protojson.Format(ended)+protojson.Format(failed))
+		requireUnplanted(t, "answers", said+shown+apiOutput(t, s, failed.GetId())+protojson.Format(ended)+protojson.Format(failed))
 		_, err = s.Control(t.Context(), "cancel", failed.GetId(), "too late")
 		require.Error(t, err)
 		requireUnplanted(t, "an error", err.Error()+s.CLI(t, "run", "replay", failed.GetId(), "--reason", "x", "--version", "9.9.9").String())
@@ -146,7 +146,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		requireUnplanted(t, "metrics", metrics)
 		opened := ""
 		for _, of := range []string{id, failed.GetId()} {
-			requireUnplanted(t, "what Temporal shows", visible(t, temporal.Address, of))
+			requireUnplanted(t, "what Temporal shows", temporalOutput(t, temporal.Address, of))
 			for _, history := range platform.Histories(t, platform.DialTemporal(t, temporal.Address), of) {
 				for _, e := range history.GetEvents() {
 					opened += e.String() // payloads as text
@@ -159,12 +159,12 @@ func TestSecretsAreNowhere(t *testing.T) {
 		_, stopped := s.WaitFor(soon)
 		require.True(t, stopped)
 		requireUnplanted(t, "the log", s.Output())
-		requireUnplanted(t, "the database", contents(t, store))
+		requireUnplanted(t, "the database", databaseContents(t, store))
 		requireUnplanted(t, "Temporal", files(t, temporal.File))
 	})
 }
 
-// requireUnplanted looks for the secrets, and for the ends of them.
+// requireUnplanted searches a text for the secrets, and for their ends.
 func requireUnplanted(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)

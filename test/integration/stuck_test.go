@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,18 +17,19 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/picture"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 const (
-	// stuckAfter is how long runs of these tests may make no progress, and stuckWithin how soon that is told.
+	// stuckAfter is the time without progress after which these tests' runs are stuck, and stuckWithin the limit until that is reported.
 	stuckAfter  = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
 	stuckWithin = 15 * time.Second
 	noPoller    = "NO_POLLER"
 )
 
-// awaitStuck waits until a run has a verdict with this code.
+// awaitStuck waits until a run has a diagnosis with this code.
 func awaitStuck(t *testing.T, s *platform.Server, id, code string, limit time.Duration) *signalboxv1.Stuck {
 	t.Helper()
 	var last *signalboxv1.Stuck
@@ -35,12 +37,12 @@ func awaitStuck(t *testing.T, s *platform.Server, id, code string, limit time.Du
 		if last = s.Run(t, id).GetStuck(); last.GetCode() == code {
 			return ""
 		}
-		return "the verdict is " + last.String()
+		return "the diagnosis is " + last.String()
 	})
 	return last
 }
 
-// verdictEvents are the events that tell of the verdicts about a run, oldest first.
+// verdictEvents returns the types of the events about a run's diagnoses, oldest first.
 func verdictEvents(t *testing.T, s *platform.Server, id string) (types []string) {
 	t.Helper()
 	res, err := s.Events.ListEvents(t.Context(), connect.NewRequest(&signalboxv1.ListEventsRequest{
@@ -55,7 +57,7 @@ func verdictEvents(t *testing.T, s *platform.Server, id string) (types []string)
 	return types
 }
 
-func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
+func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store, temporal := platform.Postgres(t), platform.StartTemporal(t)
@@ -71,13 +73,13 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 	require.NoError(t, err)
 
 	v := awaitStuck(t, s, r.GetId(), noPoller, stuckWithin)
-	require.Contains(t, v.GetDetail(), "nobody polls task queue signalbox-default")
+	require.Contains(t, v.GetDetail(), "no worker polls task queue signalbox-default")
 	require.Contains(t, v.GetAdvice(), "signalbox worker list")
 	require.Equal(t, s.Run(t, r.GetId()).GetStatusTime().AsTime(), v.GetSince().AsTime())
 	for watch.Receive() && watch.Msg().GetRun().GetStuck() == nil {
 		continue
 	}
-	require.NoError(t, watch.Err(), "who watches is told, too")
+	require.NoError(t, watch.Err(), "watches receive it, too")
 	require.Equal(t, noPoller, watch.Msg().GetRun().GetStuck().GetCode())
 	counts, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Workflow: name}))
 	require.NoError(t, err)
@@ -88,11 +90,14 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 	require.Contains(t, list.Stdout, r.GetId())
 	require.Contains(t, s.CLI(t, "run", "list", "--problem", "backlog").Stderr, "no runs match")
 	require.Contains(t, s.CLI(t, "run", "show", r.GetId()).Stdout, v.GetAdvice())
-	_, metrics, err := s.Get(t.Context(), "/metrics")
-	require.NoError(t, err)
-	require.Contains(t, metrics, `signalbox_runs_stuck{code="NO_POLLER"} 1`)
+	picture.Await(t, soon, s, platform.DefaultProject, func(p picture.Picture) string {
+		if stuck := p.Value("signalbox_runs_stuck", `code="NO_POLLER"`); p.Problems[r.GetId()] != noPoller || stuck != 1 || p.WorkersIn("alive") != 0 {
+			return fmt.Sprintf("the list has %v, signalbox_runs_stuck %v, and the workers are %v", p.Problems, stuck, p.Workers)
+		}
+		return ""
+	})
 
-	// A worker that works in another namespace is named, and is of no use.
+	// A worker that works in another namespace is named in the detail, and does not help.
 	temporal.CreateNamespace(t, "other")
 	astray := options
 	astray.Roles, astray.Env = []string{platform.Worker}, []string{stuckAfter, "SIGNALBOX_TEMPORAL_NAMESPACE=other"}
@@ -118,9 +123,9 @@ func TestARunThatNobodyTakesIsStuckUntilAWorkerComes(t *testing.T) {
 		if types := verdictEvents(t, s, r.GetId()); len(types) == 2 && types[0] == "io.signalbox.run.stuck" && types[1] == "io.signalbox.run.unstuck" {
 			return ""
 		} else if len(types) > 2 {
-			t.Fatalf("told more than once: %v", types)
+			t.Fatalf("reported more than once: %v", types)
 		}
-		return "not told yet"
+		return "not reported yet"
 	})
 	if promise.Full() {
 		deadWorker(t, s, w, name)
@@ -135,14 +140,14 @@ func deadWorker(t *testing.T, s, w *platform.Server, workflow string) {
 	r := s.Start(t, workflow, "")
 	v := awaitStuck(t, s, r.GetId(), "POLLER_STALE", 90*time.Second)
 	promise.Record(t, promise.Figure{Promise: "E7", What: "the only worker killed: until its polls, which Temporal still lists, count no more", Aim: "90 s", Trials: 1, Figure: promise.Round(time.Since(killed)).String()})
-	require.Contains(t, v.GetDetail(), "nobody polls task queue signalbox-default any more")
+	require.Contains(t, v.GetDetail(), "no worker polls task queue signalbox-default any more")
 }
 
-// TestTheTimeIsAMinute waits in real time.
-func TestTheTimeIsAMinute(t *testing.T) {
+// The test waits in real time.
+func TestRunIsStuckAfterOneMinute(t *testing.T) {
 	t.Parallel()
 	if !promise.Full() {
-		t.Skip("takes more than a minute; the judgement is tested to the instant beside it")
+		t.Skip("takes more than a minute; unit tests of the diagnosis cover the exact time")
 	}
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Roles: []string{platform.API},
@@ -158,7 +163,7 @@ func TestTheTimeIsAMinute(t *testing.T) {
 	promise.Record(t, promise.Figure{Promise: "E7", What: "a run that no worker takes: no verdict at 59 s; until NO_POLLER is shown", Aim: "61 s", Trials: 1, Figure: promise.Round(after).String()})
 }
 
-func TestWhatWaitsIsNotStuck(t *testing.T) {
+func TestWaitingRunIsNotStuck(t *testing.T) {
 	t.Parallel()
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: []string{stuckAfter},
@@ -172,10 +177,10 @@ func TestWhatWaitsIsNotStuck(t *testing.T) {
 	})
 	_, metrics, err := s.Get(t.Context(), "/metrics")
 	require.NoError(t, err)
-	require.Contains(t, metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`, "it has looked")
+	require.Contains(t, metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`, "it has run a diagnosis")
 }
 
-func TestRunsThatWorkersFailAt(t *testing.T) {
+func TestRunsThatWorkersDoNotComplete(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{
@@ -185,18 +190,18 @@ func TestRunsThatWorkersFailAt(t *testing.T) {
 	name := s.Publish(t, platform.Document("hello", hello))
 	c := platform.DialTemporal(t, temporal.Address)
 
-	// Somebody polls, takes one task, and no more: the others wait.
+	// A client polls, takes one task, and does not complete it: the others wait.
 	taken := s.Start(t, name, "").GetId()
 	require.Equal(t, taken, poll(t, c))
 	waits := s.Start(t, name, "").GetId()
 	v := awaitStuck(t, s, waits, "BACKLOG", stuckWithin)
 	require.Contains(t, v.GetDetail(), "signalbox-default")
 
-	// Somebody else's worker, which does not know runs.
-	stranger := worker.New(c, "signalbox-default", worker.Options{Identity: "stranger"})
-	stranger.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "somebody.else"})
-	require.NoError(t, stranger.Start())
-	defer stranger.Stop()
+	// A foreign worker has not registered the workflow type.
+	foreign := worker.New(c, "signalbox-default", worker.Options{Identity: "stranger"})
+	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "somebody.else"})
+	require.NoError(t, foreign.Start())
+	defer foreign.Stop()
 	v = awaitStuck(t, s, waits, "TASK_FAILING", stuckWithin)
 	require.Contains(t, v.GetDetail(), "signalbox.run")
 	require.Contains(t, v.GetAdvice(), "signalbox-default")
@@ -208,7 +213,7 @@ func TestRunsThatWorkersFailAt(t *testing.T) {
 	awaitStuck(t, s, waits, "EXECUTION_MISSING", 2*stuckWithin)
 }
 
-// poll takes one workflow task and leaves it; it returns the run.
+// poll takes one workflow task without completing it; it returns the run.
 func poll(t *testing.T, c client.Client) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -220,7 +225,7 @@ func poll(t *testing.T, c client.Client) string {
 	return task.GetWorkflowExecution().GetWorkflowId()
 }
 
-// awaitConnected waits until a server without workers can start runs: it is ready before it has reached Temporal.
+// awaitConnected waits until a server without workers can start runs: it is ready before it has connected to Temporal.
 func awaitConnected(t *testing.T, s *platform.Server) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {

@@ -18,8 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// mutual is a server that asks callers for certificates, with Temporal away.
-type mutual struct {
+// tlsServer is a server that requires client certificates, without Temporal.
+type tlsServer struct {
 	folder, address string
 	ours, theirs    *conntest.Authority
 	mine            *conntest.Certificate
@@ -34,8 +34,8 @@ func newAuthority(t *testing.T) *conntest.Authority {
 	return a
 }
 
-// written puts a certificate into the folder.
-func (m *mutual) written(t *testing.T, name string) func(*conntest.Certificate, error) (cert, key string) {
+// written returns a function that writes a certificate into the folder.
+func (m *tlsServer) written(t *testing.T, name string) func(*conntest.Certificate, error) (cert, key string) {
 	return func(c *conntest.Certificate, err error) (string, string) {
 		t.Helper()
 		require.NoError(t, err)
@@ -45,9 +45,9 @@ func (m *mutual) written(t *testing.T, name string) func(*conntest.Certificate, 
 	}
 }
 
-func startMutual(t *testing.T) *mutual {
+func startTLSServer(t *testing.T) *tlsServer {
 	t.Helper()
-	m := &mutual{folder: t.TempDir(), address: platform.Address(platform.FreePort(t)), ours: newAuthority(t), theirs: newAuthority(t)}
+	m := &tlsServer{folder: t.TempDir(), address: platform.Address(platform.FreePort(t)), ours: newAuthority(t), theirs: newAuthority(t)}
 	var err error
 	m.ca, err = m.ours.Write(m.folder, "ca")
 	require.NoError(t, err)
@@ -67,16 +67,16 @@ func startMutual(t *testing.T) *mutual {
 }
 
 // cli runs a command with an environment of its own.
-func (m *mutual) cli(t *testing.T, env []string, args ...string) platform.Result {
+func (m *tlsServer) cli(t *testing.T, env []string, args ...string) platform.Result {
 	t.Helper()
 	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: args, Env: env})
 }
 
-// TestTLSBothWays has a server that shows a certificate and asks for one: who shows the right one gets in, and everybody else is told what
-// is wrong with theirs.
-func TestTLSBothWays(t *testing.T) {
+// The server presents a certificate and requires one: a caller with the right one is accepted, and any other
+// receives the reason.
+func TestMutualTLS(t *testing.T) {
 	t.Parallel()
-	m := startMutual(t)
+	m := startTLSServer(t)
 	var token string
 	platform.Eventually(t, soon, func() string { // until the server has made its database
 		r := m.cli(t, m.settings, "token", "create", "--bootstrap", "--name", "ada")
@@ -99,7 +99,7 @@ func TestTLSBothWays(t *testing.T) {
 	t.Run("rotations", func(t *testing.T) { m.rotations(t, right) })
 }
 
-func (m *mutual) wrong(t *testing.T, known []string) {
+func (m *tlsServer) wrong(t *testing.T, known []string) {
 	foreign, err := m.theirs.Write(m.folder, "foreign-ca")
 	require.NoError(t, err)
 	foreignCert, foreignKey := m.written(t, "foreign")(m.theirs.Client("eve", time.Now().Add(time.Hour)))
@@ -138,7 +138,7 @@ func (m *mutual) wrong(t *testing.T, known []string) {
 	}
 }
 
-func (m *mutual) programs(t *testing.T, token string) {
+func (m *tlsServer) programs(t *testing.T, token string) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: m.ours.ClientConfig(m.mine), ForceAttemptHTTP2: true}}
 	t.Cleanup(client.CloseIdleConnections)
 	who := connect.NewRequest(&signalboxv1.WhoAmIRequest{})
@@ -150,7 +150,7 @@ func (m *mutual) programs(t *testing.T, token string) {
 		res, err := client.Get("https://" + m.address + path)
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
-		require.Equal(t, want, res.StatusCode, "a certificate takes nobody's place of a token")
+		require.Equal(t, want, res.StatusCode, "a certificate does not replace a token")
 		require.NotEmpty(t, res.Header.Get("Strict-Transport-Security"))
 	}
 	bare := &http.Client{Transport: &http.Transport{TLSClientConfig: m.ours.ClientConfig(nil)}}
@@ -158,7 +158,7 @@ func (m *mutual) programs(t *testing.T, token string) {
 	require.ErrorContains(t, err, "certificate required", "for whatever is asked")
 }
 
-func (m *mutual) rotations(t *testing.T, right []string) {
+func (m *tlsServer) rotations(t *testing.T, right []string) {
 	shown := func(a *conntest.Authority) error {
 		c, err := tls.Dial("tcp", m.address, a.ClientConfig(m.mine))
 		if err != nil {
@@ -173,7 +173,7 @@ func (m *mutual) rotations(t *testing.T, right []string) {
 	m.written(t, "server")(m.ours.Server("127.0.0.1"))
 	require.Equal(t, platform.ExitOK, m.cli(t, right, "whoami").Code)
 
-	// The authorities of callers are read again, too.
+	// The authorities of callers are reloaded, too.
 	_, err := m.theirs.Write(m.folder, "callers")
 	require.NoError(t, err)
 	requireOneLine(t, m.cli(t, right, "whoami"), platform.ExitUnavailable, "refuses", "unknown certificate authority")

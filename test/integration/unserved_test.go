@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// TestNoRunIsAcceptedThatNoWorkerServes starts runs in a project that the only worker does not serve, until another worker does.
-func TestNoRunIsAcceptedThatNoWorkerServes(t *testing.T) {
+// The test starts runs in a project that the only worker does not serve, until another worker does.
+func TestRunIsRefusedWithoutWorkerForItsProject(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store, temporal := platform.Postgres(t), platform.StartTemporal(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// several waits for an event, a timer and a child at a time. %s is the child's task.
+// several waits for an event, a timer and a child at the same time. %s is the child's task.
 const several = `  - both:
       fork:
         branches:
@@ -29,7 +29,7 @@ const several = `  - both:
           - remind: {wait: PT1H}
         `
 
-// awaitWaits waits until a run waits for so many things, and returns them by task.
+// awaitWaits waits until a run has the given number of waits, and returns them by task.
 func awaitWaits(t *testing.T, s *platform.Server, id string, count int) (*signalboxv1.Run, map[string]*signalboxv1.Wait) {
 	t.Helper()
 	var r *signalboxv1.Run
@@ -44,14 +44,14 @@ func awaitWaits(t *testing.T, s *platform.Server, id string, count int) (*signal
 	return r, waits
 }
 
-func TestRunSaysWhatItWaitsFor(t *testing.T) {
+func TestRunReportsItsWaits(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		sleeper := s.Publish(t, platform.Document("sleeper", waits(600)))
 		branch := strings.ReplaceAll(strings.TrimPrefix(subflow(sleeper, ""), "  "), "\n", "\n        ")
 		workflow := s.Publish(t, platform.Document("several", several+"  "+strings.TrimRight(branch, " "), "timeout: {after: PT24H}\n"))
 		id := s.Start(t, workflow, `{"order": 4711, "password": "planted-in-a-key"}`).GetId()
-		kid := child(t, s, id)
-		s.Await(t, kid.GetId(), soon, "waiting")
+		childRun := child(t, s, id)
+		s.Await(t, childRun.GetId(), soon, "waiting")
 		r, waits := awaitWaits(t, s, id, 3)
 		require.Equal(t, []string{"event", "timer", "child"}, []string{waits["payment"].GetKind(), waits["remind"].GetKind(), waits["r"].GetKind()})
 
@@ -65,15 +65,15 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 		require.Equal(t, "/timeout", waits["remind"].GetDeadlineBy())
 		require.WithinDuration(t, r.GetStartTime().AsTime().Add(24*time.Hour), waits["remind"].GetDeadline().AsTime(), time.Second)
 
-		require.Equal(t, kid.GetId(), waits["r"].GetChild().GetId())
+		require.Equal(t, childRun.GetId(), waits["r"].GetChild().GetId())
 		require.Equal(t, "waiting timer", waits["r"].GetChild().GetStatus()+" "+waits["r"].GetChild().GetWaitingKind())
 
-		// The command line and exports say the same; lists do not.
+		// The command line and exports contain the same; lists do not.
 		until := paid.GetDeadline().AsTime().Format(time.RFC3339)
 		for _, command := range []string{"show", "steps"} {
 			shown := s.CLI(t, "run", command, id)
 			require.Equal(t, platform.ExitOK, shown.Code, shown.String())
-			for _, part := range []string{paid.GetWhat() + ", since ", ", until " + until, "timer, since ", ", due in 59m", "child run " + kid.GetId() + " of " + sleeper} {
+			for _, part := range []string{paid.GetWhat() + ", since ", ", until " + until, "timer, since ", ", due in 59m", "child run " + childRun.GetId() + " of " + sleeper} {
 				require.Contains(t, shown.Stdout, part, command)
 			}
 			require.NotContains(t, shown.String(), "planted")
@@ -93,7 +93,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, listed.Msg.GetRuns()[0].GetWaits())
 
-		// What has come is waited for no more, and a run that has ended waits for nothing.
+		// A wait that is over is removed, and a run that has ended has none.
 		sent := s.CLI(t, "event", "send", "--type", "com.example.paid", "--source", "/shop", "--data", `{"order": 4711, "password": "planted-in-a-key"}`)
 		require.Equal(t, platform.ExitOK, sent.Code, sent.String())
 		_, waits = awaitWaits(t, s, id, 2)
@@ -103,7 +103,39 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	})
 }
 
-func TestFailedTrySaysWhyItsCatchDidNot(t *testing.T) {
+// An expression computes the length of the timeout.
+func TestRunReportsReceivedEventsAndDeadline(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		workflow := s.Publish(t, platform.Document("both", `  - both:
+      timeout: {after: '${ .limit }'}
+      listen: {to: {all: [{with: {type: com.example.billed}}, {with: {type: com.example.packed}}]}}
+`))
+		id := s.Start(t, workflow, `{"limit": "PT2H"}`).GetId()
+		_, waits := awaitWaits(t, s, id, 1)
+		both := waits["both"]
+		require.Equal(t, "each of: event com.example.billed (awaited); event com.example.packed (awaited)", both.GetWhat())
+		require.Equal(t, both.GetSince().AsTime().Add(2*time.Hour), both.GetDeadline().AsTime())
+		require.Equal(t, both.GetPointer(), both.GetDeadlineBy())
+		require.False(t, both.GetDeadlineUnknown())
+
+		sent := s.CLI(t, "event", "send", "--type", "com.example.packed", "--source", "/shop", "--data", `{}`)
+		require.Equal(t, platform.ExitOK, sent.Code, sent.String())
+		require.Eventually(t, func() bool {
+			_, waits := awaitWaits(t, s, id, 1)
+			both = waits["both"]
+			return both.GetEvents()[1].GetCame()
+		}, soon, 20*time.Millisecond)
+		require.False(t, both.GetEvents()[0].GetCame())
+		require.WithinDuration(t, time.Now(), both.GetEvents()[1].GetCameTime().AsTime(), soon)
+		for _, command := range []string{"show", "steps", "export"} {
+			shown := s.CLI(t, "run", command, id)
+			require.Contains(t, shown.Stdout, "each of: event com.example.billed (awaited); event com.example.packed (came at ", command)
+		}
+		cancel(t, s, id)
+	})
+}
+
+func TestFailedTryReportsWhyCatchDidNotMatch(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		workflow := s.Publish(t, platform.Document("uncaught", "  - guarded:\n      try:\n"+strings.ReplaceAll("\n"+strings.TrimRight(fails, "\n"), "\n", "\n      ")[1:]+
 			"\n      catch: {errors: {with: {status: 503}}}\n"))

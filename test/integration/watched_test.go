@@ -14,9 +14,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// TestBusyRunIsWatchedWithoutRebuilds reads a run again and again while it works and while it rests for long enough to be compared with
-// Temporal: its rows are never behind, and its history is never interpreted for the sake of a read.
-func TestBusyRunIsWatchedWithoutRebuilds(t *testing.T) {
+// The test reads a run repeatedly while it works and while it is idle for long enough to be compared with
+// Temporal: its rows are never stale, and no read interprets its history.
+func TestReadsOfBusyRunCauseNoRebuild(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -37,7 +37,7 @@ func TestBusyRunIsWatchedWithoutRebuilds(t *testing.T) {
 				}
 				for stream.Receive() {
 					if behind := stream.Msg().GetRun().GetBehind(); behind != nil {
-						t.Errorf("the watched run is behind: %v", behind)
+						t.Errorf("the row of the watched run is stale: %v", behind)
 					}
 				}
 				if err := stream.Err(); err != nil {
@@ -57,7 +57,7 @@ func TestBusyRunIsWatchedWithoutRebuilds(t *testing.T) {
 						return
 					}
 					if behind := res.Msg.GetRun().GetBehind(); behind != nil {
-						t.Errorf("the run is behind: %v", behind)
+						t.Errorf("the row of the run is stale: %v", behind)
 					}
 					if res.Msg.GetRun().GetEndTime() != nil {
 						return

@@ -43,7 +43,7 @@ func TestVersionsAreImmutable(t *testing.T) {
 	})
 }
 
-func TestARunningRunKeepsItsDocument(t *testing.T) {
+func TestRunKeepsItsDocument(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		gate := o.Hold("POST /step", 200, `{}`)
@@ -56,7 +56,7 @@ func TestARunningRunKeepsItsDocument(t *testing.T) {
 	})
 }
 
-func TestDraftsMayBeWrongButNotPublished(t *testing.T) {
+func TestInvalidDraftIsStoredButNotPublished(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		source := platform.Document("draft", hello)
 		broken := strings.Replace(source, "set:", "sett:", 1)
@@ -86,7 +86,7 @@ func TestDraftsMayBeWrongButNotPublished(t *testing.T) {
 	})
 }
 
-func TestPausedWorkflowsStartNothing(t *testing.T) {
+func TestPausedWorkflowStartsNoRun(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		gate := o.Hold("POST /step", 200, `{}`)
@@ -104,13 +104,13 @@ func TestPausedWorkflowsStartNothing(t *testing.T) {
 		require.Len(t, s.AllRuns(t, name, 50), 1)
 
 		gate.Open()
-		s.Await(t, open, soon, "completed") // open runs go on
+		s.Await(t, open, soon, "completed") // open runs continue
 		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "unpause", name).Code)
 		s.Await(t, s.Start(t, name, "").GetId(), soon, "completed")
 	})
 }
 
-func TestWorkflowsWithOpenRunsAreNotDeleted(t *testing.T) {
+func TestWorkflowWithOpenRunsIsNotDeleted(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
 		gate := o.Hold("POST /step", 200, `{}`)
@@ -136,8 +136,8 @@ func TestWorkflowsWithOpenRunsAreNotDeleted(t *testing.T) {
 	})
 }
 
-// A short name stands for one workflow only while it is the only one of that name.
-func TestShortNames(t *testing.T) {
+// A short name stands for a workflow only while no other workflow has that name.
+func TestShortNameResolvesWhileUnique(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		source := platform.Document("short", hello)
 		name := s.Publish(t, source)

@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// How many steps have rows of their own.
+// The numbers of steps at the beginning and the end of a run that have rows of their own.
 const firstSteps, lastSteps = 5_000, 4_000
 
-// requireRecorded checks that the first and the last steps of a run without failures have rows, and that all others are counted.
+// requireRecorded checks that the first and last steps of a run without failures have rows, and that all others are counted.
 func requireRecorded(t *testing.T, s *stack, id string, total int) {
 	t.Helper()
 	run := s.Run(t, id)
@@ -38,7 +38,7 @@ func requireRecorded(t *testing.T, s *stack, id string, total int) {
 	require.EqualValues(t, total-firstSteps-lastSteps, summary.GetSteps())
 }
 
-// A run of very many steps costs about what one of 20,000 does: in rows, and in memory.
+// A run with a very large number of steps costs about as much as one of 20,000: in rows, and in memory.
 func TestStepsOfALongRunAreSummarized(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -49,7 +49,7 @@ func TestStepsOfALongRunAreSummarized(t *testing.T) {
 	began := time.Now()
 	id := s.Start(t, name, "{}").GetId()
 
-	// Who watches gets every change, with rows going away meanwhile.
+	// A watch receives every change while rows are removed.
 	watched := make(chan int64, 1)
 	go func() {
 		defer close(watched)
@@ -90,6 +90,6 @@ func TestStepsOfALongRunAreSummarized(t *testing.T) {
 	total := 1 + outer*1001
 	t.Logf("%d steps in %s, %.0f MB idle, %.0f MB at most", total, time.Since(began).Round(time.Millisecond), idle, most)
 	requireRecorded(t, s, id, total)
-	require.EqualValues(t, total-firstSteps-lastSteps, <-watched, "a watch is told of all that is counted")
+	require.EqualValues(t, total-firstSteps-lastSteps, <-watched, "a watch receives all counts")
 	require.Less(t, most-idle, 200.0)
 }

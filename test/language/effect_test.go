@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-func TestRetries(t *testing.T) {
+func TestFailedCallsAreRetried(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
@@ -34,7 +34,7 @@ func TestRetries(t *testing.T) {
 	began := time.Now()
 	run := s.Await(t, id, soon, "completed")
 	require.JSONEq(t, `{"paid":true}`, run.GetOutput().GetJson())
-	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond, "it waits before it tries again")
+	require.GreaterOrEqual(t, time.Since(began), 500*time.Millisecond, "it waits before the retry")
 	calls := o.Calls("POST /pay")
 	require.Len(t, calls, 3)
 	require.NotEqual(t, calls[0].IdempotencyKey, calls[1].IdempotencyKey, "a retry after an answer is another request")
@@ -69,11 +69,11 @@ func TestExhaustedRetriesFailTheRun(t *testing.T) {
 	require.Greater(t, len(o.Calls("GET /gone")), 1)
 }
 
-func TestTimersAreExactEnough(t *testing.T) {
+func TestTimersFireOnTime(t *testing.T) {
 	t.Parallel()
-	s := newStack(t) // of its own: the others' load is not what is measured
+	s := newStack(t) // of its own: the load of other tests would affect the times
 	branches := "  - all:\n      fork:\n        branches:\n"
-	for n := range 25 { // one after the other they would take 20 s
+	for n := range 25 { // run in sequence they would take 20 s
 		branches += fmt.Sprintf("          - rest%d: {wait: {milliseconds: 800}}\n", n)
 	}
 	name := s.Publish(t, platform.Document("timers", branches))
@@ -81,15 +81,15 @@ func TestTimersAreExactEnough(t *testing.T) {
 	run := s.Await(t, id, soon, "completed")
 	took := run.GetEndTime().AsTime().Sub(run.GetStartTime().AsTime())
 	require.GreaterOrEqual(t, took, 800*time.Millisecond)
-	require.Less(t, took, promise.Limit(1600*time.Millisecond), "branches wait at the same time, and timers fire when they are due")
+	require.Less(t, took, promise.Limit(1600*time.Millisecond), "branches wait in parallel, and timers fire on time")
 }
 
-func TestShortTimers(t *testing.T) {
+func TestShortTimersAreNotRoundedUp(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	id := s.Start(t, s.Publish(t, platform.Document("short", loop(40, "        - rest: {wait: {milliseconds: 1}}\n"))), "{}").GetId()
 	run := s.Await(t, id, soon, "completed")
-	// Temporal's own default would round each up to a second.
+	// Temporal's default would round each timer up to a second.
 	require.Less(t, run.GetEndTime().AsTime().Sub(run.GetStartTime().AsTime()), 35*time.Second)
 }
 
@@ -127,8 +127,8 @@ func TestTimeoutIsCaught(t *testing.T) {
 	require.JSONEq(t, `{"status":408,"instance":"/do/0/attempt/try/0/ask"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 }
 
-// Twenty answers of 120 kB go through one run, although one workflow task could not hold them.
-func TestManyLargeAnswers(t *testing.T) {
+// One run receives twenty answers of 120 kB, although one workflow task could not hold them.
+func TestRunReceivesManyLargeAnswers(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
@@ -141,22 +141,22 @@ func TestManyLargeAnswers(t *testing.T) {
 	}
 }
 
-func TestTwentySafeCallsAreQuick(t *testing.T) {
+func TestTwentySafeCallsUseFewEvents(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
 	o.Answer("GET /item", 200, `{}`)
 	id := s.Start(t, s.Publish(t, platform.Document("twenty", loop(40, call("get", o.URL+"/item")))), "{}").GetId()
 	s.Await(t, id, soon, "completed")
-	// A marker each and a handful of events around them, and three more each time that a busy machine needs another workflow task;
-	// activities would leave six each, and more than a hundred in all.
+	// One marker per call and a few events around them, and three more for each further workflow task that a busy machine needs;
+	// activities would leave six per call, and more than a hundred in all.
 	require.LessOrEqual(t, events(t, s, id), 60)
 	for _, c := range o.Calls("GET /item") {
 		require.Empty(t, c.IdempotencyKey)
 	}
 }
 
-func TestExpressionsCannotHangAWorker(t *testing.T) {
+func TestExpressionsAreInterrupted(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	for _, expression := range []string{"[range(1e9)] | length", "def f: f; f", "[limit(1e8; repeat(1))] | add"} {

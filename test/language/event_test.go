@@ -21,9 +21,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// alone is an interpreter with limits of its own on the shared Temporal, without a platform around it: the test is its
+// interpreterOnly is an interpreter with custom limits on the shared Temporal, without a platform: the test acts as its
 // database and its dispatcher.
-type alone struct {
+type interpreterOnly struct {
 	t         *testing.T
 	client    client.Client
 	doc       *dsl.Document
@@ -34,11 +34,11 @@ type alone struct {
 	left      []string
 }
 
-func newAlone(t *testing.T, name, tasks string, limits flow.Limits) *alone {
+func newInterpreterOnly(t *testing.T, name, tasks string, limits flow.Limits) *interpreterOnly {
 	t.Helper()
 	doc, problems := dsl.Parse([]byte(platform.Document(name, tasks)))
 	require.Empty(t, problems)
-	a := &alone{t: t, client: platform.DialTemporal(t, shared.Get(t).temporal.Address), doc: doc, listeners: make(chan flow.ListenRequest, 100)}
+	a := &interpreterOnly{t: t, client: platform.DialTemporal(t, shared.Get(t).temporal.Address), doc: doc, listeners: make(chan flow.ListenRequest, 100)}
 	a.input = flow.Input{
 		RunID: name, Project: "alone", Workflow: "test/" + name, Version: "1.0.0", DocumentHash: doc.Hash(), Input: json.RawMessage(`{}`),
 		Interpreter: interp.Version,
@@ -54,38 +54,39 @@ func newAlone(t *testing.T, name, tasks string, limits flow.Limits) *alone {
 	return a
 }
 
-func (a *alone) Document(context.Context, string) (*dsl.Document, error) { return a.doc, nil }
+func (a *interpreterOnly) Document(context.Context, string) (*dsl.Document, error) { return a.doc, nil }
 
-func (a *alone) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {}
+func (a *interpreterOnly) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {
+}
 
-func (a *alone) listen(_ context.Context, r flow.ListenRequest) error {
+func (a *interpreterOnly) listen(_ context.Context, r flow.ListenRequest) error {
 	a.listeners <- r
 	return nil
 }
 
-func (a *alone) unlisten(_ context.Context, r flow.UnlistenRequest) error {
+func (a *interpreterOnly) unlisten(_ context.Context, r flow.UnlistenRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left = append(a.left, r.Listener)
 	return nil
 }
 
-func (a *alone) emit(_ context.Context, r flow.EmitRequest) error {
+func (a *interpreterOnly) emit(_ context.Context, r flow.EmitRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.emitted = append(a.emitted, r.Event)
 	return nil
 }
 
-func (a *alone) start() client.WorkflowRun {
+func (a *interpreterOnly) start() client.WorkflowRun {
 	a.t.Helper()
 	handle, err := a.client.ExecuteWorkflow(a.t.Context(), client.StartWorkflowOptions{ID: a.input.RunID, TaskQueue: a.input.RunID}, contract.RunWorkflow, a.input)
 	require.NoError(a.t, err)
 	return handle
 }
 
-// result waits for the run's output: a run that lacks an event would wait for ever.
-func (a *alone) result(handle client.WorkflowRun) string {
+// result waits for the run's output: a run that lacks an event would wait forever.
+func (a *interpreterOnly) result(handle client.WorkflowRun) string {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -95,22 +96,22 @@ func (a *alone) result(handle client.WorkflowRun) string {
 }
 
 // wake delivers an event as a dispatcher does.
-func (a *alone) wake(listener string, position int, event string) {
+func (a *interpreterOnly) wake(listener string, position int, event string) {
 	a.t.Helper()
 	require.NoError(a.t, a.client.SignalWorkflow(a.t.Context(), a.input.RunID, "", contract.WakeSignal,
 		flow.Wake{Listener: listener, Position: int64(position), Event: json.RawMessage(event)}))
 }
 
-// TestNoEventIsLostOverContinueAsNew gives a run events while it continues as new again and again, between its workflow
-// tasks and in the middle of them: one branch takes the events, the other computes so much that executions end without
+// The test sends a run events while it continues as new repeatedly, between its workflow
+// tasks and during them: one branch receives the events, the other computes so much that executions end without
 // ever having waited.
-func TestNoEventIsLostOverContinueAsNew(t *testing.T) {
+func TestNoEventIsLostAcrossContinueAsNew(t *testing.T) {
 	t.Parallel()
 	events := size(200, 2000)
 	limits := flow.DefaultLimits()
 	limits.SoftEvents, limits.HardEvents, limits.ExecutionFuel = 100, 200, 20_000
 	limits.Machine.AdvanceFuel = 5_000
-	a := newAlone(t, "events-moving", fmt.Sprintf(`  - both:
+	a := newInterpreterOnly(t, "events-moving", fmt.Sprintf(`  - both:
       fork:
         branches:
           - hear:
@@ -131,13 +132,13 @@ func TestNoEventIsLostOverContinueAsNew(t *testing.T) {
 `, events, events/16), limits)
 	handle := a.start()
 	listener := <-a.listeners
-	// Temporal leaves a second between two executions: the events come over several of them, and between them.
+	// Temporal leaves a second between two executions: the events arrive during several of them, and in between.
 	pace := time.NewTicker(20 * time.Millisecond)
 	defer pace.Stop()
 	for i := range events {
 		<-pace.C
 		a.wake(listener.Listener, i+1, fmt.Sprintf(`{"id": "%d", "type": "n", "data": %d}`, i, i))
-		if i%10 == 0 { // a dispatcher that is not sure delivers again
+		if i%10 == 0 { // a dispatcher that is uncertain delivers again
 			a.wake(listener.Listener, i+1, fmt.Sprintf(`{"id": "%d", "type": "n", "data": -1}`, i))
 		}
 	}
@@ -149,12 +150,12 @@ func TestNoEventIsLostOverContinueAsNew(t *testing.T) {
 	require.Empty(t, a.listeners, "one listener over all executions")
 }
 
-// TestOneListenerForEachEntry has a loop ask and wait for the answer, which comes at once and so is often there before the run
-// knows that its listener is committed.
-func TestOneListenerForEachEntry(t *testing.T) {
+// A loop sends a request and waits for the answer, which arrives at once and so often before the run
+// has the confirmation that its listener is committed.
+func TestEachEntryHasItsOwnListener(t *testing.T) {
 	t.Parallel()
 	rounds := size(20, 200)
-	a := newAlone(t, "events-asking", loop(rounds, `        - ask: {emit: {event: {with: {type: question, data: {n: '${ $n }'}}}}}
+	a := newInterpreterOnly(t, "events-asking", loop(rounds, `        - ask: {emit: {event: {with: {type: question, data: {n: '${ $n }'}}}}}
         - hear: {listen: {to: {one: {with: {type: answer}, correlate: {n: {from: .data.n, expect: '${ $n | tostring }'}}}}}}
         - keep: {set: {n: '${ .[0].n }', same: '${ .[0].n == ($n | tostring) }'}}
 `), flow.DefaultLimits())
@@ -172,7 +173,7 @@ func TestOneListenerForEachEntry(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	require.Len(t, a.emitted, rounds)
-	require.GreaterOrEqual(t, len(a.left), rounds-1, "the last one goes with the run")
+	require.GreaterOrEqual(t, len(a.left), rounds-1, "the last listener ends with the run")
 	ids := map[string]bool{}
 	for _, text := range a.emitted {
 		var event struct{ ID, Source string }

@@ -28,8 +28,8 @@ func TestPureStepsLeaveNoHistory(t *testing.T) {
 	require.Len(t, s.Steps(t, id), 100)
 }
 
-// P-L4 for loops that compute: any length, continuing as new before an execution's compute grows too big to replay.
-func TestLongLoop(t *testing.T) {
+// P-L4 for loops that compute: any length, continuing as new before replaying an execution would take too much compute.
+func TestLongLoopCompletes(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	n := size(20_000, 100_000)
@@ -42,7 +42,7 @@ func TestLongLoop(t *testing.T) {
 }
 
 // P-L4 for loops with safe calls.
-func TestLoopOfSafeCalls(t *testing.T) {
+func TestLoopOfSafeCallsCompletes(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
@@ -53,12 +53,12 @@ func TestLoopOfSafeCalls(t *testing.T) {
 	run := s.Await(t, id, 15*time.Minute, "completed")
 	t.Logf("%d safe calls in %s", n, time.Since(began).Round(time.Millisecond))
 	require.EqualValues(t, n+1, run.GetStepsDone())
-	// A local activity that is done again, when its workflow task was lost, is what safe methods allow.
+	// A local activity is repeated if its workflow task was lost, which safe methods permit.
 	require.GreaterOrEqual(t, len(o.Calls("GET /item")), n)
 }
 
-// An execution with many events goes on as a new one, and nothing is lost or done twice on the way.
-func TestContinuesAsNew(t *testing.T) {
+// An execution with many events continues as new, and no call is lost or repeated.
+func TestEveryCallIsMadeOnceAcrossContinueAsNew(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
@@ -84,7 +84,7 @@ func TestContinuesAsNew(t *testing.T) {
 	requireRecorded(t, s, id, n+2)
 }
 
-func TestWorkerKilledInALoop(t *testing.T) {
+func TestLoopContinuesAfterWorkerKill(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	o := origin.New(t)
@@ -109,14 +109,14 @@ func TestWorkerKilledInALoop(t *testing.T) {
 	bodies := map[string]string{}
 	for _, c := range o.Calls("POST /item") {
 		if body, again := bodies[c.IdempotencyKey]; again {
-			require.Equal(t, body, c.Body, "one key for two requests")
+			require.Equal(t, body, c.Body, "two requests have the same key")
 		}
 		bodies[c.IdempotencyKey] = c.Body
 	}
 	require.Len(t, bodies, n, "each item under one key, however often it was sent")
 }
 
-func TestCancelInALoop(t *testing.T) {
+func TestLoopIsCanceled(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)

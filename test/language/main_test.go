@@ -1,7 +1,7 @@
-// Package language_test holds the interpreter to its promises on a real Temporal: long loops, executions that continue as
-// new, workers that are killed, retries, timers, and how little history a run leaves.
+// Package language_test tests the interpreter on a real Temporal: long loops, executions that continue as
+// new, killed workers, retries, timers, and the size of a run's history.
 //
-// SIGNALBOX_PROVE=1 runs at full length (100,000 items); otherwise each promise is tried at a size that takes seconds.
+// SIGNALBOX_PROVE=1 runs at full length (100,000 items); otherwise each test uses a size that takes seconds.
 package language_test
 
 import (
@@ -46,7 +46,7 @@ func (s *stack) restart(t *testing.T) {
 	s.Server = platform.StartServer(t, s.options)
 }
 
-// size is the number of items of a loop: a few for every day, many to prove.
+// size returns the number of items of a loop: the first number, or the second at full length.
 func size(everyDay, prove int) int {
 	if os.Getenv("SIGNALBOX_PROVE") != "" {
 		return prove
@@ -54,7 +54,7 @@ func size(everyDay, prove int) int {
 	return everyDay
 }
 
-// events counts the history of a run's newest execution.
+// events counts the events of a run's newest execution.
 func events(t *testing.T, s *stack, id string) int {
 	t.Helper()
 	return len(platform.History(t, platform.DialTemporal(t, s.temporal.Address), id).GetEvents())
@@ -74,7 +74,7 @@ func requireOnce(t *testing.T, steps []*signalboxv1.Step) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// loop enters tasks, which are indented by eight spaces, n times.
+// loop returns a loop that enters tasks, which are indented by eight spaces, n times.
 func loop(n int, tasks string) string {
 	return fmt.Sprintf("  - each:\n      for:\n        each: n\n        in: ${ [range(%d)] }\n      do:\n%s", n, tasks)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// most is how large a history may be however large its run's values are.
+// most is the size limit of a history, regardless of the size of its run's values.
 const most = 1 << 20
 
-// roomy is a server that takes values up to their limit of 16 MiB.
-func roomy(t *testing.T) *stack {
+// newLargeValueStack starts a server that accepts values up to the limit of 16 MiB.
+func newLargeValueStack(t *testing.T) *stack {
 	t.Helper()
 	temporal := platform.StartTemporal(t)
 	options := platform.ServerOptions{
@@ -30,7 +30,7 @@ func roomy(t *testing.T) *stack {
 	return &stack{Server: platform.StartServer(t, options), temporal: temporal, options: options}
 }
 
-// requireSmallHistory requires of all executions of a run that their histories are small, as Temporal counts them.
+// requireSmallHistory requires that the histories of all executions of a run are small, by Temporal's count.
 func requireSmallHistory(t *testing.T, s *stack, id string) {
 	t.Helper()
 	c := platform.DialTemporal(t, s.temporal.Address)
@@ -44,10 +44,10 @@ func requireSmallHistory(t *testing.T, s *stack, id string) {
 	require.Less(t, described.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(most))
 }
 
-// A value of 3 MB, which Temporal takes in no payload, and one of 15 MiB pass through each place at which a run sends or takes one.
-func TestLargeValuesPassEverywhere(t *testing.T) {
+// A value of 3 MB, which exceeds Temporal's limit of a payload, and one of 15 MiB pass wherever a run sends or receives a value.
+func TestLargeValuesAreAcceptedEverywhere(t *testing.T) {
 	t.Parallel()
-	s := roomy(t)
+	s := newLargeValueStack(t)
 	o := origin.New(t)
 	child := s.Publish(t, platform.Document("large-child", "  - give: {set: '${ . }'}\n"))
 	namespace, name, _ := strings.Cut(child, "/")
@@ -89,10 +89,10 @@ func TestLargeValuesPassEverywhere(t *testing.T) {
 	}
 }
 
-// A value over 16 MiB is an error of the task that would send it, which names size and limit, and which a try catches.
+// A value over 16 MiB is an error of the task that would send it. The error names size and limit, and a try catches it.
 func TestTooLargeValuesAreErrors(t *testing.T) {
 	t.Parallel()
-	s := roomy(t)
+	s := newLargeValueStack(t)
 	child := s.Publish(t, platform.Document("too-large-child", "  - give: {set: {n: 1}}\n"))
 	namespace, name, _ := strings.Cut(child, "/")
 	half := `'${ "a" * 9000000 }'`
@@ -115,8 +115,8 @@ func TestTooLargeValuesAreErrors(t *testing.T) {
 	require.Equal(t, "/output", run.GetError().GetInstance())
 }
 
-// What a failed run says is bounded, however long the text is that its document made.
-func TestDetailsOfErrorsAreCut(t *testing.T) {
+// The error of a failed run is bounded, however long the text that its document generates.
+func TestErrorDetailsAreTruncated(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	id := s.Start(t, s.Publish(t, platform.Document("long", `  - fail: {raise: {error: {type: 'https://x/long', status: 400, detail: '${ "d" * 3000000 }'}}}
@@ -128,8 +128,8 @@ func TestDetailsOfErrorsAreCut(t *testing.T) {
 	requireSmallHistory(t, s, id)
 }
 
-// Many answers of a moderate size leave a small history, too, and a worker that is killed between them reads what the one before kept.
-func TestManyAnswersLeaveASmallHistory(t *testing.T) {
+// Many answers of a moderate size keep the history small, too, and after a worker was killed the next one reads the payloads that the first stored.
+func TestManyAnswersKeepHistorySmall(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	o := origin.New(t)
@@ -154,10 +154,10 @@ func TestManyAnswersLeaveASmallHistory(t *testing.T) {
 	}
 }
 
-// A replay of a run with a large input is a run with that input, and rows are rebuilt from a history with references.
+// The replay of a run with a large input has that input, and rows are rebuilt from a history with references.
 func TestLargeValuesAreReplayed(t *testing.T) {
 	t.Parallel()
-	s := roomy(t)
+	s := newLargeValueStack(t)
 	id := s.Start(t, s.Publish(t, platform.Document("again", "  - small: {set: '${ {n: (.v | length)} }'}\n")),
 		`{"v":"`+strings.Repeat("c", 3_000_000)+`"}`).GetId()
 	s.Await(t, id, time.Minute, "completed")

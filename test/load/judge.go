@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Evidence is what a verdict is made from. Nobody but the loads may have started runs.
+// Evidence is the input of Judge. Only the loads may have started runs.
 type Evidence struct {
 	Loads    []*Load
 	Server   *platform.Server
@@ -24,33 +24,33 @@ type Evidence struct {
 	Status   string        // the one that every run ends with; empty: completed
 }
 
-// verdict is what is known of the requests, the rows and the executions at one moment.
-type verdict struct {
+// findings holds the requests, the rows and the executions at one moment.
+type findings struct {
 	requests   map[string]Request                         // by request ID
 	rows       map[string]*signalboxv1.Run                // by request ID
 	executions map[string][]enums.WorkflowExecutionStatus // by workflow ID
 }
 
 // Judge waits until every run has ended and then checks: each accepted request has its row and exactly one execution in
-// Temporal, both ended alike and as expected; a refused one has neither; a lost one has both or neither; there is nothing else.
+// Temporal, both with the expected status; a refused one has neither; a lost one has both or neither; there are no others.
 func Judge(t platform.T, e Evidence) {
 	t.Helper()
 	if e.Status == "" {
 		e.Status = "completed"
 	}
 	platform.Eventually(t, e.Limit, func() string {
-		v, err := e.look(t)
+		v, err := e.collect(t)
 		if err != nil {
 			return err.Error()
 		}
 		if wrong := slices.Concat(v.fatal(), v.open(e.Status)); len(wrong) > 0 {
-			return few(wrong)
+			return firstOf(wrong)
 		}
 		return ""
 	})
 }
 
-func few(wrong []string) string {
+func firstOf(wrong []string) string {
 	const most = 8
 	if len(wrong) > most {
 		return strings.Join(wrong[:most], "\n") + fmt.Sprintf("\n… %d in all", len(wrong))
@@ -58,8 +58,8 @@ func few(wrong []string) string {
 	return strings.Join(wrong, "\n")
 }
 
-func (e Evidence) look(t platform.T) (*verdict, error) {
-	v := &verdict{requests: map[string]Request{}, rows: map[string]*signalboxv1.Run{}}
+func (e Evidence) collect(t platform.T) (*findings, error) {
+	v := &findings{requests: map[string]Request{}, rows: map[string]*signalboxv1.Run{}}
 	workflows := map[string]bool{}
 	for _, l := range e.Loads {
 		workflows[l.workflow] = true
@@ -80,8 +80,8 @@ func (e Evidence) look(t platform.T) (*verdict, error) {
 	return v, err
 }
 
-// executions lists all executions of Temporal but the platform's own, with the status of each. One that was continued as
-// new is one with its successor.
+// executions lists all executions of Temporal but the platform's own, with the status of each. An execution that was continued as
+// new and its successor count as one.
 func executions(ctx context.Context, c client.Client) (map[string][]enums.WorkflowExecutionStatus, error) {
 	all := map[string][]enums.WorkflowExecutionStatus{}
 	var token []byte
@@ -105,8 +105,8 @@ func executions(ctx context.Context, c client.Client) (map[string][]enums.Workfl
 	}
 }
 
-// fatal lists what time does not heal, or must not take long to heal.
-func (v *verdict) fatal() []string {
+// fatal lists findings that time does not resolve, or must not take long to resolve.
+func (v *findings) fatal() []string {
 	var wrong []string
 	runs := map[string]bool{}
 	for id, row := range v.rows {
@@ -114,7 +114,7 @@ func (v *verdict) fatal() []string {
 		r, known := v.requests[id]
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Sprintf("row %s of request %q, which nobody made", row.GetId(), id))
+			wrong = append(wrong, fmt.Sprintf("row %s of request %q, which was never sent", row.GetId(), id))
 		case r.Outcome == Refused:
 			wrong = append(wrong, fmt.Sprintf("request %s was refused (%v) and has the row %s, %s", id, r.Err, row.GetId(), row.GetStatus()))
 		case r.Outcome == Accepted && r.Run != row.GetId():
@@ -138,12 +138,12 @@ func (v *verdict) fatal() []string {
 	return wrong
 }
 
-// open lists the rows that have not ended as they should, or differ from Temporal.
-func (v *verdict) open(status string) []string {
+// open lists the rows that do not have the expected status yet, or differ from Temporal.
+func (v *findings) open(status string) []string {
 	var wrong []string
 	for id, row := range v.rows {
 		statuses := v.executions[row.GetId()]
-		if row.GetStatus() != status || len(statuses) != 1 || word(statuses[0]) != status {
+		if row.GetStatus() != status || len(statuses) != 1 || platformStatus(statuses[0]) != status {
 			wrong = append(wrong, fmt.Sprintf("run %s of request %s (%s) is %s %s, in Temporal %v", row.GetId(), id,
 				v.requests[id].Outcome, row.GetStatus(), row.GetQueuedReason(), statuses))
 		}
@@ -152,8 +152,8 @@ func (v *verdict) open(status string) []string {
 	return wrong
 }
 
-// word is Temporal's status in the platform's word.
-func word(s enums.WorkflowExecutionStatus) string {
+// platformStatus maps Temporal's status to the platform's.
+func platformStatus(s enums.WorkflowExecutionStatus) string {
 	switch s {
 	case enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		return "completed"

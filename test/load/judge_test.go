@@ -11,9 +11,9 @@ import (
 
 func row(id, status string) *signalboxv1.Run { return &signalboxv1.Run{Id: id, Status: status} }
 
-// sound is a verdict without a finding: one request of each outcome, and a lost one that was carried out.
-func sound() *verdict {
-	return &verdict{
+// consistent returns findings without an error: one request of each outcome, and a lost one that was executed.
+func consistent() *findings {
+	return &findings{
 		requests: map[string]Request{
 			"a": {ID: "a", Outcome: Accepted, Run: "run-a"}, "r": {ID: "r", Outcome: Refused}, "l": {ID: "l", Outcome: Lost}, "m": {ID: "m", Outcome: Lost},
 		},
@@ -24,38 +24,38 @@ func sound() *verdict {
 	}
 }
 
-func TestASoundVerdictHasNoFinding(t *testing.T) {
+func TestConsistentEvidenceHasNoFinding(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, sound().fatal())
-	require.Empty(t, sound().open("completed"))
+	require.Empty(t, consistent().fatal())
+	require.Empty(t, consistent().open("completed"))
 }
 
-func TestEveryLieIsFound(t *testing.T) {
+func TestEveryInconsistencyIsFound(t *testing.T) {
 	t.Parallel()
-	lies := map[string]struct {
-		tell func(*verdict)
-		want string
+	cases := map[string]struct {
+		change func(*findings)
+		want   string
 	}{
-		"accepted without a row":      {func(v *verdict) { delete(v.rows, "a") }, "was accepted and has no row"},
-		"accepted as another run":     {func(v *verdict) { v.rows["a"] = row("run-l", "completed") }, "was answered with run run-a"},
-		"refused with a row":          {func(v *verdict) { v.rows["r"] = row("run-r", "queued") }, "was refused"},
-		"a row that nobody asked for": {func(v *verdict) { v.rows["x"] = row("run-x", "completed") }, "nobody made"},
-		"an execution without a row":  {func(v *verdict) { v.executions["run-y"] = v.executions["run-a"] }, "execution run-y has no row"},
-		"executed twice":              {func(v *verdict) { v.executions["run-a"] = append(v.executions["run-a"], v.executions["run-a"]...) }, "2 executions"},
-		"not ended":                   {func(v *verdict) { v.rows["a"] = row("run-a", "running") }, "is running"},
-		"never executed":              {func(v *verdict) { delete(v.executions, "run-l") }, "in Temporal []"},
-		"ended otherwise in Temporal": {func(v *verdict) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED }, "Terminated"},
-		"still running in Temporal":   {func(v *verdict) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_RUNNING }, "Running"},
-		"ended otherwise on both ends": {func(v *verdict) {
+		"accepted without a row":      {func(v *findings) { delete(v.rows, "a") }, "was accepted and has no row"},
+		"accepted as another run":     {func(v *findings) { v.rows["a"] = row("run-l", "completed") }, "was answered with run run-a"},
+		"refused with a row":          {func(v *findings) { v.rows["r"] = row("run-r", "queued") }, "was refused"},
+		"a row without a request":     {func(v *findings) { v.rows["x"] = row("run-x", "completed") }, "never sent"},
+		"an execution without a row":  {func(v *findings) { v.executions["run-y"] = v.executions["run-a"] }, "execution run-y has no row"},
+		"executed twice":              {func(v *findings) { v.executions["run-a"] = append(v.executions["run-a"], v.executions["run-a"]...) }, "2 executions"},
+		"not ended":                   {func(v *findings) { v.rows["a"] = row("run-a", "running") }, "is running"},
+		"never executed":              {func(v *findings) { delete(v.executions, "run-l") }, "in Temporal []"},
+		"ended otherwise in Temporal": {func(v *findings) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED }, "Terminated"},
+		"still running in Temporal":   {func(v *findings) { v.executions["run-a"][0] = enums.WORKFLOW_EXECUTION_STATUS_RUNNING }, "Running"},
+		"ended otherwise on both ends": {func(v *findings) {
 			v.rows["a"].Status, v.executions["run-a"][0] = "failed", enums.WORKFLOW_EXECUTION_STATUS_FAILED
 		}, "is failed"},
 	}
-	for name, lie := range lies {
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := sound()
-			lie.tell(v)
-			require.Contains(t, few(append(v.fatal(), v.open("completed")...)), lie.want)
+			v := consistent()
+			tt.change(v)
+			require.Contains(t, firstOf(append(v.fatal(), v.open("completed")...)), tt.want)
 		})
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// answerLimit bounds one request. The platform answers far sooner; a frozen one does not.
+// answerLimit bounds one request. The platform answers far sooner; a frozen one does not answer.
 const answerLimit = 20 * time.Second
 
 // Outcome is how a request ended.
 type Outcome string
 
-// Accepted and Refused are what the platform said. Lost is a request without an answer of the platform, or with one that leaves
-// open whether it was taken.
+// Accepted and Refused are the platform's answers. Lost is a request without an answer, or with an answer that leaves
+// the outcome open.
 const (
 	Accepted Outcome = "accepted"
 	Refused  Outcome = "refused"
@@ -33,7 +33,7 @@ const (
 type Request struct {
 	ID      string // the request ID
 	Run     string // the run's ID; empty unless accepted
-	Status  string // of the run as it was answered
+	Status  string // of the run, as answered
 	At      time.Time
 	Took    time.Duration
 	Outcome Outcome
@@ -42,7 +42,7 @@ type Request struct {
 	Err     error
 }
 
-// Load is a generator at work.
+// Load is a running generator.
 type Load struct {
 	server   atomic.Pointer[platform.Server]
 	workflow string
@@ -55,7 +55,7 @@ type Load struct {
 	requests []Request
 }
 
-// Start starts one run of the workflow each interval, without waiting for the answer of the one before, until Stop.
+// Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called.
 func Start(t platform.T, s *platform.Server, workflow string, every time.Duration) *Load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := New(s, workflow)
@@ -77,7 +77,7 @@ func Start(t platform.T, s *platform.Server, workflow string, every time.Duratio
 	return l
 }
 
-// New makes a generator that sends only what it is told to by [Load.Send]. It needs no Stop.
+// New makes a generator that sends only by calls of [Load.Send]. It needs no Stop.
 func New(s *platform.Server, workflow string) *Load {
 	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), cancel: func() {}, done: make(chan struct{})}
 	close(l.done)
@@ -85,19 +85,19 @@ func New(s *platform.Server, workflow string) *Load {
 	return l
 }
 
-// Follow sends what follows to another server: one that has been started again.
+// Follow sends subsequent requests to another server: one that was restarted.
 func (l *Load) Follow(s *platform.Server) { l.server.Store(s) }
 
-// Stop sends no more, and waits for the answers that are due.
+// Stop stops sending and waits for the outstanding answers.
 func (l *Load) Stop() {
 	l.cancel()
 	<-l.done
 	l.flying.Wait()
 }
 
-// Send starts the n-th run, waits for the answer and keeps it.
+// Send starts the n-th run, waits for the answer and records it.
 func (l *Load) Send(ctx context.Context, n int) Request {
-	// A request that was sent is answered also when no more shall be sent.
+	// A request that was sent is still answered after Stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
 	r := Request{ID: fmt.Sprintf("%s-%06d", l.name, n), At: time.Now()}
@@ -110,7 +110,7 @@ func (l *Load) Send(ctx context.Context, n int) Request {
 		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
 	} else {
 		r.Reason, r.Code = platform.Reason(err)
-		// Only the platform gives reasons: without one the answer is the transport's. A database that does not answer may have written.
+		// Only the platform returns reasons: without one the answer is the transport's. A database that does not answer may have written.
 		r.Outcome = Lost
 		if r.Reason != "" && r.Reason != "STORE_UNAVAILABLE" {
 			r.Outcome = Refused
@@ -122,7 +122,7 @@ func (l *Load) Send(ctx context.Context, n int) Request {
 	return r
 }
 
-// Requests are the answered requests so far, in order of sending.
+// Requests returns the answered requests so far, in order of sending.
 func (l *Load) Requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *Load) Requests() []Request {
 	return out
 }
 
-// Of are the requests with the outcome.
+// Of returns the requests with the outcome.
 func (l *Load) Of(o Outcome) []Request {
 	return slices.DeleteFunc(l.Requests(), func(r Request) bool { return r.Outcome != o })
 }

@@ -1,5 +1,5 @@
-// Package origin is the stand-in for services that workflows call: an HTTP server on loopback that keeps every request
-// and answers as it was told, or holds the answer back until it may go.
+// Package origin is a substitute for services that workflows call: an HTTP server on loopback that records every request
+// and returns the configured answer, or holds it back until the test releases it.
 //
 //	o := origin.New(t)
 //	o.Answer("POST /orders", 201, `{"id":1}`)
@@ -23,14 +23,14 @@ type Call struct {
 	Header                    http.Header
 }
 
-// Answer is what goes back. A body of JSON is announced as JSON.
+// Answer is a response. A JSON body is announced as JSON.
 type Answer struct {
 	Status int
 	Body   string
 	Type   string // application/json when empty
 }
 
-// Origin is a stand-in. It is safe for concurrent use.
+// Origin is a substitute service. It is safe for concurrent use.
 type Origin struct {
 	URL string
 
@@ -40,33 +40,33 @@ type Origin struct {
 	routes map[string]func(Call) Answer
 }
 
-// New starts a stand-in that ends with t. What it was not told about it answers with 404.
+// New starts a server that ends with t. Routes without an answer return 404.
 func New(t platform.T) *Origin {
 	t.Helper()
 	o := &Origin{done: make(chan struct{}), routes: map[string]func(Call) Answer{}}
 	server := httptest.NewServer(http.HandlerFunc(o.serve))
 	o.URL = server.URL
 	t.Cleanup(func() {
-		close(o.done) // held answers would keep Close waiting
+		close(o.done) // held answers would block Close
 		server.CloseClientConnections()
 		server.Close()
 	})
 	return o
 }
 
-// Handle answers a route, such as "GET /pets", by a function.
+// Handle answers a route, such as "GET /pets", with a function.
 func (o *Origin) Handle(route string, f func(Call) Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.routes[route] = f
 }
 
-// Answer answers a route always alike.
+// Answer sets the answer of a route.
 func (o *Origin) Answer(route string, status int, body string) {
 	o.Handle(route, func(Call) Answer { return Answer{Status: status, Body: body} })
 }
 
-// Sequence answers a route with one answer after the other, the last one for ever.
+// Sequence answers a route with one answer after the other, and repeats the last one.
 func (o *Origin) Sequence(route string, answers ...Answer) {
 	var mu sync.Mutex
 	next := 0
@@ -81,16 +81,16 @@ func (o *Origin) Sequence(route string, answers ...Answer) {
 
 // Gate holds answers back.
 type Gate struct {
-	// Arrived gets one value per request that waits; more than its room are not told.
+	// Arrived receives one value per waiting request, up to its capacity.
 	Arrived chan struct{}
 	open    chan struct{}
 	once    sync.Once
 }
 
-// Open lets all answers go, now and later.
+// Open releases all answers, now and later.
 func (g *Gate) Open() { g.once.Do(func() { close(g.open) }) }
 
-// Hold answers a route alike, but only once its gate is open.
+// Hold answers a route, but only once its gate is open.
 func (o *Origin) Hold(route string, status int, body string) *Gate {
 	g := &Gate{Arrived: make(chan struct{}, 100), open: make(chan struct{})}
 	o.Handle(route, func(Call) Answer {
@@ -107,7 +107,7 @@ func (o *Origin) Hold(route string, status int, body string) *Gate {
 	return g
 }
 
-// Calls returns the requests of a route so far; all of them for "".
+// Calls returns the requests of a route so far; all requests for "".
 func (o *Origin) Calls(route string) []Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,7 +123,7 @@ func (o *Origin) Calls(route string) []Call {
 func (o *Origin) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the caller is gone
+		return // the caller has disconnected
 	}
 	call := Call{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Body: string(body),
@@ -143,5 +143,5 @@ func (o *Origin) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", a.Type)
 	w.WriteHeader(a.Status)
-	_, _ = io.WriteString(w, a.Body) // a caller that is gone is no concern of ours
+	_, _ = io.WriteString(w, a.Body) // the caller may have disconnected
 }

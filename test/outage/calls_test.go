@@ -13,9 +13,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// A large answer comes while the database is away, for longer than its calls are repeated: it is kept until the database is back, and
-// the request is sent once. The call is in a local activity, has been handed over, or is an activity from the start.
-func TestDatabaseAwayWhenALargeAnswerComes(t *testing.T) {
+// A large answer arrives while the database is down, for longer than writes are retried: the answer is kept until the database is back, and
+// the request is sent once. The call runs in a local activity, has been handed over to an activity, or is an activity from the start.
+func TestLargeAnswerArrivesWhileDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	p := database.StartPostgres(t, t.Skip)
 	x := build(t, p.Store())
@@ -37,7 +37,7 @@ func TestDatabaseAwayWhenALargeAnswerComes(t *testing.T) {
 		id := x.Start(t, name, "{}").GetId()
 		<-gate.Arrived
 		if handed {
-			after(t, inward)
+			waitFor(t, inward)
 		}
 		calls = append(calls, call{id, route, gate, o})
 	}
@@ -45,7 +45,7 @@ func TestDatabaseAwayWhenALargeAnswerComes(t *testing.T) {
 	for _, c := range calls {
 		c.gate.Open()
 	}
-	after(t, 12*time.Second)
+	waitFor(t, 12*time.Second)
 	p.Thaw()
 	for _, c := range calls {
 		require.JSONEq(t, `{"n":40960}`, x.Await(t, c.id, patience, "completed").GetOutput().GetJson())

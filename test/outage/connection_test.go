@@ -25,21 +25,21 @@ func TestServerStartedBeforeTemporalConnectsByItself(t *testing.T) {
 		trials := promise.Trials(2, 20)
 		for range trials {
 			temporal := platform.ReserveTemporal(t)
-			x := &site{temporal: temporal, options: options(t, temporal.Address, store)}
+			x := &environment{temporal: temporal, options: options(t, temporal.Address, store)}
 			began := time.Now()
 			x.Server = platform.LaunchServer(t, x.options)
 			x.AwaitAPI(t)
 			promise.Within(t, "serving without Temporal", time.Since(began), 5*time.Second)
 			x.workflow = x.Publish(t, platform.Document("early", hello))
-			x.turns(t, soon, "down", "unreachable")
-			after(t, time.Second)
+			x.waitForState(t, soon, "down", "unreachable")
+			waitFor(t, time.Second)
 			up := temporal.Relaunch(t)
 			accepting := up.AwaitAccepting(t)
-			x.turns(t, soon, "connected", "")
+			x.waitForState(t, soon, "connected", "")
 			connected = append(connected, time.Since(accepting))
-			x.works(t)
+			x.waitForReady(t)
 			polling = append(polling, time.Since(accepting))
-			x.runs(t)
+			x.completeRun(t)
 			x.Kill()
 			up.Kill()
 		}
@@ -52,35 +52,35 @@ func TestServerStartedBeforeTemporalConnectsByItself(t *testing.T) {
 	})
 }
 
-// Temporal is restarted under load: no process is, no run is lost or doubled, nothing leaks.
+// Temporal is restarted under load: no process restarts, no run is lost or doubled, nothing leaks.
 func TestTemporalRestartedUnderLoad(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
-		before := x.rest(t)
+		before := x.waitForIdle(t)
 		l := load.Start(t, x.Server, x.workflow, 50*time.Millisecond)
 		var ready, first promise.Times
 		loads := []*load.Load{l}
 		trials := promise.Trials(2, 40)
 		for range trials {
-			after(t, 2*time.Second)
+			waitFor(t, 2*time.Second)
 			x.temporal.Kill()
-			x.turns(t, soon, "down", "unreachable")
-			after(t, 2*time.Second)
+			x.waitForState(t, soon, "down", "unreachable")
+			waitFor(t, 2*time.Second)
 			x.temporal = x.temporal.Relaunch(t)
 			accepting := x.temporal.AwaitAccepting(t)
-			x.works(t)
+			x.waitForReady(t)
 			ready = append(ready, time.Since(accepting))
-			after(t, time.Second-time.Since(accepting))
+			waitFor(t, time.Second-time.Since(accepting))
 			one := load.New(x.Server, x.workflow)
 			r := one.Send(t.Context(), 0)
 			first = append(first, r.Took)
-			require.Equal(t, load.Accepted, r.Outcome, "a second after Temporal was back: %v", r.Err)
+			require.Equal(t, load.Accepted, r.Outcome, "one second after the return of Temporal: %v", r.Err)
 			loads = append(loads, one)
 		}
 		l.Stop()
 		t.Logf("%s", l)
-		x.judge(t, loads...)
-		x.leaks(t, before)
+		x.verify(t, loads...)
+		x.requireNoLeak(t, before)
 		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal killed for 3 s under 20 starts/s: from accepting to both roles ready", Aim: "1 s", Trials: trials,
 			Figure: ready.String()})
 		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal back for 1 s: a start's answer", Aim: "succeeds", Trials: trials, Figure: first.String()})
@@ -88,12 +88,12 @@ func TestTemporalRestartedUnderLoad(t *testing.T) {
 	})
 }
 
-// While the state is known as down, a start is refused at once, by every surface, and leaves nothing behind.
-func TestRefusalsAreFastAndLeaveNoRow(t *testing.T) {
+// While the connection is down, every API refuses a start at once, and the refused start leaves no row.
+func TestStartIsRefusedFastWhileTemporalIsDown(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
 		x.temporal.Kill()
-		x.turns(t, soon, "down", "unreachable")
+		x.waitForState(t, soon, "down", "unreachable")
 		l := load.New(x.Server, x.workflow)
 		var took promise.Times
 		for n := range promise.Trials(100, 1000) {
@@ -121,7 +121,7 @@ func TestRefusalsAreFastAndLeaveNoRow(t *testing.T) {
 	})
 }
 
-func (x *site) post(t *testing.T, path, body string) (int, http.Header, string) {
+func (x *environment) post(t *testing.T, path, body string) (int, http.Header, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -136,8 +136,9 @@ func (x *site) post(t *testing.T, path, body string) (int, http.Header, string) 
 	return res.StatusCode, res.Header, string(text)
 }
 
-// Frozen and not yet known: the answer comes soon, says that the outcome is open, and the run goes on when it can.
-func TestStartsWhileTemporalIsFrozenAndNotYetKnown(t *testing.T) {
+// Temporal is frozen and the server has not detected it: the answer arrives within the limit and reports that the outcome is unknown,
+// and the run continues once Temporal is back.
+func TestStartsBeforeFrozenTemporalIsDetected(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
 		l := load.New(x.Server, x.workflow)
@@ -157,44 +158,44 @@ func TestStartsWhileTemporalIsFrozenAndNotYetKnown(t *testing.T) {
 		require.Empty(t, l.Of(load.Lost))
 		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start answered while Temporal is frozen and that is not known", Aim: "2 s", Trials: len(took), Figure: took.String()})
 		promise.Within(t, "an answer", took.Worst(), 2*time.Second)
-		known := x.turns(t, 10*time.Second, "down", "hung")
+		known := x.waitForState(t, 10*time.Second, "down", "hung")
 		promise.Record(t, promise.Figure{Promise: "P-C3", What: "server, Temporal frozen under requests: until known", Aim: "10 s", Trials: 1, Figure: promise.Times{known}.String()})
 		for _, r := range l.Of(load.Accepted) {
 			require.Equal(t, "starting", x.Run(t, r.Run).GetQueuedReason())
 		}
-		after(t, promise.Length(5*time.Second, time.Minute))
+		waitFor(t, promise.Length(5*time.Second, time.Minute))
 		x.temporal.Thaw()
-		x.works(t)
-		x.judge(t, l)
+		x.waitForReady(t)
+		x.verify(t, l)
 	})
 }
 
-// The requirements' own test: start, not connected, start Temporal, connected, create, restart Temporal, reconnected, create.
-func TestEndToEndOfTheConnection(t *testing.T) {
+// This is the test of the requirements: start, not connected, start Temporal, connected, create, restart Temporal, reconnected, create.
+func TestConnectionEndToEnd(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		temporal := platform.ReserveTemporal(t)
-		x := &site{temporal: temporal, options: options(t, temporal.Address, store)}
+		x := &environment{temporal: temporal, options: options(t, temporal.Address, store)}
 		x.options.Args = append(x.options.Args, "--temporal-rebuild-after=2s") // so that the log shows how workers are replaced
 		x.Server = platform.LaunchServer(t, x.options)
 		x.AwaitAPI(t)
 		x.workflow = x.Publish(t, platform.Document("c9", hello))
-		x.turns(t, soon, "down", "unreachable")
+		x.waitForState(t, soon, "down", "unreachable")
 		_, err := x.TryStart(t.Context(), x.workflow, "")
 		require.Error(t, err)
 		pid := x.PID()
 
 		x.temporal = temporal.Restart(t)
-		connected := x.turns(t, soon, "connected", "")
-		x.runs(t)
+		connected := x.waitForState(t, soon, "connected", "")
+		x.completeRun(t)
 
 		x.temporal.Terminate()
 		_, ended := x.temporal.WaitFor(soon)
 		require.True(t, ended)
-		x.turns(t, soon, "down", "unreachable")
-		after(t, promise.Length(3*time.Second, 90*time.Second))
+		x.waitForState(t, soon, "down", "unreachable")
+		waitFor(t, promise.Length(3*time.Second, 90*time.Second))
 		x.temporal = x.temporal.Restart(t)
-		again := x.turns(t, soon, "connected", "")
-		x.runs(t)
+		again := x.waitForState(t, soon, "connected", "")
+		x.completeRun(t)
 		require.Equal(t, pid, x.PID())
 		require.Equal(t, 2, x.count(t, x.workflow))
 		for _, line := range []string{
@@ -204,7 +205,7 @@ func TestEndToEndOfTheConnection(t *testing.T) {
 		} {
 			platform.Eventually(t, soon, func() string {
 				if !strings.Contains(x.Output(), `"`+line+`"`) {
-					return "the log does not say: " + line
+					return "missing log line: " + line
 				}
 				return ""
 			})
@@ -214,12 +215,12 @@ func TestEndToEndOfTheConnection(t *testing.T) {
 	})
 }
 
-// Temporal has taken the start and its answer is lost.
-func TestAnswerOfAStartIsLost(t *testing.T) {
+// Temporal has accepted the start and its answer is lost.
+func TestStartWhoseAnswerIsLost(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		temporal := platform.StartTemporal(t)
 		frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-		x := &site{temporal: temporal, options: options(t, frontend.Addr(), store)}
+		x := &environment{temporal: temporal, options: options(t, frontend.Addr(), store)}
 		x.Server = platform.StartServer(t, x.options)
 		x.workflow = x.Publish(t, platform.Document("lost", hello))
 		l := load.New(x.Server, x.workflow)
@@ -231,33 +232,33 @@ func TestAnswerOfAStartIsLost(t *testing.T) {
 			promise.Within(t, "an answer", r.Took, 2*time.Second)
 			frontend.Restore()
 			x.Await(t, r.Run, patience, "completed")
-			x.works(t)
+			x.waitForReady(t)
 		}
-		x.judge(t, l)
+		x.verify(t, l)
 	})
 }
 
-// The way to Temporal breaks in every moment of a start.
+// The connection to Temporal breaks at random moments of a start.
 func TestConnectionCutUnderLoad(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-	x := &site{temporal: temporal, options: options(t, frontend.Addr(), platform.SQLite(t))}
+	x := &environment{temporal: temporal, options: options(t, frontend.Addr(), platform.SQLite(t))}
 	x.Server = platform.StartServer(t, x.options)
 	x.workflow = x.Publish(t, platform.Document("cut", hello))
 	l := load.Start(t, x.Server, x.workflow, 20*time.Millisecond)
 	cuts := promise.Trials(20, 400)
 	for range cuts {
 		frontend.CutConnections()
-		after(t, 200*time.Millisecond)
+		waitFor(t, 200*time.Millisecond)
 	}
 	l.Stop()
-	x.judge(t, l)
+	x.verify(t, l)
 	promise.Record(t, promise.Figure{Promise: "P-C2", What: "connections cut five times a second under 50 starts/s: every accepted run once, every refused one nowhere", Trials: cuts, Figure: l.String()})
 }
 
-// Who asks is told the truth, on every surface, and an operator can hurry.
-func TestStatusTellsTheTruth(t *testing.T) {
+// Every surface reports the real state, and an operator can request an immediate reconnection.
+func TestStatusIsCorrectOnEverySurface(t *testing.T) {
 	t.Parallel()
 	x := build(t, platform.SQLite(t), "--temporal-breaker-failures", "2", "--temporal-breaker-interval", "10m")
 	now, err := x.status(t)
@@ -265,11 +266,11 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	require.Equal(t, "connected", now.State)
 	require.Equal(t, x.temporal.Address, now.Address)
 	require.Equal(t, "closed", now.Breaker.State)
-	require.Len(t, now.WorkerSets, 2, "the project's, and the one that takes over calls")
+	require.Len(t, now.WorkerSets, 2, "the project's worker set and that of activities")
 	require.True(t, now.WorkerSets[0].Polling)
 
 	x.temporal.Kill()
-	x.turns(t, soon, "down", "unreachable")
+	x.waitForState(t, soon, "down", "unreachable")
 	platform.Eventually(t, soon, func() string {
 		code, body, err := x.Get(t.Context(), "/readyz?role=worker")
 		if err != nil || code != http.StatusServiceUnavailable {
@@ -298,13 +299,13 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	audit := x.CLI(t, "audit", "list", "--project", "-")
 	require.Contains(t, audit.Stdout, "breaker", audit.String())
 
-	// A breaker that is open for ten minutes does not keep a Temporal that is back waiting.
+	// A breaker that is open for ten minutes does not delay the reconnection to a Temporal that is back.
 	x.temporal = x.temporal.Relaunch(t)
 	accepting := x.temporal.AwaitAccepting(t)
-	x.works(t)
+	x.waitForReady(t)
 	promise.Record(t, promise.Figure{Promise: "C8", What: "breaker open with a pace of 10 minutes: from Temporal accepting to both roles ready", Aim: "does not wait for the pace", Trials: 1,
 		Figure: promise.Times{time.Since(accepting)}.String()})
-	x.runs(t)
+	x.completeRun(t)
 	now, err = x.status(t)
 	require.NoError(t, err)
 	require.Equal(t, "closed", now.Breaker.State)
@@ -312,7 +313,7 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	require.EqualValues(t, 2, now.Statistics.Connections)
 }
 
-// A server stops in time with many watches open, with and without a Temporal.
+// A server stops in time with many open watches, with and without a Temporal.
 func TestServerStopsWithOpenWatches(t *testing.T) {
 	t.Parallel()
 	for _, away := range []string{"connected", "down", "hung"} {
@@ -333,10 +334,10 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			switch away {
 			case "down":
 				x.temporal.Kill()
-				x.turns(t, soon, "down", "unreachable")
+				x.waitForState(t, soon, "down", "unreachable")
 			case "hung":
 				x.temporal.Freeze()
-				x.turns(t, soon, "down", "hung")
+				x.waitForState(t, soon, "down", "hung")
 			}
 			began := time.Now()
 			x.Terminate()
@@ -350,22 +351,22 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 	}
 }
 
-// follow watches a run until the watch ends, one way or the other, and tells when it is open.
-func (x *site) follow(ctx context.Context, id string, open func()) {
-	tell := sync.OnceFunc(open)
-	defer tell()
+// follow watches a run until the watch ends for any reason, and calls open once it is established.
+func (x *environment) follow(ctx context.Context, id string, open func()) {
+	opened := sync.OnceFunc(open)
+	defer opened()
 	stream, err := x.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
 	if err != nil {
 		return
 	}
 	for stream.Receive() {
-		tell()
+		opened()
 	}
 	_ = stream.Close() // how it ended does not matter
 }
 
-// One request ID posted by many at once makes one run.
-func TestOneRequestIDPostedAtOnce(t *testing.T) {
+// Concurrent requests with one request ID make one run.
+func TestConcurrentRequestsWithOneIDMakeOneRun(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
 		for trial := range promise.Trials(3, 50) {
@@ -386,8 +387,8 @@ func TestOneRequestIDPostedAtOnce(t *testing.T) {
 	})
 }
 
-// Everything that is wrong with the connection's configuration is told at once, by its path.
-func TestConfigurationOfTheConnectionIsCheckedAtOnce(t *testing.T) {
+// All errors in the connection's configuration are reported together, each with its path.
+func TestAllConfigurationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{
 		"check-config", "--temporal-check-interval=-1s", "--temporal-check-timeout=1ms", "--temporal-breaker-failures=0", "--temporal-drain-timeout=-2s",

@@ -9,15 +9,15 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// TestControlsWhileTemporalIsAway has one run that Temporal knows and one that it was never given: the controls of the first are
+// One run has an execution in Temporal and one was never started there: the controls of the first are
 // refused and change nothing, those of the other work without Temporal.
-func TestControlsWhileTemporalIsAway(t *testing.T) {
+func TestControlsWhileTemporalIsDown(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		x := build(t, store, queueing(100, "1h")...)
+		x := build(t, store, queueModeFlags(100, "1h")...)
 		workflow := x.Publish(t, platform.Document("controlled", "  - rest: {wait: {minutes: 10}}\n"))
 		known := x.Start(t, workflow, "{}").GetId()
 		x.Await(t, known, soon, "waiting")
-		x.away(t)
+		x.stopTemporal(t)
 		before := x.Run(t, known)
 		for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
 			_, err := x.Control(t.Context(), control, known, "while it is away")
@@ -49,7 +49,7 @@ func TestControlsWhileTemporalIsAway(t *testing.T) {
 		require.Equal(t, "engine", replay.GetQueuedReason())
 
 		x.temporal = x.temporal.Restart(t)
-		x.works(t)
+		x.waitForReady(t)
 		require.Equal(t, known, x.Await(t, replay.GetId(), patience, "waiting").GetReplayOf())
 		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
 			id := map[string]string{"cancel": known, "terminate": replay.GetId()}[control]

@@ -13,27 +13,27 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// The server is killed in every moment of a start: between row and execution, between execution and acknowledgement.
+// The server is killed at random moments of a start: between row and execution, between execution and acknowledgement.
 func TestServerKilledWhileRunsStart(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
 		l := load.Start(t, x.Server, x.workflow, 10*time.Millisecond)
 		kills := promise.Trials(3, 100)
 		for range kills {
-			after(t, 500*time.Millisecond+rand.N(500*time.Millisecond))
+			waitFor(t, 500*time.Millisecond+rand.N(500*time.Millisecond))
 			x.Kill()
 			x.Server = platform.LaunchServer(t, x.options)
 			l.Follow(x.Server)
-			x.works(t)
+			x.waitForReady(t)
 		}
 		l.Stop()
-		x.judge(t, l)
+		x.verify(t, l)
 		promise.Record(t, promise.Figure{Promise: "P-R1", What: "server killed under 100 starts/s: accepted runs once, lost answers once or never, rows as in Temporal", Trials: kills, Figure: l.String()})
 	})
 }
 
-// The database is away in the middle of many runs: starts are refused meanwhile, runs go on, rows catch up.
-func TestDatabaseAwayInTheMiddleOfRuns(t *testing.T) {
+// The database is down while many runs are in progress: starts are refused, runs continue, and rows are updated once it is back.
+func TestRunsContinueWhileDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	away := promise.Length(15*time.Second, time.Minute)
 	faults := map[string]func(*testing.T) (store platform.Store, begin, end func()){
@@ -63,17 +63,17 @@ func TestDatabaseAwayInTheMiddleOfRuns(t *testing.T) {
 			}
 			l := load.Start(t, x.Server, x.workflow, 100*time.Millisecond)
 			begin()
-			after(t, away)
+			waitFor(t, away)
 			code, body, err := x.Get(t.Context(), "/livez")
 			require.NoError(t, err)
 			require.Equal(t, 200, code, body)
 			end()
 			back := time.Now()
-			x.works(t)
+			x.waitForReady(t)
 			ready := time.Since(back)
-			after(t, time.Second)
+			waitFor(t, time.Second)
 			l.Stop()
-			x.judge(t, first, l)
+			x.verify(t, first, l)
 			promise.Record(t, promise.Figure{Promise: "P-R1", What: name + " for " + away.String() + " in the middle of 200 runs and 10 starts/s: from its return to ready; the starts",
 				Trials: 1, Figure: promise.Round(ready).String() + "; " + l.String()})
 		})

@@ -15,20 +15,20 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// buildBehind is build with a frontend between server and Temporal that a test can make refuse.
-func buildBehind(t *testing.T) (*site, *conntest.Frontend) {
+// buildBehind is build with a frontend between server and Temporal that can refuse requests.
+func buildBehind(t *testing.T) (*environment, *conntest.Frontend) {
 	t.Helper()
 	temporal := platform.StartTemporal(t)
 	frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-	x := &site{temporal: temporal, options: options(t, frontend.Addr(), platform.SQLite(t))}
+	x := &environment{temporal: temporal, options: options(t, frontend.Addr(), platform.SQLite(t))}
 	x.Server = platform.StartServer(t, x.options)
 	x.workflow = x.Publish(t, platform.Document("limited", hello))
-	x.runs(t)
+	x.completeRun(t)
 	return x, frontend
 }
 
-// limited reads the metric of a connection that is degraded because requests are not served.
-func (x *site) limited(t *testing.T) float64 {
+// degraded returns the metric of a connection that is degraded because its requests are refused.
+func (x *environment) degraded(t *testing.T) float64 {
 	t.Helper()
 	value, series, err := counter.Metric(t.Context(), x.Server, `temporal_connection_degraded`, `kind="limited"`)
 	require.NoError(t, err)
@@ -36,14 +36,14 @@ func (x *site) limited(t *testing.T) float64 {
 	return value
 }
 
-// TestTemporalOverItsLimits refuses every request but the checks. Starts are refused for certain, with the time to come back, and leave
-// nothing behind; the connection is degraded until Temporal serves requests again.
-func TestTemporalOverItsLimits(t *testing.T) {
+// The frontend refuses every request but the checks. Starts are refused definitely, with a time to retry, and leave
+// no row; the connection is degraded until Temporal serves requests again.
+func TestStartsWhileTemporalIsOverItsLimits(t *testing.T) {
 	t.Parallel()
 	x, frontend := buildBehind(t)
 	before, err := x.status(t)
 	require.NoError(t, err)
-	require.Zero(t, x.limited(t))
+	require.Zero(t, x.degraded(t))
 	rows := x.count(t, x.workflow)
 
 	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
@@ -56,21 +56,21 @@ func TestTemporalOverItsLimits(t *testing.T) {
 	require.Equal(t, "5", header.Get("Retry-After"))
 	require.Equal(t, rows, x.count(t, x.workflow), "a refused start left a row")
 
-	x.turns(t, soon, "degraded", "limited")
+	x.waitForState(t, soon, "degraded", "limited")
 	code, body, err = x.Get(t.Context(), "/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code, body)
 	require.Contains(t, body, `"degraded"`)
 	require.Contains(t, body, "check the rate limits of the namespace")
-	require.InDelta(t, 1, x.limited(t), 0)
+	require.InDelta(t, 1, x.degraded(t), 0)
 	text := x.CLI(t, "system", "status")
 	require.Contains(t, text.Stdout, "degraded")
 	require.Contains(t, text.Stdout, "(limited)")
 	require.Contains(t, text.Stdout, "namespace rate limit exceeded")
 
 	frontend.Clear()
-	x.runs(t)
-	x.turns(t, patience, "connected", "")
+	x.completeRun(t)
+	x.waitForState(t, patience, "connected", "")
 	after, err := x.status(t)
 	require.NoError(t, err)
 	require.Equal(t, before.Generation, after.Generation, "the client was replaced")
@@ -85,8 +85,8 @@ func TestTemporalOverItsLimits(t *testing.T) {
 	require.Equal(t, 1, begun, x.Output())
 }
 
-// TestTemporalWhosePersistenceHangs leaves starts without an answer. Their callers are answered as far as it is known, and when to ask again.
-func TestTemporalWhosePersistenceHangs(t *testing.T) {
+// Starts get no answer from Temporal. Their callers receive an error with the outcome, where it is certain, and a time to retry.
+func TestStartsWhileTemporalsPersistenceHangs(t *testing.T) {
 	t.Parallel()
 	x, frontend := buildBehind(t)
 	frontend.Stall("StartWorkflowExecution")
@@ -102,13 +102,13 @@ func TestTemporalWhosePersistenceHangs(t *testing.T) {
 		require.Equal(t, "starting", out.Run.QueuedReason)
 		ids = append(ids, out.Run.ID)
 	}
-	x.turns(t, soon, "degraded", "limited")
+	x.waitForState(t, soon, "degraded", "limited")
 	frontend.Unstall()
 	for _, id := range ids {
 		x.Await(t, id, patience, "completed")
 	}
 	platform.Eventually(t, patience, func() string {
-		x.runs(t)
+		x.completeRun(t)
 		now, err := x.status(t)
 		if err != nil {
 			return err.Error()

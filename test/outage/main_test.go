@@ -1,5 +1,5 @@
-// Package outage_test holds the whole platform to its promises while Temporal or the database is away: nothing that was
-// accepted is lost or doubled, nothing that was refused is left behind, and everybody is told the truth at once.
+// Package outage_test tests the whole platform while Temporal or the database is down: accepted work is neither
+// lost nor doubled, refused work leaves nothing, and every surface reports the real state at once.
 package outage_test
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.Crowd(8); err != nil {
+	if err := platform.AllowParallel(8); err != nil {
 		panic(err)
 	}
 	os.Exit(platform.Main(m, func(*platform.Suite) {}))
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 const (
 	soon     = time.Minute
-	patience = 2 * time.Minute // until everything has healed that was broken
+	patience = 2 * time.Minute // until the platform has recovered
 
 	hello = "  - greet:\n      set:\n        message: hello\n"
 )
@@ -48,8 +48,8 @@ func eachStore(t *testing.T, test func(*testing.T, platform.Store)) {
 	})
 }
 
-// site is a platform whose parts a test may break: its own Temporal, its own server.
-type site struct {
+// environment is a platform with its own Temporal and server, which a test may break.
+type environment struct {
 	*platform.Server
 
 	temporal *platform.Temporal
@@ -58,10 +58,10 @@ type site struct {
 }
 
 // build starts a Temporal and a server, and publishes a workflow of one step.
-func build(t *testing.T, store platform.Store, args ...string) *site {
+func build(t *testing.T, store platform.Store, args ...string) *environment {
 	t.Helper()
 	temporal := platform.StartTemporal(t)
-	x := &site{temporal: temporal, options: options(t, temporal.Address, store, args...)}
+	x := &environment{temporal: temporal, options: options(t, temporal.Address, store, args...)}
 	x.Server = platform.StartServer(t, x.options)
 	x.workflow = x.Publish(t, platform.Document("outage", hello))
 	return x
@@ -72,7 +72,7 @@ func options(t *testing.T, temporal string, store platform.Store, args ...string
 	return platform.ServerOptions{Temporal: temporal, Store: store, Port: platform.FreePort(t), Args: args}
 }
 
-// connection is what the system's status says of the connection to Temporal.
+// connection is the part of the system's status about the connection to Temporal.
 type connection struct {
 	State      string `json:"state"`
 	Kind       string `json:"kind"`
@@ -94,8 +94,8 @@ type connection struct {
 	} `json:"workerSets"`
 }
 
-// status reads the system's status, as a script with curl would.
-func (x *site) status(t *testing.T) (connection, error) {
+// status reads the system's status over plain HTTP.
+func (x *environment) status(t *testing.T) (connection, error) {
 	t.Helper()
 	code, body, err := x.Get(t.Context(), "/v1/system/status")
 	if err != nil {
@@ -110,8 +110,8 @@ func (x *site) status(t *testing.T) (connection, error) {
 	return out.Connection, json.Unmarshal([]byte(body), &out)
 }
 
-// turns waits until the platform says that its connection has a state, and a kind.
-func (x *site) turns(t *testing.T, limit time.Duration, state, kind string) time.Duration {
+// waitForState waits until the connection's status has a state and a kind, and returns how long that took.
+func (x *environment) waitForState(t *testing.T, limit time.Duration, state, kind string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	platform.Eventually(t, limit, func() string {
@@ -127,16 +127,16 @@ func (x *site) turns(t *testing.T, limit time.Duration, state, kind string) time
 	return time.Since(began)
 }
 
-// works waits until both roles are ready and returns how long that took.
-func (x *site) works(t *testing.T) time.Duration {
+// waitForReady waits until both roles are ready and returns how long that took.
+func (x *environment) waitForReady(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
 	x.AwaitReady(t)
 	return time.Since(began)
 }
 
-// runs starts a run, as soon as that is possible, and waits until it is completed.
-func (x *site) runs(t *testing.T) {
+// completeRun starts a run, as soon as that is possible, and waits until it is completed.
+func (x *environment) completeRun(t *testing.T) {
 	t.Helper()
 	platform.Eventually(t, patience, func() string {
 		r, err := x.TryStart(t.Context(), x.workflow, "")
@@ -148,22 +148,22 @@ func (x *site) runs(t *testing.T) {
 	})
 }
 
-// judge requires that rows, requests and executions agree, and that nobody but the loads has started runs.
-func (x *site) judge(t *testing.T, loads ...*load.Load) {
+// verify requires that rows, requests and executions agree, and that only the loads have started runs.
+func (x *environment) verify(t *testing.T, loads ...*load.Load) {
 	t.Helper()
 	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: patience})
 }
 
-// holdings are what a server holds at rest.
-type holdings struct {
+// resources are the counts of a server's resources.
+type resources struct {
 	goroutines  float64
 	connections int
 	workers     float64
 }
 
-func (x *site) holds(t *testing.T) (holdings, error) {
+func (x *environment) resources(t *testing.T) (resources, error) {
 	t.Helper()
-	var h holdings
+	var h resources
 	var err error
 	if h.goroutines, _, err = counter.Metric(t.Context(), x.Server, counter.Goroutines); err != nil {
 		return h, err
@@ -179,12 +179,12 @@ func (x *site) holds(t *testing.T) (holdings, error) {
 	return h, err
 }
 
-// leaks waits until a server holds no more than before; requests under way are some goroutines.
-func (x *site) leaks(t *testing.T, before holdings) {
+// requireNoLeak waits until a server holds no more than before; requests in progress account for a few goroutines.
+func (x *environment) requireNoLeak(t *testing.T, before resources) {
 	t.Helper()
 	const slack = 15
 	platform.Eventually(t, patience, func() string {
-		now, err := x.holds(t)
+		now, err := x.resources(t)
 		if err != nil {
 			return err.Error()
 		}
@@ -195,13 +195,13 @@ func (x *site) leaks(t *testing.T, before holdings) {
 	})
 }
 
-// rest waits until the server holds the same for a while, and returns that.
-func (x *site) rest(t *testing.T) holdings {
+// waitForIdle waits until the server's resources have been stable for a while, and returns them.
+func (x *environment) waitForIdle(t *testing.T) resources {
 	t.Helper()
-	var least holdings
+	var least resources
 	since := time.Now()
 	platform.Eventually(t, patience, func() string {
-		now, err := x.holds(t)
+		now, err := x.resources(t)
 		if err != nil {
 			return err.Error()
 		}
@@ -218,8 +218,8 @@ func (x *site) rest(t *testing.T) holdings {
 	return least
 }
 
-// after waits, as an outage lasts.
-func after(t *testing.T, d time.Duration) {
+// waitFor waits for the duration of an outage.
+func waitFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -229,10 +229,12 @@ func after(t *testing.T, d time.Duration) {
 	}
 }
 
-// count is how many rows a workflow has.
-func (x *site) count(t *testing.T, workflow string) int { return len(x.AllRuns(t, workflow, 500)) }
+// count returns the number of rows of a workflow.
+func (x *environment) count(t *testing.T, workflow string) int {
+	return len(x.AllRuns(t, workflow, 500))
+}
 
-// requireReason requires that a server's answer names a reason.
+// requireReason requires that a response contains a reason.
 func requireReason(t *testing.T, body, reason string) {
 	t.Helper()
 	require.Contains(t, body, `"`+reason+`"`)

@@ -16,27 +16,35 @@ import (
 
 const differentTemporals = "Processes on this database use different Temporals"
 
-// overview is what the system's status says of mismatches and comparisons.
-func (x *site) overview(t *testing.T) (mismatch string, compared bool) {
+// mismatch returns the mismatch that the system's status reports, and whether the reconciler compares.
+func (x *environment) mismatch(t *testing.T) (mismatch string, compared bool) {
 	t.Helper()
 	code, body, err := x.Get(t.Context(), "/v1/system/status")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code, body)
 	var out struct {
-		TemporalMismatch string `json:"temporalMismatch"`
-		Reconciler       struct {
+		Dependencies []struct {
+			Name  string `json:"name"`
+			Error string `json:"error"`
+		} `json:"dependencies"`
+		Reconciler struct {
 			LastTime string `json:"lastTime"`
 		} `json:"reconciler"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &out))
-	return out.TemporalMismatch, out.Reconciler.LastTime != ""
+	for _, d := range out.Dependencies {
+		if d.Name == "placement" {
+			mismatch = d.Error
+		}
+	}
+	return mismatch, out.Reconciler.LastTime != ""
 }
 
-// differs waits until the server reports that it and another one use different Temporals, by every surface, and logs it once.
-func (x *site) differs(t *testing.T, other string) {
+// waitForMismatch waits until every surface of the server reports that it and another one use different Temporals, and one log line does.
+func (x *environment) waitForMismatch(t *testing.T, other string) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
-		if mismatch, _ := x.overview(t); !strings.Contains(mismatch, other) {
+		if mismatch, _ := x.mismatch(t); !strings.Contains(mismatch, other) {
 			return "the status does not name " + other + ": " + mismatch
 		}
 		return ""
@@ -55,8 +63,8 @@ func (x *site) differs(t *testing.T, other string) {
 	require.Contains(t, x.CLI(t, "system", "status").Stdout, other)
 }
 
-// refuses requires that a start is refused, which names the other Temporal, and leaves no row.
-func (x *site) refuses(t *testing.T, other string) {
+// requireStartRefused requires that a start is refused with an error that names the other Temporal, and leaves no row.
+func (x *environment) requireStartRefused(t *testing.T, other string) {
 	t.Helper()
 	rows := x.count(t, x.workflow)
 	code, _, body := x.post(t, "/v1/projects/default/runs", `{"workflow":"`+x.workflow+`"}`)
@@ -66,46 +74,46 @@ func (x *site) refuses(t *testing.T, other string) {
 	require.Equal(t, rows, x.count(t, x.workflow))
 }
 
-// TestServersAtTwoTemporals has two servers with one database and a Temporal each. The one that is not where the runs are starts none.
-func TestServersAtTwoTemporals(t *testing.T) {
+// Two servers with one database use a Temporal each. The server whose Temporal does not have the runs starts none.
+func TestServersWithDifferentTemporals(t *testing.T) {
 	t.Parallel()
 	if !platform.HasPostgres() {
 		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
 	}
 	store := platform.Postgres(t)
 	right := build(t, store)
-	right.runs(t)
+	right.completeRun(t)
 	platform.Eventually(t, soon, func() string {
-		if _, compared := right.overview(t); !compared {
+		if _, compared := right.mismatch(t); !compared {
 			return "the runs were not compared yet"
 		}
 		return ""
 	})
 
 	temporal := platform.StartTemporal(t)
-	server := func(address string, roles ...string) *site {
+	server := func(address string, roles ...string) *environment {
 		o := options(t, address, store)
 		o.Roles = roles
-		return &site{Server: platform.StartServer(t, o), temporal: temporal, options: o, workflow: right.workflow}
+		return &environment{Server: platform.StartServer(t, o), temporal: temporal, options: o, workflow: right.workflow}
 	}
 	began := time.Now()
 	wrong := server(temporal.Address)
-	wrong.refuses(t, right.temporal.Address)
-	wrong.differs(t, right.temporal.Address)
+	wrong.requireStartRefused(t, right.temporal.Address)
+	wrong.waitForMismatch(t, right.temporal.Address)
 	promise.Record(t, promise.Figure{Promise: "P-C3", What: "server started at another Temporal than that of the runs: from its start to its ERROR line and status",
 		Aim: "seconds", Trials: 1, Figure: promise.Times{time.Since(began)}.String()})
-	right.differs(t, temporal.Address)
-	right.runs(t)
+	right.waitForMismatch(t, temporal.Address)
+	right.completeRun(t)
 
-	// An API alone, without any worker, knows where the runs are by the database.
-	for _, x := range []*site{wrong, right} {
+	// An API server without any worker reads from the database which Temporal has the runs.
+	for _, x := range []*environment{wrong, right} {
 		x.Terminate()
 		_, ended := x.WaitFor(soon)
 		require.True(t, ended)
 	}
 	alone := server(temporal.Address, platform.API)
-	alone.refuses(t, right.temporal.Address)
-	alone.differs(t, right.temporal.Address)
+	alone.requireStartRefused(t, right.temporal.Address)
+	alone.waitForMismatch(t, right.temporal.Address)
 	same := server(right.temporal.Address, platform.API)
 	r, err := same.TryStart(t.Context(), same.workflow, "")
 	require.NoError(t, err)

@@ -14,26 +14,26 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// queueing are the flags of queue mode.
-func queueing(most int, ttl string) []string {
+// queueModeFlags returns the flags of queue mode.
+func queueModeFlags(most int, ttl string) []string {
 	return []string{
 		"--runs-queue-when-unavailable-enabled=true", fmt.Sprintf("--runs-queue-when-unavailable-max-runs=%d", most),
 		"--runs-queue-when-unavailable-ttl=" + ttl,
 	}
 }
 
-// away takes Temporal away and waits until that is known.
-func (x *site) away(t *testing.T) {
+// stopTemporal stops Temporal and waits until the server reports it as down.
+func (x *environment) stopTemporal(t *testing.T) {
 	t.Helper()
 	x.temporal.Kill()
-	x.turns(t, soon, "down", "unreachable")
+	x.waitForState(t, soon, "down", "unreachable")
 }
 
-// What was created while Temporal was away is handed over when it is back, in order, once.
+// Runs created while Temporal was down are started once it is back, in order, each once.
 func TestQueuedRunsAreHandedOverInOrder(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		x := build(t, store, queueing(1000, "1h")...)
-		x.away(t)
+		x := build(t, store, queueModeFlags(1000, "1h")...)
+		x.stopTemporal(t)
 		l := load.New(x.Server, x.workflow)
 		count := promise.Trials(200, 500)
 		for n := range count {
@@ -48,7 +48,7 @@ func TestQueuedRunsAreHandedOverInOrder(t *testing.T) {
 
 		x.temporal = x.temporal.Restart(t)
 		back := time.Now()
-		x.judge(t, l)
+		x.verify(t, l)
 		took := time.Since(back)
 		x.requireOrder(t, l)
 		promise.Record(t, promise.Figure{Promise: "C8", What: fmt.Sprintf("queue mode: %d runs created while Temporal was away, from its return to all completed, each once and in order", count),
@@ -56,8 +56,8 @@ func TestQueuedRunsAreHandedOverInOrder(t *testing.T) {
 	})
 }
 
-// requireOrder requires that Temporal was given the runs in the order of their requests.
-func (x *site) requireOrder(t *testing.T, l *load.Load) {
+// requireOrder requires that Temporal received the runs in the order of their requests.
+func (x *environment) requireOrder(t *testing.T, l *load.Load) {
 	t.Helper()
 	c := platform.DialTemporal(t, x.temporal.Address)
 	var started []time.Time
@@ -66,13 +66,13 @@ func (x *site) requireOrder(t *testing.T, l *load.Load) {
 		require.NoError(t, err)
 		started = append(started, described.GetWorkflowExecutionInfo().GetStartTime().AsTime())
 	}
-	require.True(t, slices.IsSortedFunc(started, time.Time.Compare), "the runs were handed over in another order: %v", started)
+	require.True(t, slices.IsSortedFunc(started, time.Time.Compare), "the runs were started in another order: %v", started)
 }
 
 func TestQueueIsBounded(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		x := build(t, store, queueing(5, "3s")...)
-		x.away(t)
+		x := build(t, store, queueModeFlags(5, "3s")...)
+		x.stopTemporal(t)
 		l := load.New(x.Server, x.workflow)
 		for n := range 5 {
 			require.Equal(t, load.Accepted, l.Send(t.Context(), n).Outcome)
@@ -87,8 +87,8 @@ func TestQueueIsBounded(t *testing.T) {
 			require.Contains(t, run.GetError().String(), "queue_expired")
 		}
 		x.temporal = x.temporal.Restart(t)
-		x.works(t)
-		x.runs(t)
+		x.waitForReady(t)
+		x.completeRun(t)
 		c := platform.DialTemporal(t, x.temporal.Address)
 		for _, r := range l.Of(load.Accepted) {
 			_, err := c.DescribeWorkflowExecution(t.Context(), r.Run, "")
@@ -97,11 +97,11 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// A crash between the acceptance of a run and its start loses and doubles nothing.
+// A crash between the acceptance of a run and its start neither loses nor doubles it.
 func TestQueuedRunsSurviveCrashes(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
-		x := build(t, store, queueing(1000, "1h")...)
-		x.away(t)
+		x := build(t, store, queueModeFlags(1000, "1h")...)
+		x.stopTemporal(t)
 		l := load.New(x.Server, x.workflow)
 		count := promise.Trials(100, 500)
 		for n := range count {
@@ -112,13 +112,13 @@ func TestQueuedRunsSurviveCrashes(t *testing.T) {
 		x.AwaitAPI(t)
 		require.Equal(t, count, x.count(t, x.workflow))
 		x.temporal = x.temporal.Restart(t)
-		// Crash again in the middle of the handing over.
+		// Crash again while the queued runs are started.
 		for range promise.Trials(2, 5) {
-			after(t, 700*time.Millisecond)
+			waitFor(t, 700*time.Millisecond)
 			x.Kill()
 			x.Server = platform.LaunchServer(t, x.options)
 		}
-		x.works(t)
-		x.judge(t, l)
+		x.waitForReady(t)
+		x.verify(t, l)
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// TestWorkerKilledWhileRowsAreRepaired loses the rows of many runs: the database does not answer while they complete, and their worker
-// is killed with what it had not written. Two workers rebuild the rows, each once, and one of them is killed in the middle of that.
+// The rows of many runs become stale: the database does not answer while they complete, and their worker
+// is killed with the unwritten records. Two workers rebuild the rows, each once, and one of them is killed meanwhile.
 func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	t.Parallel()
 	if !platform.HasPostgres() {
@@ -31,7 +31,7 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	l := load.New(api, api.Publish(t, platform.Document("repaired", "  - pause: {wait: {seconds: 10}}\n"+hello)))
 	var ids []string
 	count := promise.Trials(200, 1000)
-	atOnce(count, func(n int) { l.Send(t.Context(), n) })
+	concurrently(count, func(n int) { l.Send(t.Context(), n) })
 	for _, r := range l.Of(load.Accepted) {
 		ids = append(ids, r.Run)
 	}
@@ -50,8 +50,8 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	unlock()
 
 	workers := []*platform.Server{platform.LaunchServer(t, options(platform.Worker)), platform.LaunchServer(t, options(platform.Worker))}
-	// A read of a row that is behind has it repaired.
-	atOnce(count, func(n int) { _, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n]) })
+	// A read of a stale row triggers its repair.
+	concurrently(count, func(n int) { _, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n]) })
 	platform.Eventually(t, patience, func() string {
 		if n := len(rebuilt(t, workers[0])); n < count/10 {
 			return fmt.Sprintf("the first worker has rebuilt the rows of %d runs", n)
@@ -72,14 +72,14 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 			require.Equal(t, 1, times[id], "run %s was rebuilt again", id)
 		}
 	}
-	require.Greater(t, len(times), done, "the other worker goes on")
+	require.Greater(t, len(times), done, "the other worker continues")
 	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("one of two workers killed after %d of %d repairs: until all rows are as in Temporal, each rebuilt once", done, count),
 		Aim: "1 minute", Trials: 1, Figure: promise.Round(took).String()})
 	promise.Within(t, "the repair of all rows", took, time.Minute)
 }
 
-// atOnce does something a number of times, a few at a time.
-func atOnce(times int, do func(n int)) {
+// concurrently calls do the given number of times, a few calls at a time.
+func concurrently(times int, do func(n int)) {
 	var group sync.WaitGroup
 	const width = 8
 	for first := range width {
@@ -92,7 +92,7 @@ func atOnce(times int, do func(n int)) {
 	group.Wait()
 }
 
-// rebuilt are the runs whose rows a server has rebuilt, by its log.
+// rebuilt returns the runs whose rows a server has rebuilt, by its log.
 func rebuilt(t *testing.T, s *platform.Server) (ids []string) {
 	t.Helper()
 	for line := range strings.Lines(s.Output()) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cliLimit bounds one command that has no limit of its own. It is far beyond what any may take.
+// cliLimit bounds one command that has no limit of its own. It is far longer than any command may take.
 const cliLimit = 90 * time.Second
 
 // Exit codes of the CLI.
@@ -46,7 +46,7 @@ func binary(t T, variable string) string {
 	return path
 }
 
-// Result is what a command did.
+// Result is the output and the exit code of a command.
 type Result struct {
 	Args   []string
 	Stdout string
@@ -66,17 +66,17 @@ func (r Result) JSON(t T, into any) {
 	}
 }
 
-// Command is one call of a binary, without a server's address unless Args name it.
+// Command is one call of a binary. It has no server address unless Args or Env name one.
 type Command struct {
 	Binary string
 	Args   []string
 	Env    []string
 	Stdin  string
 	Dir    string
-	Limit  time.Duration // 0: that of most commands
+	Limit  time.Duration // 0: cliLimit
 }
 
-// Run runs a command to its end.
+// Run runs a command until it exits.
 func Run(t T, c Command) Result {
 	t.Helper()
 	limit := cmp.Or(c.Limit, cliLimit)
@@ -111,5 +111,5 @@ func (s *Server) CLIWithInput(t T, stdin string, args ...string) Result {
 	return Run(t, Command{Binary: Binary(t), Args: args, Env: s.ClientEnv(), Stdin: stdin})
 }
 
-// ClientEnv is the environment that leads the CLI to this server.
+// ClientEnv returns the environment variables that make the CLI use this server.
 func (s *Server) ClientEnv() []string { return []string{"SIGNALBOX_ADDRESS=" + s.Address} }

@@ -11,10 +11,10 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// Controls is what docs/reference/controls.md tells users: by state and control the cell, as it is written there.
+// Controls is the table of docs/reference/controls.md: the text of each cell, by state and control.
 type Controls map[string]map[string]string
 
-// ReadControls reads the page; tests run in a folder two below the repository's.
+// ReadControls reads the table. Tests run two folders below the repository's root.
 func ReadControls(t T) Controls {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/controls.md")
@@ -44,26 +44,26 @@ func ReadControls(t T) Controls {
 	return table
 }
 
-// Control does one of a run's controls with a reason, and returns the run as it was answered: for a replay, the new one.
+// Control calls one control of a run with a reason, and returns the run of the response: for a replay, the new run.
 func (s *Server) Control(ctx context.Context, control, id, reason string) (*signalboxv1.Run, error) {
 	switch control {
 	case "cancel":
-		return answered(s.Runs.CancelRun(ctx, connect.NewRequest(&signalboxv1.CancelRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.CancelRun(ctx, connect.NewRequest(&signalboxv1.CancelRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "terminate":
-		return answered(s.Runs.TerminateRun(ctx, connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.TerminateRun(ctx, connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "pause":
-		return answered(s.Runs.PauseRun(ctx, connect.NewRequest(&signalboxv1.PauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.PauseRun(ctx, connect.NewRequest(&signalboxv1.PauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "unpause":
-		return answered(s.Runs.UnpauseRun(ctx, connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.UnpauseRun(ctx, connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "replay":
-		return answered(s.Runs.ReplayRun(ctx, connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.ReplayRun(ctx, connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	default:
-		return nil, fmt.Errorf("there is no control %q of a run", control)
+		return nil, fmt.Errorf("unknown control %q", control)
 	}
 }
 
-// answered takes the run out of an answer.
-func answered[M any, P interface {
+// runOf returns the run of a response.
+func runOf[M any, P interface {
 	*M
 	GetRun() *signalboxv1.Run
 }](res *connect.Response[M], err error) (*signalboxv1.Run, error) {

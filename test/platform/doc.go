@@ -3,10 +3,10 @@
 // waits until they are ready, runs the CLI against them, and stops, kills or freezes them.
 //
 // The binaries are named by the variables SIGNALBOX_BIN (full) and SIGNALBOX_SERVER_BIN (lean), which `make test` sets.
-// Without them a test that needs one fails and says so.
+// Without them a test that needs one fails with a message that names the variable.
 //
-// A test gets its own processes with [StartDev], [StartTemporal] and [StartServer]; they end with it. What all tests of a
-// package share is made once, by a [Shared], and ends with [Main].
+// A test gets its own processes with [StartDev], [StartTemporal] and [StartServer]; they are stopped when it ends. Processes that all
+// tests of a package share are started once, by a [Shared], and are stopped by [Main].
 //
-// Children get none of the caller's environment but PATH, so that settings of whoever runs the tests change nothing.
+// Child processes inherit PATH alone from the caller's environment, so that other settings of the machine do not affect the tests.
 package platform

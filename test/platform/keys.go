@@ -10,35 +10,35 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/proxy"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
-	"github.com/signalbox-dev/signalbox/internal/seal"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
 // keyID names the key of the tests.
 const keyID = "test"
 
-// key is the same for all servers of all tests, so that any of them reads what another has written, and a test what Temporal keeps.
-func key() []byte { return bytes.Repeat([]byte("k"), seal.KeySize) }
+// key is the same for all servers of all tests: each server can read what another one wrote, and a test can read Temporal's histories.
+func key() []byte { return bytes.Repeat([]byte("k"), keyring.KeySize) }
 
-// Keys are those of the tests' servers.
-func Keys(t T) *seal.Ring {
+// Keys returns the key ring of the tests' servers.
+func Keys(t T) *keyring.Ring {
 	t.Helper()
-	ring, err := seal.New(keyID, map[string][]byte{keyID: key()})
+	ring, err := keyring.New(keyID, map[string][]byte{keyID: key()})
 	if err != nil {
 		t.Fatalf("make the ring of keys: %v", err)
 	}
 	return ring
 }
 
-// WithKeys is the setting that gives a server the key of the tests.
+// WithKeys returns the setting that gives a server the tests' key.
 func WithKeys(t T) string {
 	t.Helper()
-	// Not in a folder named after the test: a comma in a path would be read as the end of it.
+	// Not in a folder named after the test: the setting would end at a comma in the path.
 	folder, err := os.MkdirTemp("", "signalbox-key-")
 	if err != nil {
 		t.Fatalf("make a folder for the key of the tests: %v", err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) }) // the system's clean-up takes what is left
+	t.Cleanup(func() { _ = os.RemoveAll(folder) }) // what remains is in the system's temporary folder
 	path := filepath.Join(folder, "test.key")
 	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key())), 0o600); err != nil {
 		t.Fatalf("write the key of the tests: %v", err)
@@ -46,10 +46,10 @@ func WithKeys(t T) string {
 	return "SIGNALBOX_ENCRYPTION_KEYS=" + keyID + "=" + path
 }
 
-// open opens all that is sealed in a history.
-func open(t T, history *historypb.History) {
+// unsealHistory decrypts all sealed payloads of a history.
+func unsealHistory(t T, history *historypb.History) {
 	t.Helper()
-	codec := payload.NewCodec(Keys(t))
+	codec := codec.NewCodec(Keys(t))
 	err := proxy.VisitPayloads(t.Context(), history, proxy.VisitPayloadsOptions{
 		Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 			return codec.Decode(payloads)

@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresVariable names a Postgres server on which the tests may create databases, as a URL.
+// PostgresVariable is the environment variable with the URL of a Postgres server on which the tests may create databases.
 const PostgresVariable = "SIGNALBOX_TEST_POSTGRES"
 
-// HasPostgres tells whether there is a Postgres to test with.
+// HasPostgres reports whether a Postgres server is configured.
 func HasPostgres() bool { return os.Getenv(PostgresVariable) != "" }
 
-// Postgres makes a fresh database, dropped at the end of t.
+// Postgres creates a database, which is dropped at the end of t.
 func Postgres(t T) Store {
 	t.Helper()
 	server := os.Getenv(PostgresVariable)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// stopBudget is how long a process may take to stop by itself before the kit kills it.
+// stopBudget is how long a process may take to stop after SIGTERM before it is killed.
 const stopBudget = time.Minute
 
-// Log is what a process has written, safe to read while it writes.
+// Log holds a process's output. It is safe to read while the process writes.
 type Log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -43,7 +43,7 @@ type Process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// StartProcess starts a binary. It is stopped at the end of t, and its log is shown when t has failed.
+// StartProcess starts a binary. The process is stopped at the end of t, and its log is shown if t has failed.
 func StartProcess(t T, name, binary string, env, args []string) *Process {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -53,7 +53,7 @@ func StartProcess(t T, name, binary string, env, args []string) *Process {
 	return StartCommand(t, name, cmd)
 }
 
-// StartCommand is StartProcess for a command with settings of its own, such as another user. Only its outputs are set here.
+// StartCommand is StartProcess for a command that needs further settings, such as another user. It sets the command's outputs only.
 func StartCommand(t T, name string, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Name: name, Stdout: &Log{}, Stderr: &Log{}, cmd: cmd, done: make(chan struct{})}
@@ -82,19 +82,19 @@ func (p *Process) end(t T) {
 	}
 }
 
-// Environment is what a child sees: PATH, a home of its own, and what is given as NAME=value.
+// Environment returns the environment of a child process: PATH, a home folder of its own, and extra as NAME=value.
 func Environment(t T, extra ...string) []string {
 	home := t.TempDir()
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CONFIG_HOME=" + home, "NO_COLOR=1"}, extra...)
 }
 
-// Output is everything it has written so far: stderr, then stdout.
+// Output returns all output so far: stderr, then stdout.
 func (p *Process) Output() string { return p.Stderr.String() + p.Stdout.String() }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// WaitFor waits for the end and returns the exit code; false when it has not ended in time. A signal gives -1.
+// WaitFor waits until the process has ended and returns its exit code, or false after the limit. A process ended by a signal has -1.
 func (p *Process) WaitFor(limit time.Duration) (int, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -106,28 +106,28 @@ func (p *Process) WaitFor(limit time.Duration) (int, bool) {
 	}
 }
 
-// Kill ends the process at once, as a crash of the machine would, and waits for it.
+// Kill ends the process with SIGKILL, as a crash of the machine would, and waits until it has ended.
 func (p *Process) Kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Interrupt is Ctrl-C.
+// Interrupt sends SIGINT, as Ctrl-C does.
 func (p *Process) Interrupt() { p.signal(os.Interrupt) }
 
-// Terminate asks the process to stop, as a service manager does.
+// Terminate sends SIGTERM, as a service manager does.
 func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
 
-// Freeze stops the process without ending it; Thaw lets it go on.
+// Freeze suspends the process with SIGSTOP; Thaw continues it.
 func (p *Process) Freeze() { p.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on.
+// Thaw continues a frozen process.
 func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
 
-// PID is the process's number.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// signal sends a signal; a process that has ended is left alone.
+// signal sends a signal. It does nothing if the process has ended.
 func (p *Process) signal(s os.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		fmt.Fprintf(os.Stderr, "signal %s: %v\n", p.Name, err)

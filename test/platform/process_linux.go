@@ -2,7 +2,7 @@ package platform
 
 import "syscall"
 
-// childAttributes lets children die with the tests, also when those are killed.
+// childAttributes makes the kernel kill the children when the test process ends, also when that was killed.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -6,19 +6,19 @@ import (
 	"os"
 )
 
-// RedisVariable names a Redis that the tests may share, as a URL. Each database has keys of its own in it.
+// RedisVariable is the environment variable with the URL of a Redis server that the tests share. Each database uses its own keys in it.
 const RedisVariable = "SIGNALBOX_TEST_REDIS"
 
-// HasRedis tells whether there is a Redis to test with.
+// HasRedis reports whether a Redis server is configured.
 func HasRedis() bool { return os.Getenv(RedisVariable) != "" }
 
-// RedisPrefix begins the keys that the servers of a database have in Redis: those that share the database share them.
+// RedisPrefix returns the prefix of the Redis keys of a database's servers: servers that share the database share the keys.
 func RedisPrefix(store Store) string {
 	sum := sha256.Sum256([]byte(store.DSN))
 	return "signalbox-test-" + hex.EncodeToString(sum[:8]) + ":"
 }
 
-// redis leads a server to the Redis that all servers of its database share. On SQLite there is one process, which needs none.
+// redis returns the settings of the Redis that all servers of a database share. On SQLite there is one process, which needs none.
 func (o ServerOptions) redis() []string {
 	url := o.Redis
 	if url == "" {
@@ -30,5 +30,5 @@ func (o ServerOptions) redis() []string {
 	return []string{"SIGNALBOX_REDIS_URL=" + url, "SIGNALBOX_REDIS_PREFIX=" + RedisPrefix(o.Store)}
 }
 
-// RedisFor are the variables that lead whatever uses a database to its Redis, where it needs one.
+// RedisFor returns the settings of a database's Redis, or none for SQLite.
 func RedisFor(store Store) []string { return ServerOptions{Store: store}.redis() }

@@ -17,11 +17,11 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// DefaultProject is the project every store begins with.
+// DefaultProject is the project that every database begins with.
 const DefaultProject = "default"
 
-// Document makes a workflow document of version 1.0.0 in a workflow namespace of its own, so that tests which share a
-// server do not meet. tasks is the list under `do`, indented by two spaces; head are further top-level keys.
+// Document returns a workflow document of version 1.0.0 in a random workflow namespace, so that tests that share a
+// server do not interfere. tasks is the list under `do`, indented by two spaces; head are further top-level keys.
 func Document(name, tasks string, head ...string) string {
 	return fmt.Sprintf("document:\n  dsl: '1.0.3'\n  namespace: t%08x\n  name: %s\n  version: '1.0.0'\n%sdo:\n%s",
 		rand.Uint32(), name, strings.Join(head, ""), tasks)
@@ -39,7 +39,7 @@ func (s *Server) Publish(t T, source string) string {
 	return res.Msg.GetWorkflow().GetName()
 }
 
-// Start starts a run; an empty input is none.
+// Start starts a run. An empty input means no input.
 func (s *Server) Start(t T, workflow, input string) *signalboxv1.Run {
 	t.Helper()
 	r, err := s.TryStart(t.Context(), workflow, input)
@@ -49,7 +49,7 @@ func (s *Server) Start(t T, workflow, input string) *signalboxv1.Run {
 	return r
 }
 
-// TryStart is Start for those that expect a refusal.
+// TryStart is Start for calls that may be refused.
 func (s *Server) TryStart(ctx context.Context, workflow, input string) (*signalboxv1.Run, error) {
 	req := &signalboxv1.StartRunRequest{Project: DefaultProject, Workflow: workflow}
 	if input != "" {
@@ -72,8 +72,8 @@ func (s *Server) Run(t T, id string) *signalboxv1.Run {
 	return res.GetRun()
 }
 
-// Read asks again, for half a minute, while a server answers that it cannot read at the moment: on a busy machine a database may need longer
-// for an answer than the server waits for it. Tests of what a server answers then do not use it.
+// Read repeats a read for up to half a minute while the server reports that it is unavailable: on a busy machine a database may answer later
+// than the server waits. Tests of such errors do not use it.
 func Read[Req, Res any](ctx context.Context, read func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), req *Req) (*Res, error) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -92,10 +92,10 @@ func Read[Req, Res any](ctx context.Context, read func(context.Context, *connect
 	}
 }
 
-// Ended are the statuses a run ends with.
+// Ended returns the terminal statuses of a run.
 func Ended() []string { return []string{"completed", "failed", "canceled", "terminated", "timed_out"} }
 
-// Await waits until a run has one of the statuses. A run that has ended with another one fails at once.
+// Await waits until a run has one of the statuses. It fails at once if the run ends with another one.
 func (s *Server) Await(t T, id string, limit time.Duration, statuses ...string) *signalboxv1.Run {
 	t.Helper()
 	var r *signalboxv1.Run
@@ -116,7 +116,7 @@ func (s *Server) Await(t T, id string, limit time.Duration, statuses ...string) 
 	return r
 }
 
-// Watch follows a run to its end by streaming, and returns it as it then is.
+// Watch follows a run by streaming until it ends, and returns its last state.
 func (s *Server) Watch(ctx context.Context, id string) (*signalboxv1.Run, error) {
 	stream, err := s.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: DefaultProject, Id: id}))
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Server) AllRuns(t T, workflow string, pageSize int32) []*signalboxv1.Ru
 	}
 }
 
-// Statuses of steps by task, in order of entry: "charge:completed".
+// Statuses returns the steps as "task:status", in order of entry, such as "charge:completed".
 func Statuses(steps []*signalboxv1.Step) []string {
 	out := make([]string, len(steps))
 	for i, step := range steps {
@@ -179,7 +179,7 @@ func Statuses(steps []*signalboxv1.Step) []string {
 	return out
 }
 
-// Reason reads the machine-readable reason and the code of an API error.
+// Reason returns the machine-readable reason and the code of an API error.
 func Reason(err error) (string, connect.Code) {
 	var ce *connect.Error
 	if !errors.As(err, &ce) {
@@ -197,7 +197,7 @@ func Reason(err error) (string, connect.Code) {
 	return "", ce.Code()
 }
 
-// Decode decodes JSON of the API into a plain value, for comparing; numbers stay as they are written.
+// Decode decodes JSON of the API for comparisons. Numbers keep their digits.
 func Decode(t T, v *signalboxv1.JsonValue) any {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(v.GetJson()))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// T is what the kit needs of a test. *testing.T is one; a [Scope] is one for programs and for what tests share.
+// T is the part of *testing.T that this package uses. A [Scope] implements it for programs and for values that tests share.
 type T interface {
 	Helper()
 	Name() string
@@ -22,7 +22,7 @@ type T interface {
 	FailNow()
 }
 
-// Scope is a T outside of tests. Its failures panic with a [Failure]; Close runs what it has to clean up.
+// Scope is a T outside of tests. Its failures panic with a [Failure]; Close runs its clean-ups.
 type Scope struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -32,7 +32,7 @@ type Scope struct {
 	failed  bool
 }
 
-// Failure is what a Scope panics with.
+// Failure is the value that a Scope panics with.
 type Failure struct{ Message string }
 
 func (f Failure) Error() string { return f.Message }
@@ -43,7 +43,7 @@ func NewScope(ctx context.Context, name string) *Scope {
 	return &Scope{ctx: ctx, cancel: cancel, name: name}
 }
 
-// Close runs the clean-ups, last first.
+// Close runs the clean-ups, last one first.
 func (s *Scope) Close() {
 	s.cancel()
 	for {
@@ -81,7 +81,7 @@ func (s *Scope) TempDir() string {
 	if err != nil {
 		s.Fatalf("make a temporary folder: %v", err)
 	}
-	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // what is left is in the system's temporary folder
+	s.Cleanup(func() { _ = os.RemoveAll(dir) }) // what remains is in the system's temporary folder
 	return dir
 }
 
@@ -114,10 +114,10 @@ func (s *Scope) Fatalf(format string, args ...any) {
 // FailNow implements T.
 func (s *Scope) FailNow() { s.Fatalf("%s failed", s.name) }
 
-// Suite holds what the tests of one package share. Make one in TestMain.
+// Suite holds the values that the tests of one package share. TestMain makes one with [Main].
 type Suite struct{ scope *Scope }
 
-// Main runs the tests of a package and then ends what they shared. Its result is the exit code.
+// Main runs the tests of a package and then releases the shared values. It returns the exit code.
 func Main(m *testing.M, use func(*Suite)) int {
 	scope := NewScope(context.Background(), "shared by all tests")
 	defer scope.Close()
@@ -125,10 +125,10 @@ func Main(m *testing.M, use func(*Suite)) int {
 	return m.Run()
 }
 
-// Shared is a value that the first test to ask for it makes, and that all tests of the package share.
+// Shared is a value that is made on first use and shared by all tests of the package.
 type Shared[V any] struct{ get func() (V, error) }
 
-// Share tells how to make a value when it is first wanted.
+// Share returns a shared value that build makes on first use.
 func Share[V any](s *Suite, build func(T) V) *Shared[V] {
 	return &Shared[V]{get: sync.OnceValues(func() (v V, err error) {
 		err = Try(func() { v = build(s.scope) })
@@ -136,7 +136,7 @@ func Share[V any](s *Suite, build func(T) V) *Shared[V] {
 	})}
 }
 
-// Try calls f and returns the failure of a [Scope] that ended it, if one did. A goroutine that may fail so needs its own.
+// Try calls f and returns the [Failure] that f panicked with, if any. A goroutine that uses a [Scope] needs its own Try.
 func Try(f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -151,7 +151,7 @@ func Try(f func()) (err error) {
 	return nil
 }
 
-// Get returns the value. Where it could not be made every test that asks fails with the same message.
+// Get returns the value. If it could not be made, every test that needs it fails with the same message.
 func (s *Shared[V]) Get(t T) V {
 	t.Helper()
 	v, err := s.get()

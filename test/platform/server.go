@@ -20,13 +20,13 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 )
 
-// startLimit is how long a process may take to be ready on a busy machine. What users are promised is tested apart.
+// startLimit is how long a process may take to be ready on a busy machine. Tests of their own measure the times that users are promised.
 const startLimit = 2 * time.Minute
 
-// AllowLoopback lets workflows call the stand-ins of the tests.
+// AllowLoopback lets workflows call the tests' substitute services.
 const AllowLoopback = "SIGNALBOX_CALLS_ALLOW_PRIVATE=127.0.0.0/8"
 
-// Temporal is a Temporal server as a process of its own, with its data in a file.
+// Temporal is a Temporal server in its own process, with its data in a file.
 type Temporal struct {
 	*Process
 	Address string
@@ -40,26 +40,26 @@ func StartTemporal(t T) *Temporal {
 	return startTemporal(t, FreePort(t), filepath.Join(t.TempDir(), "temporal.db"))
 }
 
-// ReserveTemporal names a Temporal that is not running yet: its port, and a file without data. Restart starts it.
+// ReserveTemporal returns a Temporal that is not running yet: a port, and a file without data. Restart starts it.
 func ReserveTemporal(t T) *Temporal {
 	t.Helper()
 	port := FreePort(t)
 	return &Temporal{Address: Address(port), Port: port, File: filepath.Join(t.TempDir(), "temporal.db")}
 }
 
-// Restart starts a Temporal that has ended again, on the same port and data, and waits until it answers.
+// Restart starts a Temporal again that has ended, on the same port and data, and waits until it answers.
 func (p *Temporal) Restart(t T) *Temporal {
 	t.Helper()
 	return startTemporal(t, p.Port, p.File)
 }
 
-// Relaunch is Restart that waits for nothing. [Temporal.AwaitServing] tells when it answers.
+// Relaunch is Restart without waiting. [Temporal.AwaitServing] waits until it answers.
 func (p *Temporal) Relaunch(t T) *Temporal {
 	t.Helper()
 	return launchTemporal(t, p.Port, p.File)
 }
 
-// Wipe throws the data of a Temporal that has ended away: the next Restart begins with none.
+// Wipe deletes the data of a Temporal that has ended: the next Restart begins with none.
 func (p *Temporal) Wipe(t T) {
 	t.Helper()
 	files, err := filepath.Glob(p.File + "*")
@@ -68,12 +68,12 @@ func (p *Temporal) Wipe(t T) {
 	}
 	for _, file := range files {
 		if err := os.Remove(file); err != nil {
-			t.Fatalf("throw the data of Temporal away: %v", err)
+			t.Fatalf("delete the data of Temporal: %v", err)
 		}
 	}
 }
 
-// AwaitAccepting waits until the port accepts connections, and returns when it did, to within [tick]. The namespaces
+// AwaitAccepting waits until the port accepts connections, and returns that time, to within [longTick]. The namespaces
 // answer a moment later.
 func (p *Temporal) AwaitAccepting(t T) time.Time {
 	t.Helper()
@@ -88,8 +88,8 @@ func (p *Temporal) AwaitAccepting(t T) time.Time {
 	return time.Now()
 }
 
-// AwaitServing waits until the namespace default answers and all parts of the server have started: one that is frozen before
-// gives itself up.
+// AwaitServing waits until the namespace default answers and all parts of the server have started: a server that is frozen before
+// that exits after it is thawed.
 func (p *Temporal) AwaitServing(t T) {
 	t.Helper()
 	p.await(t, func() string {
@@ -110,11 +110,11 @@ func startTemporal(t T, port int, file string) *Temporal {
 func launchTemporal(t T, port int, file string) *Temporal {
 	t.Helper()
 	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
-	t.Cleanup(p.Kill) // its orderly end takes a second, and nobody needs what it would write
+	t.Cleanup(p.Kill) // an orderly stop takes a second, and the data it would write is not needed
 	return &Temporal{Process: p, Address: Address(port), Port: port, File: file}
 }
 
-// Server is a Signalbox: `signalbox server` or `signalbox dev`.
+// Server is a Signalbox process: `signalbox server` or `signalbox dev`.
 type Server struct {
 	*Process
 	Address string // host:port
@@ -133,16 +133,16 @@ type Server struct {
 	Batches     signalboxv1connect.BatchServiceClient
 }
 
-// Store is a database of one server.
+// Store names the database of a server.
 type Store struct{ Driver, DSN string }
 
-// SQLite is a fresh database in a temporary folder.
+// SQLite returns a new database in a temporary folder.
 func SQLite(t T) Store {
 	t.Helper()
 	return Store{Driver: "sqlite", DSN: filepath.Join(t.TempDir(), "signalbox.db")}
 }
 
-// NoRedis starts a server without a Redis although its database asks for one.
+// NoRedis starts a server without Redis although its database is Postgres.
 const NoRedis = "none"
 
 // Roles of a server.
@@ -151,12 +151,12 @@ const (
 	Worker = "worker"
 )
 
-// ServerOptions say how to start a server.
+// ServerOptions are the settings of a server.
 type ServerOptions struct {
-	Binary   string // empty: the one that the tests are for
+	Binary   string // empty: the lean binary
 	Temporal string // address
 	Store    Store
-	// Redis is a URL. Empty: with Postgres the one that the tests share, with SQLite none; [NoRedis]: none.
+	// Redis is a URL. Empty: the shared Redis with Postgres, none with SQLite; [NoRedis]: none.
 	Redis string
 	Roles []string // empty: both
 	Port  int      // 0: a free one
@@ -172,7 +172,7 @@ func StartServer(t T, o ServerOptions) *Server {
 	return s
 }
 
-// LaunchServer starts `signalbox server` and waits for nothing.
+// LaunchServer starts `signalbox server` without waiting.
 func LaunchServer(t T, o ServerOptions) *Server {
 	t.Helper()
 	if o.Port == 0 {
@@ -203,7 +203,7 @@ func StartDev(t T, args ...string) *Server {
 	return s
 }
 
-// LaunchDev starts `signalbox dev` on free ports and waits for nothing. Arguments given win over its own.
+// LaunchDev starts `signalbox dev` on free ports without waiting. The given arguments override its own.
 func LaunchDev(t T, args ...string) *Server {
 	t.Helper()
 	address := Address(FreePort(t))
@@ -230,7 +230,7 @@ func newServer(p *Process, address string) *Server {
 	return s
 }
 
-// AwaitReady waits until all its roles are ready.
+// AwaitReady waits until all roles of the server are ready.
 func (s *Server) AwaitReady(t T) {
 	t.Helper()
 	s.await(t, func() string { return s.notReady(t.Context(), "") })
@@ -239,13 +239,13 @@ func (s *Server) AwaitReady(t T) {
 	}
 }
 
-// AwaitAPI waits until the API is ready; the worker need not be.
+// AwaitAPI waits until the API is ready. The worker need not be.
 func (s *Server) AwaitAPI(t T) {
 	t.Helper()
 	s.await(t, func() string { return s.notReady(t.Context(), "?role=api") })
 }
 
-// ID is the server's identity, of this start of its process.
+// ID returns the server ID, which is new with each start of the process.
 func (s *Server) ID(t T) string {
 	t.Helper()
 	res, err := s.System.GetVersion(t.Context(), connect.NewRequest(&signalboxv1.GetVersionRequest{}))
@@ -255,7 +255,7 @@ func (s *Server) ID(t T) string {
 	return res.Msg.GetServerId()
 }
 
-// await is Eventually, cut short when the process ends.
+// await is Eventually, and fails at once if the process ends.
 func (p *Process) await(t T, cond func() string) {
 	t.Helper()
 	Eventually(t, startLimit, func() string {

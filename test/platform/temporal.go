@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 )
 
-// probe tells what keeps a Temporal from being usable: nothing when its default namespace answers.
+// probe returns the reason why a Temporal is not usable, or "" if its default namespace answers.
 func (p *Temporal) probe(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	// Plain gRPC: the SDK's client would try again by itself, ever more slowly, and tell late.
+	// Plain gRPC: the SDK's client would retry by itself, with growing intervals, and return late.
 	c, err := grpc.NewClient(p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err.Error()
@@ -37,7 +37,7 @@ func (p *Temporal) probe(ctx context.Context) string {
 	return ""
 }
 
-// CreateNamespace makes a namespace, or makes one again that was deleted, and returns when it answers.
+// CreateNamespace creates a namespace, also one that was deleted before, and returns once it answers.
 func (p *Temporal) CreateNamespace(t T, name string) {
 	t.Helper()
 	c := DialTemporal(t, p.Address)
@@ -57,7 +57,7 @@ func (p *Temporal) CreateNamespace(t T, name string) {
 	})
 }
 
-// DeleteNamespace deletes a namespace. Temporal frees the name at once, by renaming; its caches may know it for a moment.
+// DeleteNamespace deletes a namespace. Temporal frees the name at once, by renaming; its caches may contain it for a moment.
 func (p *Temporal) DeleteNamespace(t T, name string) {
 	t.Helper()
 	c := DialTemporal(t, p.Address)
@@ -66,7 +66,7 @@ func (p *Temporal) DeleteNamespace(t T, name string) {
 	}
 }
 
-// DialTemporal connects to a Temporal with the SDK, for looking behind Signalbox.
+// DialTemporal connects to a Temporal with the SDK, to inspect it directly.
 func DialTemporal(t T, address string) client.Client {
 	t.Helper()
 	return DialNamespace(t, address, client.DefaultNamespace)
@@ -76,8 +76,8 @@ func DialTemporal(t T, address string) client.Client {
 func DialNamespace(t T, address, namespace string) client.Client {
 	t.Helper()
 	c, err := client.DialContext(t.Context(), client.Options{
-		HostPort: address, Namespace: namespace, Logger: silent{},
-		DataConverter: payload.Converter(Keys(t)), FailureConverter: payload.FailureConverter(Keys(t)),
+		HostPort: address, Namespace: namespace, Logger: discardLogger{},
+		DataConverter: codec.Converter(Keys(t)), FailureConverter: codec.FailureConverter(Keys(t)),
 	})
 	if err != nil {
 		t.Fatalf("connect to Temporal at %s: %v", address, err)
@@ -92,14 +92,14 @@ func History(t T, c client.Client, runID string) *historypb.History {
 	return Execution(t, c, runID, "")
 }
 
-// Histories reads the histories of all executions of a run, in order: each continues the one before as new.
+// Histories reads the histories of all executions of a run, in order: each execution continues the previous one as new.
 func Histories(t T, c client.Client, runID string) []*historypb.History {
 	t.Helper()
 	newest, err := c.DescribeWorkflowExecution(t.Context(), runID, "")
 	if err != nil {
 		t.Fatalf("find the executions of %s: %v", runID, err)
 	}
-	// Every execution knows the first of its chain, and each the one that it was continued by.
+	// Every execution has the ID of the first of its chain, and its last event the ID of the next.
 	next := newest.GetWorkflowExecutionInfo().GetFirstRunId()
 	var out []*historypb.History
 	for next != "" {
@@ -110,7 +110,7 @@ func Histories(t T, c client.Client, runID string) []*historypb.History {
 	return out
 }
 
-// Execution reads the history of one execution of a workflow, the newest one where runID is empty, and opens what is sealed in it.
+// Execution reads the history of one execution of a workflow, of the newest one if runID is empty, and decrypts its sealed payloads.
 func Execution(t T, c client.Client, workflowID, runID string) *historypb.History {
 	t.Helper()
 	out := &historypb.History{}
@@ -122,11 +122,11 @@ func Execution(t T, c client.Client, workflowID, runID string) *historypb.Histor
 		}
 		out.Events = append(out.Events, event)
 	}
-	open(t, out)
+	unsealHistory(t, out)
 	return out
 }
 
-// RawHistory reads the history of the newest execution of a run as Temporal has it: sealed, and with references in place of large values.
+// RawHistory reads the history of a run's newest execution as Temporal stores it: sealed, and with references in place of large values.
 func RawHistory(t T, c client.Client, workflowID string) *historypb.History {
 	t.Helper()
 	page, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(), &workflowservice.GetWorkflowExecutionHistoryRequest{
@@ -138,17 +138,17 @@ func RawHistory(t T, c client.Client, workflowID string) *historypb.History {
 	return page.GetHistory()
 }
 
-// silent keeps the SDK's log out of the tests' output.
-type silent struct{}
+// discardLogger drops the SDK's log lines.
+type discardLogger struct{}
 
-var _ log.Logger = silent{}
+var _ log.Logger = discardLogger{}
 
-func (silent) Debug(string, ...any) {}
-func (silent) Info(string, ...any)  {}
-func (silent) Warn(string, ...any)  {}
-func (silent) Error(string, ...any) {}
+func (discardLogger) Debug(string, ...any) {}
+func (discardLogger) Info(string, ...any)  {}
+func (discardLogger) Warn(string, ...any)  {}
+func (discardLogger) Error(string, ...any) {}
 
-// CountExecutions counts the executions that a query of Temporal's visibility finds.
+// CountExecutions counts the executions that match a query of Temporal's visibility.
 func CountExecutions(ctx context.Context, c client.Client, query string) (int, error) {
 	res, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 	return int(res.GetCount()), err

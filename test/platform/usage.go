@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Memory is what the process holds of the machine's memory, in MB; zero where the system does not tell.
+// Memory returns the resident memory of the process in MB, or zero where the system does not report it.
 func (p *Process) Memory(t T) float64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
@@ -27,11 +27,11 @@ func (p *Process) Memory(t T) float64 {
 	return 0
 }
 
-// CPU is the processor time that the process has used so far; zero where the system does not tell.
+// CPU returns the processor time that the process has used so far, or zero where the system does not report it.
 func (p *Process) CPU(t T) time.Duration {
 	t.Helper()
 	const (
-		tick  = 10 * time.Millisecond // of every Linux that Go runs on
+		tick  = 10 * time.Millisecond // on every Linux that Go supports
 		user  = 11                    // fields after the name, which ends with the last parenthesis
 		count = 2
 	)

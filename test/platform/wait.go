@@ -10,14 +10,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
-// A condition is checked every shortTick at first, and every longTick at most: checks ask servers, which have other things to do.
+// A condition is checked every shortTick at first, and every longTick at most: checks send requests to servers under load.
 const (
 	shortTick = 20 * time.Millisecond
 	longTick  = 250 * time.Millisecond
 )
 
-// Eventually waits until cond returns an empty string, and fails with what it said last when that takes too long. The time between two
-// checks is at most a tenth of the time that has passed, so what is measured with it is exact to a tenth.
+// Eventually waits until cond returns an empty string. After limit it fails with the last string that cond returned. The time between two
+// checks is at most a tenth of the elapsed time, so a duration measured with it is exact to a tenth.
 func Eventually(t T, limit time.Duration, cond func() string) {
 	t.Helper()
 	began := time.Now()
@@ -39,7 +39,7 @@ func Eventually(t T, limit time.Duration, cond func() string) {
 	}
 }
 
-// Throughout looks again and again for that long, and fails as soon as cond says something.
+// Throughout checks cond repeatedly for the given time, and fails as soon as it returns a non-empty string.
 func Throughout(t T, length time.Duration, cond func() string) {
 	t.Helper()
 	end := time.NewTimer(length)
@@ -55,12 +55,12 @@ func Throughout(t T, length time.Duration, cond func() string) {
 		case <-end.C:
 			return
 		case <-t.Context().Done():
-			t.Fatalf("stopped while looking")
+			t.Fatalf("stopped while checking")
 		}
 	}
 }
 
-// FreePort returns a loopback port that nobody listens on, which no other test is given before this one has ended.
+// FreePort returns a loopback port that is not in use and that no other test receives before this one has ended.
 func FreePort(t T) int {
 	t.Helper()
 	port, release, err := freeport.Claim(context.WithoutCancel(t.Context()))
@@ -71,10 +71,10 @@ func FreePort(t T) int {
 	return port
 }
 
-// Address is a loopback address.
+// Address returns the loopback address of a port.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Took describes a duration that was too long.
-func Took(what string, got, limit time.Duration) string {
+// TooSlow returns the message for a duration over its limit.
+func TooSlow(what string, got, limit time.Duration) string {
 	return fmt.Sprintf("%s took %s, over %s", what, got.Round(time.Millisecond), limit)
 }

@@ -1,8 +1,8 @@
-// Package promise measures what the product promises and records the figures.
+// Package promise measures the product's promises and records the figures.
 //
 // A test collects [Times] (or counts) and calls [Record]: the figure is logged, and appended as a line of JSON to the file
-// that SIGNALBOX_PROMISES names, if it names one. `make prove` sets it, runs the tests at full length (SIGNALBOX_PROVE=1,
-// see [Trials] and [Length]) and turns the lines into docs/promises.md by the program in the folder page.
+// that SIGNALBOX_PROMISES names, if it is set. `make prove` sets it, runs the tests at full length (SIGNALBOX_PROVE=1,
+// see [Trials] and [Length]), and the program in the folder page turns the lines into docs/promises.md.
 //
-// It only records. What is too slow fails by the test's own assertion.
+// The package only records. The tests' own assertions fail on values over a limit.
 package promise

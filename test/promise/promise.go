@@ -13,14 +13,14 @@ import (
 
 // Variables of the environment.
 const (
-	FullVariable = "SIGNALBOX_PROVE"    // 1: trials and outages at full length
-	FileVariable = "SIGNALBOX_PROMISES" // where figures are appended; none when empty
+	FullVariable = "SIGNALBOX_PROVE"    // 1: full numbers of trials and full lengths of outages
+	FileVariable = "SIGNALBOX_PROMISES" // file to which figures are appended; none when empty
 )
 
-// Full tells whether everything runs at full length.
+// Full reports whether tests run at full length.
 func Full() bool { return os.Getenv(FullVariable) == "1" }
 
-// Trials is how often to try: the first number, or the second at full length.
+// Trials returns the number of trials: the first number, or the second at full length.
 func Trials(short, full int) int {
 	if Full() {
 		return full
@@ -28,7 +28,7 @@ func Trials(short, full int) int {
 	return short
 }
 
-// Length is how long an outage lasts: the first, or the second at full length.
+// Length returns the length of an outage: the first, or the second at full length.
 func Length(short, full time.Duration) time.Duration {
 	if Full() {
 		return full
@@ -39,7 +39,7 @@ func Length(short, full time.Duration) time.Duration {
 // Times are measured durations of one thing.
 type Times []time.Duration
 
-// At is the duration that the given share of the trials, 0 to 1, did not exceed; 0 without trials.
+// At returns the duration that the given share of the trials, 0 to 1, did not exceed; 0 without trials.
 func (d Times) At(share float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -49,14 +49,14 @@ func (d Times) At(share float64) time.Duration {
 	return sorted[max(rank, 1)-1]
 }
 
-// Worst is the longest.
+// Worst returns the longest duration.
 func (d Times) Worst() time.Duration { return d.At(1) }
 
 func (d Times) String() string {
 	return fmt.Sprintf("p50 %s, p95 %s, worst %s", Round(d.At(.5)), Round(d.At(.95)), Round(d.Worst()))
 }
 
-// Round keeps the three digits that mean something.
+// Round keeps the three significant digits.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:
@@ -72,8 +72,8 @@ func Round(d time.Duration) time.Duration {
 // Figure is one measurement of one promise.
 type Figure struct {
 	Promise string `json:"promise"` // P-C1, or the requirement's ID
-	What    string `json:"what"`    // what was tried and what the figure counts
-	Aim     string `json:"aim"`     // what is promised; empty where the figure is only of interest
+	What    string `json:"what"`    // what was tried, and what the figure counts
+	Aim     string `json:"aim"`     // the promised value; empty if the figure is for information only
 	Trials  int    `json:"trials"`
 	Figure  string `json:"figure"`
 	Seed    uint64 `json:"seed"` // of random schedules; 0 for none
@@ -81,7 +81,7 @@ type Figure struct {
 	Full    bool   `json:"full"` // set by Record
 }
 
-// Record logs a figure and appends it to the file of promises, if there is one.
+// Record logs a figure and appends it to the file of promises, if one is set.
 func Record(t platform.T, f Figure) {
 	t.Helper()
 	f.Test, f.Full = t.Name(), Full()
@@ -98,7 +98,7 @@ func Record(t platform.T, f Figure) {
 	if err != nil {
 		t.Fatalf("open the file of promises: %v", err)
 	}
-	// One write of one line: tests of several processes append side by side.
+	// One write of one line: several test processes append concurrently.
 	if _, err := file.Write(append(line, '\n')); err != nil {
 		t.Fatalf("write to the file of promises: %v", err)
 	}
@@ -120,9 +120,9 @@ func Read(text string) ([]Figure, error) {
 	return figures, nil
 }
 
-// Limit is how long something may take that is to take no longer than aim. On a machine that runs other tests at the same
-// time everything takes longer, and now and then it stands still: only at full length, where tests run one by one, the aim
-// itself counts, otherwise five times as much, and some seconds at least.
+// Limit returns the limit for a duration with the promised limit aim. On a machine that runs other tests at the same
+// time everything takes longer, and the machine stalls at times. The aim applies at full length, where tests run one
+// by one; otherwise the limit is five times as long, and some seconds at least.
 func Limit(aim time.Duration) time.Duration {
 	const crowded, still = 5, 15 * time.Second
 	if Full() {
@@ -135,6 +135,6 @@ func Limit(aim time.Duration) time.Duration {
 func Within(t platform.T, what string, got, aim time.Duration) {
 	t.Helper()
 	if limit := Limit(aim); got > limit {
-		t.Errorf("%s", platform.Took(what, got, limit))
+		t.Errorf("%s", platform.TooSlow(what, got, limit))
 	}
 }

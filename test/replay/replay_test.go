@@ -1,5 +1,5 @@
-// Package replay_test replays the recorded histories of every released interpreter against this one: a run that an older
-// worker began must go on here as if nothing had happened, and make the same records.
+// Package replay_test replays the recorded histories of every released interpreter with this one: a run that an older
+// worker began must continue here without nondeterminism, and produce the same records.
 package replay_test
 
 import (
@@ -25,15 +25,14 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
-	"github.com/signalbox-dev/signalbox/internal/engine/claimcheck"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/replay/scenario"
 )
 
-// library gives the scenarios' documents by hash.
+// library returns the scenarios' documents by hash.
 type library map[string]*dsl.Document
 
 func (l library) Document(_ context.Context, hash string) (*dsl.Document, error) {
@@ -61,7 +60,7 @@ func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps
 	}
 }
 
-// step is what was recorded of a step.
+// step is the recorded part of a step.
 type step struct {
 	Number int64  `json:"number"`
 	Path   string `json:"path"`
@@ -114,12 +113,12 @@ func replay(t *testing.T, docs library, folder, status string) {
 		require.NoError(t, err)
 		first := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 		require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-			OriginalExecution: workflow.Execution{ID: run, RunID: first.GetOriginalExecutionRunId()}, // payloads are sealed for it
+			OriginalExecution: workflow.Execution{ID: run, RunID: first.GetOriginalExecutionRunId()}, // the ID with which payloads are sealed
 		}), path)
 		executions++
 	}
 	if name := filepath.Base(folder); name == "continued" || name == "references" {
-		require.Greater(t, executions, 1, "this scenario is about continuing as new")
+		require.Greater(t, executions, 1, "this scenario must continue as new")
 	}
 	data, err := os.ReadFile(filepath.Join(folder, "run.json"))
 	require.NoError(t, err)
@@ -142,7 +141,7 @@ func replay(t *testing.T, docs library, folder, status string) {
 	}
 }
 
-// recordedPayloads are the values to which a recorded history refers.
+// recordedPayloads are the values that a recorded history refers to.
 type recordedPayloads map[string][]byte
 
 func (p recordedPayloads) Get(_ context.Context, runID, digest string) (value []byte, found bool, err error) {
@@ -156,7 +155,7 @@ func (recordedPayloads) Put(context.Context, string, string, []byte) error {
 
 func (recordedPayloads) Writable(context.Context) error { return nil }
 
-// referring returns the ID of the run to whose values a history refers, and the options that give them to a replay. Other recordings have
+// referring returns the ID of the run to which a history's references belong, and the replay options that resolve them. Other recordings have
 // their values in the history.
 func referring(t *testing.T, folder string) (run string, options worker.WorkflowReplayerOptions) {
 	t.Helper()
@@ -174,8 +173,8 @@ func referring(t *testing.T, folder string) (run string, options worker.Workflow
 		run = p.Run
 		values[p.Run+p.Digest] = p.Value
 	}
-	options.DataConverter = payload.Converter(platform.Keys(t))
-	options.ExternalStorage = claimcheck.New(values, claimcheck.Options{}).External()
+	options.DataConverter = codec.Converter(platform.Keys(t))
+	options.ExternalStorage = codec.New(values, codec.Options{}).External()
 	return run, options
 }
 

@@ -1,8 +1,8 @@
-// Package succession reads from Temporal who owned a dispatcher, execution by execution, and judges it: never two open at a
-// time, epochs that only grow, every end before the next beginning.
+// Package succession reads the owners of a dispatcher from Temporal, execution by execution, and verifies the rules: never two open at a
+// time, epochs only increase, each execution ends before the next begins.
 //
 //	line := succession.Read(t, client, "dispatcher-default-signalbox-default")
 //	succession.Judge(t, line)
 //
-// It looks at what Temporal has recorded, never at what the platform says of itself.
+// It uses Temporal's records only, not the platform's own reports.
 package succession

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Judge fails the test when what was read breaks a rule.
+// Judge fails the test if the executions violate a rule.
 func Judge(t platform.T, line []Execution) {
 	t.Helper()
 	if wrong := Wrong(line); len(wrong) > 0 {
@@ -17,8 +17,8 @@ func Judge(t platform.T, line []Execution) {
 	}
 }
 
-// Wrong lists the rules that executions, in order of their starts, break: of one ID never two are open; each begins after the
-// one before has ended; none ends by itself; the epochs of the owners grow, and only the same owner keeps its epoch.
+// Wrong lists the violations of executions in order of their starts: of one ID at most one is open; each begins after the
+// previous one has ended; none ends by itself; the owners' epochs increase, and only the same owner keeps its epoch.
 func Wrong(line []Execution) []string {
 	var wrong []string
 	last := map[string]Execution{}
@@ -40,14 +40,14 @@ func Wrong(line []Execution) []string {
 		case before.Open():
 			wrong = append(wrong, fmt.Sprintf("%s is open while %s has begun", before, e))
 		case before.Close.After(e.Start) && before.Status != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-			// One that is continued ends in the same transaction that begins the next.
+			// An execution that is continued ends in the transaction that begins the next.
 			wrong = append(wrong, fmt.Sprintf("%s ended %s after %s had begun", before, before.Close.Sub(e.Start), e))
 		}
 	}
 	return wrong
 }
 
-// ended lists what is wrong with how an execution ended: dispatchers are terminated with a reason, or continued.
+// ended lists the violations in how an execution ended: dispatchers are terminated with a reason, or continued.
 func (e Execution) ended() []string {
 	switch e.Status {
 	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
@@ -61,7 +61,7 @@ func (e Execution) ended() []string {
 	return []string{fmt.Sprintf("%s ended by itself", e)}
 }
 
-// Terminated counts the executions that were.
+// Terminated counts the terminated executions.
 func Terminated(line []Execution) int {
 	n := 0
 	for _, e := range line {
@@ -72,7 +72,7 @@ func Terminated(line []Execution) int {
 	return n
 }
 
-// Open returns those that are open.
+// Open returns the open executions.
 func Open(line []Execution) []Execution {
 	var open []Execution
 	for _, e := range line {

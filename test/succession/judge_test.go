@@ -17,8 +17,8 @@ func owner(server string, epoch int64) succession.Owner {
 	return succession.Owner{Server: server, Epoch: epoch}
 }
 
-// sound is a line of three: a takeover, an adoption, a continuation.
-func sound() []succession.Execution {
+// validSuccession has three executions: a takeover, an adoption, a continuation.
+func validSuccession() []succession.Execution {
 	return []succession.Execution{
 		{ID: "d", RunID: "1", Start: at(0), Close: at(9), Status: enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, Reason: "taken over", Owners: []succession.Owner{owner("a", 1)}},
 		{ID: "d", RunID: "2", Start: at(9), Close: at(20), Status: enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW, Owners: []succession.Owner{owner("b", 2), owner("c", 4)}},
@@ -27,15 +27,15 @@ func sound() []succession.Execution {
 	}
 }
 
-func TestASoundLineHasNoFinding(t *testing.T) {
+func TestValidSuccessionHasNoFinding(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, succession.Wrong(sound()))
-	require.Equal(t, 1, succession.Terminated(sound()))
-	require.Len(t, succession.Open(sound()), 2)
-	require.Len(t, succession.Owners(sound()), 5)
+	require.Empty(t, succession.Wrong(validSuccession()))
+	require.Equal(t, 1, succession.Terminated(validSuccession()))
+	require.Len(t, succession.Open(validSuccession()), 2)
+	require.Len(t, succession.Owners(validSuccession()), 5)
 }
 
-func TestEveryBrokenRuleIsFound(t *testing.T) {
+func TestEveryViolationIsFound(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		spoil func([]succession.Execution)
@@ -51,7 +51,7 @@ func TestEveryBrokenRuleIsFound(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line := sound()
+			line := validSuccession()
 			c.spoil(line)
 			require.Contains(t, strings.Join(succession.Wrong(line), "\n"), c.want)
 		})

@@ -15,10 +15,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// WorkflowType is that of every dispatcher.
+// WorkflowType is the workflow type of every dispatcher.
 const WorkflowType = "signalbox.dispatcher"
 
-// Owner is one ownership as an execution has it.
+// Owner is one ownership as an execution records it.
 type Owner struct {
 	Server string
 	Epoch  int64
@@ -31,18 +31,18 @@ type Execution struct {
 	Start     time.Time
 	Close     time.Time // zero while it is open
 	Status    enums.WorkflowExecutionStatus
-	// Reason is why it was terminated.
+	// Reason is the reason of the termination.
 	Reason string
-	// Owners are in the order in which it got them: the first with its start, the others by adoption.
+	// Owners are in order: the first one started the execution, the others adopted it.
 	Owners []Owner
-	// Events is the length of its history.
+	// Events is the length of the history.
 	Events int
 }
 
-// Open tells whether it is.
+// Open reports whether the execution is open.
 func (e Execution) Open() bool { return e.Status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING }
 
-// Owner is the last one.
+// Owner returns the last owner.
 func (e Execution) Owner() Owner {
 	if len(e.Owners) == 0 {
 		return Owner{}
@@ -66,10 +66,10 @@ func ReadAll(t platform.T, c client.Client) []Execution {
 	return read(t, c, fmt.Sprintf("WorkflowType = %q", WorkflowType))
 }
 
-// listLimit is how long Temporal's list may lag behind.
+// listLimit is the maximum delay of Temporal's list.
 const listLimit = 30 * time.Second
 
-// read waits until the list shows the newest execution of each ID in it: it lags behind what was just started.
+// read waits until the list shows the newest execution of each of its IDs: it lags behind recent starts.
 func read(t platform.T, c client.Client, query string) []Execution {
 	t.Helper()
 	var listed map[string][]string
@@ -116,7 +116,7 @@ func list(t platform.T, c client.Client, query string) map[string][]string {
 	}
 }
 
-// follow reads the history of an execution. The list may be a moment behind; the history is not.
+// follow reads the history of an execution. The list may lag; the history does not.
 func follow(t platform.T, c client.Client, id, runID string) Execution {
 	t.Helper()
 	e := Execution{ID: id, RunID: runID, Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}
@@ -130,7 +130,7 @@ func follow(t platform.T, c client.Client, id, runID string) Execution {
 	return e
 }
 
-// apply notes what an event of the history says. adoptions are those that were accepted, by that event.
+// apply updates an execution by an event of its history. adoptions are the accepted adoptions, by event ID.
 func apply(e *Execution, event *historypb.HistoryEvent, adoptions map[int64]Owner) error {
 	at := event.GetEventTime().AsTime()
 	end := func(status enums.WorkflowExecutionStatus) { e.Status, e.Close = status, at }
@@ -175,7 +175,7 @@ func apply(e *Execution, event *historypb.HistoryEvent, adoptions map[int64]Owne
 	return nil
 }
 
-// first is the owner that an execution begins with; one without a memo has none.
+// first returns the owner that an execution begins with; an execution without a memo has none.
 func first(memo map[string]*commonpb.Payload, at time.Time) ([]Owner, error) {
 	if memo["owner"] == nil {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package upgrade_test deploys this release over the one before, and back, with runs open: what either has started comes to
-// its end, each once, whoever serves it in between.
+// Package upgrade_test deploys this release over the previous one, and back, with runs open: every run
+// completes once, whichever release serves it.
 package upgrade_test
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// previousVariable names the server of the release before this one.
+// previousVariable is the environment variable with the path of the previous release's server.
 const previousVariable = "SIGNALBOX_PREVIOUS_BIN"
 
 const soon = time.Minute

@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// What the runs of the test do, each in its own way open for a while.
+// The documents of the test's runs, each of which stays open for a while in its own way.
 const (
 	waits = `  - wait:
       wait: {seconds: 4}
@@ -45,16 +45,16 @@ const (
 `
 )
 
-// fleet is a platform whose servers are replaced.
-type fleet struct {
+// environment is a platform with servers that the test replaces.
+type environment struct {
 	options platform.ServerOptions
 	client  client.Client
 
 	workflows map[string]string
-	started   map[string]string // run ID → what its output says
+	started   map[string]string // run ID → expected output
 }
 
-func (f *fleet) server(t *testing.T, binary string, args ...string) *platform.Server {
+func (f *environment) server(t *testing.T, binary string, args ...string) *platform.Server {
 	t.Helper()
 	o := f.options
 	o.Binary = binary
@@ -63,14 +63,14 @@ func (f *fleet) server(t *testing.T, binary string, args ...string) *platform.Se
 }
 
 // start starts one run of each kind.
-func (f *fleet) start(t *testing.T, s *platform.Server) {
+func (f *environment) start(t *testing.T, s *platform.Server) {
 	t.Helper()
 	for done, name := range f.workflows {
 		f.started[s.Start(t, name, fmt.Sprintf(`{"n":%d}`, len(f.started))).GetId()] = done
 	}
 }
 
-func (f *fleet) send(t *testing.T, s *platform.Server) {
+func (f *environment) send(t *testing.T, s *platform.Server) {
 	t.Helper()
 	_, err := s.Events.PublishEvents(t.Context(), connect.NewRequest(&signalboxv1.PublishEventsRequest{
 		Project: platform.DefaultProject, Events: []*signalboxv1.CloudEvent{{Id: rand.Text(), Type: "test.go-on", Source: "/test"}},
@@ -78,8 +78,8 @@ func (f *fleet) send(t *testing.T, s *platform.Server) {
 	require.NoError(t, err)
 }
 
-// end waits until every run has ended as it should, once, here and in Temporal.
-func (f *fleet) end(t *testing.T, s *platform.Server) {
+// end waits until every run has ended as expected, once, here and in Temporal.
+func (f *environment) end(t *testing.T, s *platform.Server) {
 	t.Helper()
 	for id, done := range f.started {
 		r := s.Await(t, id, soon, platform.Ended()...)
@@ -89,7 +89,7 @@ func (f *fleet) end(t *testing.T, s *platform.Server) {
 		require.NoError(t, err)
 		require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, d.GetWorkflowExecutionInfo().GetStatus())
 	}
-	require.Len(t, s.AllRuns(t, "", 100), len(f.started), "none was made twice")
+	require.Len(t, s.AllRuns(t, "", 100), len(f.started), "no run was started twice")
 }
 
 func stop(t *testing.T, s *platform.Server) {
@@ -100,19 +100,19 @@ func stop(t *testing.T, s *platform.Server) {
 	require.Zero(t, code, s.Output())
 }
 
-// A rolling deploy of this release over the one before, a roll back, and the deploy once more, with runs open all the while.
-func TestThereAndBackAgain(t *testing.T) {
+// The test deploys this release over the previous one, rolls it back, and deploys it again, with runs open throughout.
+func TestRunsSurviveUpgradeAndRollback(t *testing.T) {
 	t.Parallel()
 	previous := os.Getenv(previousVariable)
 	if previous == "" {
-		t.Skipf("%s is not set; scripts/previous.sh says why, or builds it", previousVariable)
+		t.Skipf("%s is not set; scripts/previous.sh reports why, or builds it", previousVariable)
 	}
 	if !platform.HasPostgres() {
 		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
 	}
 	temporal := platform.StartTemporal(t)
-	f := &fleet{
-		// The release before opens nothing that is sealed, so nothing is while it may serve.
+	f := &environment{
+		// The previous release cannot read sealed values, so nothing is sealed while it serves.
 		options: platform.ServerOptions{
 			Temporal: temporal.Address, Store: platform.Postgres(t), Env: []string{"SIGNALBOX_ENCRYPTION_SEALING=false"},
 		},
@@ -129,7 +129,7 @@ func TestThereAndBackAgain(t *testing.T) {
 	}
 	f.start(t, old1)
 
-	// One after another is replaced. Both releases serve runs of both.
+	// The servers are replaced one after another. Both releases serve runs of both.
 	new1 := f.server(t, "")
 	f.start(t, old2)
 	f.start(t, new1)
@@ -139,19 +139,19 @@ func TestThereAndBackAgain(t *testing.T) {
 	stop(t, old2)
 	f.start(t, new2)
 
-	// Back: the release before works on the schema of this one, and leaves runs that it does not know to workers that do.
+	// Roll back: the previous release works on the schema of this one, and leaves runs that it does not support to workers that do.
 	old3 := f.server(t, previous)
 	stop(t, new1)
 	stop(t, new2)
 	f.start(t, old3)
 	f.send(t, old3)
 
-	// There again.
+	// Deploy again.
 	new3 := f.server(t, "")
 	stop(t, old3)
 	f.start(t, new3)
 	platform.Eventually(t, soon, func() string {
-		f.send(t, new3) // those that began to listen since
+		f.send(t, new3) // runs that have begun to listen since
 		for id := range f.started {
 			if r := new3.Run(t, id); r.GetStatus() == "waiting" && r.GetWaitingKind() == "event" {
 				return "a run still waits for an event"

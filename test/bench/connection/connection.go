@@ -1,10 +1,10 @@
-// Package connection measures what keeping up the connection to Temporal costs and gains: what asking for the client costs,
-// how soon work goes on after an outage beside a client and worker of the SDK that are left alone, from which length of
-// outage on it pays to make client and workers anew, what many clients do to a Temporal that comes back, and what the
-// comparison of all runs with Temporal costs.
+// Package connection measures the costs and benefits of the connection manager: the cost of requesting the client,
+// the time to the first completed work after an outage compared with an unmanaged client and worker of the SDK, the length of
+// outage from which rebuilding client and workers pays, the load of many reconnecting clients on Temporal, and the
+// cost of comparing all runs with Temporal.
 //
-// All kinds of a table suffer the same outages. "Accepting" is the first TCP connection that succeeds; a workflow is started
-// as soon as Temporal takes one, by a client that had nothing to do with the outage, so that only pollers are measured.
+// All kinds of a table have the same outages. "Accepting" is the first TCP connection that succeeds; a workflow is started
+// as soon as Temporal accepts one, by a client that the outage did not affect, so that only pollers are measured.
 package connection
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// Plan says how much is measured.
+// Plan sets the amount of measurement.
 type Plan struct {
 	Rounds int
 	// Kills are the lengths of outages by a killed Temporal, Cuts those by a closed port.
 	Kills, Cuts []time.Duration
-	// Copies is how many of each kind suffer an outage together.
+	// Copies is the number of members of each kind that have an outage together.
 	Copies int
-	// OpenRuns are those that the reconciler goes through.
+	// OpenRuns is the number of runs that the reconciler compares.
 	OpenRuns int
-	// Benchtime is what each benchmark of a call takes in a round, as for go test.
+	// Benchtime is the time of each benchmark in a round, as for go test.
 	Benchtime string
 }
 
-// Full is the plan for the page, below six minutes: copies cost less time than rounds.
+// Full is the plan for the page, under six minutes: copies take less time than rounds.
 func Full(rounds int) Plan {
 	return Plan{
 		Rounds: min(rounds, 3), Copies: 3, OpenRuns: 10_000, Benchtime: "100ms",
@@ -37,7 +37,7 @@ func Full(rounds int) Plan {
 	}
 }
 
-// Short is the plan to see that everything works.
+// Short is the plan for a quick check.
 func Short() Plan {
 	return Plan{Rounds: 1, Copies: 2, OpenRuns: 500, Benchtime: "50ms", Kills: seconds(1, 3, 10), Cuts: seconds(0.3, 1.5, 5)}
 }
@@ -50,17 +50,17 @@ func seconds(values ...float64) []time.Duration {
 	return out
 }
 
-// Report is everything measured.
+// Report has all measurements.
 type Report struct {
 	plan            Plan
 	costs           costs
 	killed          *recoveries
 	cut             *recoveries
-	managers, plain stampede
+	managers, plain reconnections
 	passes          []*passes
 }
 
-// Measure carries out a plan. progress is told what begins.
+// Measure executes a plan. It calls progress with the name of each part that begins.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p}
 	progress("what asking for the client costs")
@@ -70,7 +70,7 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	progress("where making workers anew pays")
 	within(t, func(t platform.T) { r.cut = cuts(t, p) })
 	progress("many clients at once")
-	within(t, func(t platform.T) { r.managers, r.plain = stampedes(t, min(p.Rounds, 2)) })
+	within(t, func(t platform.T) { r.managers, r.plain = measureReconnections(t, min(p.Rounds, 2)) })
 	progress("reconciler")
 	stores := []func(platform.T) platform.Store{platform.SQLite}
 	if platform.HasPostgres() {
@@ -84,62 +84,62 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	return r
 }
 
-// within ends what one part has started before the next one begins.
+// within stops the processes of one part before the next one begins.
 func within(t platform.T, part func(platform.T)) {
 	scope := platform.NewScope(t.Context(), t.Name())
 	defer scope.Close()
 	part(scope)
 }
 
-// place is where members suffer outages of one length, side by side with the places of the other lengths.
-type place struct {
+// outageGroup is a set of members with outages of one length, in parallel with the groups of other lengths.
+type outageGroup struct {
 	length  time.Duration
 	away    outage
 	members []*member
-	// temporal is where workflows are started.
+	// temporal is the address where workflows are started.
 	temporal string
 }
 
-// kills has managers and SDK clients suffer outages of real Temporals that are killed and started again.
+// kills measures managers and SDK clients over outages of real Temporals that are killed and restarted.
 func kills(t platform.T, p Plan) *recoveries {
-	var places []place
+	var groups []outageGroup
 	for _, length := range p.Kills {
 		temporal := platform.StartTemporal(t)
-		at := place{length: length, away: killed(t, temporal), temporal: temporal.Address}
+		at := outageGroup{length: length, away: killed(t, temporal), temporal: temporal.Address}
 		for i := range p.Copies {
-			for _, k := range []kind{theDefault(), bare()} {
-				at.members = append(at.members, joined(t, k, temporal.Address, fmt.Sprintf("killed-%s-%d", k.name, i)))
+			for _, k := range []kind{rebuildByDefault(), sdkAlone()} {
+				at.members = append(at.members, newMember(t, k, temporal.Address, fmt.Sprintf("killed-%s-%d", k.name, i)))
 			}
 		}
-		places = append(places, at)
+		groups = append(groups, at)
 	}
-	return rounds(t, places, p.Rounds, false)
+	return rounds(t, groups, p.Rounds, false)
 }
 
-// cuts has managers of different patience suffer outages of the way to a Temporal, with an activity under way at each.
+// cuts measures managers with different rebuild times over outages of the connection to Temporal, with an activity in progress at each.
 func cuts(t platform.T, p Plan) *recoveries {
 	temporal := platform.StartTemporal(t)
-	var places []place
+	var groups []outageGroup
 	for _, length := range p.Cuts {
 		frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-		at := place{length: length, away: unreachable(t, frontend), temporal: temporal.Address}
+		at := outageGroup{length: length, away: unreachable(t, frontend), temporal: temporal.Address}
 		for i := range p.Copies {
-			for _, k := range []kind{never(), theDefault(), always()} {
-				at.members = append(at.members, joined(t, k, frontend.Addr(), fmt.Sprintf("cut-%s-%s-%d", k.name, length, i)))
+			for _, k := range []kind{rebuildNever(), rebuildByDefault(), rebuildAlways()} {
+				at.members = append(at.members, newMember(t, k, frontend.Addr(), fmt.Sprintf("cut-%s-%s-%d", k.name, length, i)))
 			}
 		}
-		places = append(places, at)
+		groups = append(groups, at)
 	}
-	return rounds(t, places, p.Rounds, true)
+	return rounds(t, groups, p.Rounds, true)
 }
 
-// rounds has an outage of every length in each round.
-func rounds(t platform.T, places []place, n int, held bool) *recoveries {
+// rounds makes an outage of every length in each round.
+func rounds(t platform.T, groups []outageGroup, n int, held bool) *recoveries {
 	out := newRecoveries()
-	err := all(places, func(_ int, at place) error { return ready(t.Context(), at.members, at.temporal) })
+	err := all(groups, func(_ int, at outageGroup) error { return waitForReady(t.Context(), at.members, at.temporal) })
 	for range n {
 		if err == nil {
-			err = all(places, func(_ int, at place) error { return out.suffer(t.Context(), at, held) })
+			err = all(groups, func(_ int, at outageGroup) error { return out.run(t.Context(), at, held) })
 		}
 	}
 	if err != nil {
@@ -156,37 +156,37 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	p := printer(line)
 	r.costs.markdown(p)
 	p("")
-	p("From Temporal accepting connections again, after it was killed, to the end of the first workflow:")
+	p("From the first accepted connection of a killed and restarted Temporal to the end of the first workflow:")
 	p("")
-	p("| away for | manager: p50, p95, longest | SDK alone: p50, p95, longest | compared, of p50 and longest |")
+	p("| outage | manager: p50, p95, longest | SDK alone: p50, p95, longest | compared, of p50 and longest |")
 	p("|---|---|---|---|")
 	var managed, plain promise.Times
 	for _, length := range r.plan.Kills {
-		m, s := r.killed.of(theDefault().name, length).first, r.killed.of(bare().name, length).first
+		m, s := r.killed.of(rebuildByDefault().name, length).first, r.killed.of(sdkAlone().name, length).first
 		managed, plain = append(managed, m...), append(plain, s...)
 		p("| %s | %s | %s | %s |", length, three(m), three(s), compared(m, s))
 	}
 	p("| all | %s | %s | %s |", three(managed), three(plain), compared(managed, plain))
 	p("")
-	p("Temporal itself took a start after p50 %s, longest %s.", promise.Round(r.killed.taking.At(.5)), promise.Round(r.killed.taking.Worst()))
+	p("Temporal itself accepted a start after p50 %s, longest %s.", promise.Round(r.killed.taking.At(.5)), promise.Round(r.killed.taking.Worst()))
 	p("")
-	p("The same after the port was closed (Temporal went on), by when a manager makes client and workers anew (RebuildAfter); and what")
-	p("became of activities that were under way until %s after the return: how late they ended, longest, and how many ran again.", heldAfter)
+	p("The same after the port was closed (Temporal kept running), by the outage after which a manager rebuilds client and workers (RebuildAfter); and the")
+	p("activities that were in progress until %s after the recovery: the longest delay of their end, and how many ran again.", heldAfter)
 	p("")
-	p("| away for | never: p50, longest | default | always | activities: never | default | always |")
+	p("| outage | never: p50, longest | default | always | activities: never | default | always |")
 	p("|---|---|---|---|---|---|---|")
 	for _, length := range r.plan.Cuts {
-		n, d, a := r.cut.of(never().name, length), r.cut.of(theDefault().name, length), r.cut.of(always().name, length)
+		n, d, a := r.cut.of(rebuildNever().name, length), r.cut.of(rebuildByDefault().name, length), r.cut.of(rebuildAlways().name, length)
 		p("| %s | %s | %s | %s | %s | %s | %s |", length, two(n.first), two(d.first), two(a.first), n.activities(), d.activities(), a.activities())
 	}
 	p("")
-	markdownOfCrowds(p, r.managers, r.plain)
+	markdownOfReconnections(p, r.managers, r.plain)
 	for _, passes := range r.passes {
 		p("")
 		passes.markdown(p)
 	}
 	p("")
-	p("%d rounds of outages, all lengths side by side; of each kind %d suffered every outage. The rest was measured in at most 2 rounds.",
+	p("%d rounds of outages, all lengths in parallel; of each kind %d went through every outage. The rest was measured in at most 2 rounds.",
 		r.plan.Rounds, r.plan.Copies)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// benchmarked is the package whose benchmarks of Client and Status are run.
+	// benchmarked is the package with the benchmarks of Client and Status.
 	benchmarked = "github.com/signalbox-dev/signalbox/conn"
 	// longestMetric is the unit that the benchmark of the longest call reports.
 	longestMetric = "longest-ns"
@@ -93,7 +93,7 @@ func (c costs) markdown(p printer) {
 	p("")
 	p("The longest single call of `Client()`, of about a million, median of rounds (largest): %s connected, %s stopped, %s frozen; with nothing",
 		c.longestOf("connected"), c.longestOf("stopped"), c.longestOf("frozen"))
-	p("called at all, which is the scheduler's share, %s. Time per call of many callers is the wall clock divided by all calls.", c.longestOf("nothing"))
+	p("called at all (the scheduler's share), %s. Time per call of many callers is the wall clock divided by all calls.", c.longestOf("nothing"))
 }
 
 func (c costs) longestOf(situation string) string {

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// crowdSize is how many clients lose Temporal together.
-	crowdSize = 30
-	// crowdedFor is how long it is away from them; calmAfter is when the first dials, which all make at once, are over.
-	crowdedFor = 5 * time.Second
-	calmAfter  = time.Second
-	// window is the time in which dials are counted.
+	// groupSize is the number of clients that lose Temporal together.
+	groupSize = 30
+	// outageLength is the length of the outage; calmAfter is the time after which the simultaneous first dials are over.
+	outageLength = 5 * time.Second
+	calmAfter    = time.Second
+	// window is the time span in which dials are counted.
 	window = 100 * time.Millisecond
 )
 
-// crowd are many clients of one kind at a frontend of their own.
-type crowd struct {
+// clientGroup is a set of clients of one kind at a frontend of their own.
+type clientGroup struct {
 	frontend *conntest.Frontend
 	queues   []string
 
@@ -36,8 +36,8 @@ type crowd struct {
 	dials []time.Time
 }
 
-func gather(t platform.T, k kind) *crowd {
-	c := &crowd{frontend: conntest.Run(t, conntest.Options{})}
+func newClientGroup(t platform.T, k kind) *clientGroup {
+	c := &clientGroup{frontend: conntest.Run(t, conntest.Options{})}
 	dialer := &net.Dialer{}
 	record := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		c.mu.Lock()
@@ -45,10 +45,10 @@ func gather(t platform.T, k kind) *crowd {
 		c.mu.Unlock()
 		return dialer.DialContext(ctx, "tcp", address)
 	})
-	for i := range crowdSize {
+	for i := range groupSize {
 		queue := fmt.Sprintf("crowd-%d", i)
 		c.queues = append(c.queues, queue)
-		joined(t, k, c.frontend.Addr(), queue, func(o *client.Options) {
+		newMember(t, k, c.frontend.Addr(), queue, func(o *client.Options) {
 			o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, record)
 		})
 	}
@@ -56,7 +56,7 @@ func gather(t platform.T, k kind) *crowd {
 }
 
 // allPoll waits until every client polls.
-func (c *crowd) allPoll(ctx context.Context) error {
+func (c *clientGroup) allPoll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return c.frontend.Await(ctx, func() bool {
@@ -64,8 +64,8 @@ func (c *crowd) allPoll(ctx context.Context) error {
 	})
 }
 
-// stampede is what a crowd did over outages, one value per round.
-type stampede struct {
+// reconnections has the dials of a group over outages, one value per round.
+type reconnections struct {
 	// away is the most dials in a window from calmAfter to the end of the outage, and back from there until all polled.
 	away, back []float64
 	// dials counts both.
@@ -74,13 +74,13 @@ type stampede struct {
 	polling promise.Times
 }
 
-func (c *crowd) outage(ctx context.Context, s *stampede) error {
+func (c *clientGroup) outage(ctx context.Context, s *reconnections) error {
 	if err := c.allPoll(ctx); err != nil {
 		return err
 	}
 	gone := time.Now()
 	c.frontend.Stop()
-	if err := pause(ctx, crowdedFor); err != nil {
+	if err := sleep(ctx, outageLength); err != nil {
 		return err
 	}
 	accepted := time.Now()
@@ -113,26 +113,26 @@ func busiest(times []time.Time, window time.Duration) int {
 	return most
 }
 
-// stampedes has a crowd of managers and one of SDK clients lose Temporal, at the same time.
-func stampedes(t platform.T, rounds int) (managers, plain stampede) {
-	crowds := []*crowd{gather(t, theDefault()), gather(t, bare())}
-	found := []*stampede{&managers, &plain}
+// measureReconnections makes outages for a group of managers and one of SDK clients, at the same time.
+func measureReconnections(t platform.T, rounds int) (managers, plain reconnections) {
+	crowds := []*clientGroup{newClientGroup(t, rebuildByDefault()), newClientGroup(t, sdkAlone())}
+	found := []*reconnections{&managers, &plain}
 	for range rounds {
-		if err := all(crowds, func(i int, c *crowd) error { return c.outage(t.Context(), found[i]) }); err != nil {
-			t.Fatalf("%d clients: %v", crowdSize, err)
+		if err := all(crowds, func(i int, c *clientGroup) error { return c.outage(t.Context(), found[i]) }); err != nil {
+			t.Fatalf("%d clients: %v", groupSize, err)
 		}
 	}
 	return managers, plain
 }
 
-func markdownOfCrowds(p printer, managers, plain stampede) {
-	p("| %d in one process, Temporal away from all for %s | manager | SDK alone | compared |", crowdSize, crowdedFor)
+func markdownOfReconnections(p printer, managers, plain reconnections) {
+	p("| %d in one process, Temporal unavailable to all for %s | manager | SDK alone | compared |", groupSize, outageLength)
 	p("|---|---|---|---|")
 	row := func(what string, m, s float64) { p("| %s | %.0f | %.0f | %.2f × |", what, m, s, m/s) }
-	row(fmt.Sprintf("dials from %s after the loss on, until all polled again", calmAfter), figure.Median(managers.dials), figure.Median(plain.dials))
-	row(fmt.Sprintf("of these, the most within %d ms while it was away", window.Milliseconds()), figure.Median(managers.away), figure.Median(plain.away))
-	row(fmt.Sprintf("the most within %d ms when it was back", window.Milliseconds()), figure.Median(managers.back), figure.Median(plain.back))
-	p("| from accepting connections to all polling again: p50 | %s | %s | %.2f × |", promise.Round(managers.polling.At(.5)),
+	row(fmt.Sprintf("dials from %s after the loss, until all polled again", calmAfter), figure.Median(managers.dials), figure.Median(plain.dials))
+	row(fmt.Sprintf("of these, the maximum within %d ms during the outage", window.Milliseconds()), figure.Median(managers.away), figure.Median(plain.away))
+	row(fmt.Sprintf("the maximum within %d ms after the recovery", window.Milliseconds()), figure.Median(managers.back), figure.Median(plain.back))
+	p("| from the first accepted connection until all poll again: p50 | %s | %s | %.2f × |", promise.Round(managers.polling.At(.5)),
 		promise.Round(plain.polling.At(.5)), ratio(managers.polling.At(.5), plain.polling.At(.5)))
 	p("| the same, longest | %s | %s | %.2f × |", promise.Round(managers.polling.Worst()), promise.Round(plain.polling.Worst()),
 		ratio(managers.polling.Worst(), plain.polling.Worst()))

@@ -16,21 +16,21 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// kind is a way to keep workers at Temporal.
+// kind is a way to keep workers connected to Temporal.
 type kind struct {
 	name string
-	// join starts a worker on the client of this kind and returns what ends both.
+	// join starts a worker with the client of this kind and returns the function that stops both.
 	join func(platform.T, client.Options, conn.Factory) (leave func())
 }
 
-const forEver = 1000 * time.Hour
+const forever = 1000 * time.Hour
 
 // The kinds that are compared.
-func theDefault() kind { return managed("default", 0) }
-func never() kind      { return managed("never", forEver) }
-func always() kind     { return managed("always", time.Nanosecond) }
+func rebuildByDefault() kind { return managed("default", 0) }
+func rebuildNever() kind     { return managed("never", forever) }
+func rebuildAlways() kind    { return managed("always", time.Nanosecond) }
 
-// managed is a connection manager that makes client and workers anew after an outage of that length.
+// managed is a connection manager that rebuilds client and workers after an outage of that length.
 func managed(name string, rebuildAfter time.Duration) kind {
 	return kind{name, func(t platform.T, options client.Options, factory conn.Factory) func() {
 		m, err := conn.New(conn.Options{Client: options, RebuildAfter: rebuildAfter, Logger: slog.New(slog.DiscardHandler)})
@@ -56,8 +56,8 @@ func managed(name string, rebuildAfter time.Duration) kind {
 	}}
 }
 
-// bare is a client and a worker of the SDK, left alone.
-func bare() kind {
+// sdkAlone is an unmanaged client and worker of the SDK.
+func sdkAlone() kind {
 	return kind{"SDK", func(t platform.T, options client.Options, factory conn.Factory) func() {
 		c, err := client.DialContext(t.Context(), options)
 		if err != nil {
@@ -83,11 +83,11 @@ type member struct {
 	queue string
 
 	mu    sync.Mutex
-	began map[string][]time.Time // the executions of activities, by the ID of their workflow
+	began map[string][]time.Time // the times of the activity's executions, by workflow ID
 }
 
-// joined is a member of a kind, which leaves with t.
-func joined(t platform.T, k kind, address, queue string, change ...func(*client.Options)) *member {
+// newMember starts a member of a kind, which stops with t.
+func newMember(t platform.T, k kind, address, queue string, change ...func(*client.Options)) *member {
 	m := &member{kind: k.name, queue: queue, began: map[string][]time.Time{}}
 	options := client.Options{HostPort: address, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))}
 	for _, c := range change {
@@ -107,11 +107,11 @@ func (m *member) factory(c client.Client) (worker.Worker, error) {
 const (
 	orderName  = "bench.order"
 	chargeName = "bench.charge"
-	// lostAfter is how long after its time an activity is given up and run again.
+	// lostAfter is the time after its due end when an activity is given up and retried.
 	lostAfter = 5 * time.Second
 )
 
-// order ends with its first task, unless it is to hold an activity.
+// order completes with its first task, unless it has an activity to hold.
 func order(ctx workflow.Context, hold time.Duration) error {
 	if hold == 0 {
 		return nil
@@ -125,17 +125,17 @@ func (m *member) charge(ctx context.Context, hold time.Duration) error {
 	m.mu.Lock()
 	m.began[id] = append(m.began[id], time.Now())
 	m.mu.Unlock()
-	return pause(ctx, hold)
+	return sleep(ctx, hold)
 }
 
-// executions are the times at which the activity of a workflow began.
+// executions returns the times at which the activity of a workflow began.
 func (m *member) executions(id string) []time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.began[id]
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// bootTime is about what Temporal takes from its start to accepting connections.
+	// bootTime is the approximate time from Temporal's start to its first accepted connection.
 	bootTime = 200 * time.Millisecond
-	// heldAfter is how long an activity that was begun before an outage goes on after it: across the swap.
+	// heldAfter is how long an activity that began before an outage continues after it: across the swap.
 	heldAfter = 3 * time.Second
-	// betweenOutages lets everybody come to rest.
+	// betweenOutages lets all members become idle.
 	betweenOutages = 2 * time.Second
 )
 
-// outage takes Temporal away for a while and returns when it accepted connections again.
+// outage interrupts Temporal for a while and returns when it accepted connections again.
 type outage func(length time.Duration) (accepted time.Time, err error)
 
-// killed is an outage of a Temporal that is killed and started again on its data.
+// killed returns an outage of a Temporal that is killed and restarted on its data.
 func killed(t platform.T, temporal *platform.Temporal) outage {
 	return func(length time.Duration) (time.Time, error) {
 		gone := time.Now()
 		temporal.Kill()
-		if err := pause(t.Context(), length-bootTime-time.Since(gone)); err != nil {
+		if err := sleep(t.Context(), length-bootTime-time.Since(gone)); err != nil {
 			return time.Time{}, err
 		}
 		if err := platform.Try(func() { temporal = temporal.Relaunch(t) }); err != nil {
@@ -40,11 +40,11 @@ func killed(t platform.T, temporal *platform.Temporal) outage {
 	}
 }
 
-// unreachable is an outage of the way to a Temporal that goes on.
+// unreachable returns an outage of the connection to a running Temporal.
 func unreachable(t platform.T, frontend *conntest.Frontend) outage {
 	return func(length time.Duration) (time.Time, error) {
 		frontend.Stop()
-		if err := pause(t.Context(), length); err != nil {
+		if err := sleep(t.Context(), length); err != nil {
 			return time.Time{}, err
 		}
 		return time.Now(), frontend.Restart()
@@ -53,7 +53,7 @@ func unreachable(t platform.T, frontend *conntest.Frontend) outage {
 
 // accepting waits until a port accepts connections and returns when it did.
 func accepting(ctx context.Context, address string) (time.Time, error) {
-	err := insist(ctx, func(ctx context.Context) (bool, error) {
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return false, err
@@ -63,10 +63,10 @@ func accepting(ctx context.Context, address string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// recovery is what members of one kind have shown over outages of one length.
+// recovery has the measurements of members of one kind over outages of one length.
 type recovery struct {
 	first promise.Times // from accepting connections to the end of a workflow that was started then
-	// Of activities that were held across the return: how late they ended, and how many were executed more than once.
+	// For activities held across the return: how late they ended, and how many were executed more than once.
 	late  promise.Times
 	again int
 }
@@ -75,7 +75,7 @@ type recovery struct {
 type recoveries struct {
 	mu    sync.Mutex
 	found map[string]map[time.Duration]*recovery
-	// taking is the time from accepting connections to taking a start: what no worker can be quicker than.
+	// taking is the time from accepting connections to accepting a start: the lower bound for any worker.
 	taking promise.Times
 }
 
@@ -91,13 +91,13 @@ func (r *recoveries) of(kind string, length time.Duration) *recovery {
 	return r.found[kind][length]
 }
 
-// suffer makes one outage for all members of a place, and notes how each came out of it. Workflows are started by nobody
-// who has suffered. With held, an activity of each is under way all the time.
-func (r *recoveries) suffer(ctx context.Context, at place, held bool) error {
+// run makes one outage for all members of a group, and records each member's recovery. Workflows are started by
+// a client that the outage does not affect. With held, each member has an activity in progress all the time.
+func (r *recoveries) run(ctx context.Context, at outageGroup, held bool) error {
 	var holding []string
 	if held {
 		var err error
-		if holding, err = begin(ctx, at.members, at.temporal, at.length+heldAfter); err != nil {
+		if holding, err = beginActivities(ctx, at.members, at.temporal, at.length+heldAfter); err != nil {
 			return err
 		}
 	}
@@ -118,10 +118,10 @@ func (r *recoveries) suffer(ctx context.Context, at place, held bool) error {
 	if err := errors.Join(err, <-ended); err != nil {
 		return fmt.Errorf("after an outage of %s: %w", at.length, err)
 	}
-	return pause(ctx, betweenOutages)
+	return sleep(ctx, betweenOutages)
 }
 
-// recovered notes how long the first workflow after an outage takes.
+// recovered records how long the first workflow after an outage takes.
 func (r *recoveries) recovered(ctx context.Context, s *starter, m *member, length time.Duration, accepted time.Time) error {
 	id, err := s.start(ctx, m.queue, 0)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *recoveries) recovered(ctx context.Context, s *starter, m *member, lengt
 	return nil
 }
 
-// charged notes what became of an activity that was under way.
+// charged records the outcome of an activity that was in progress.
 func (r *recoveries) charged(ctx context.Context, s *starter, m *member, id string, length time.Duration) error {
 	if err := s.ended(ctx, id); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (r *recoveries) charged(ctx context.Context, s *starter, m *member, id stri
 	return nil
 }
 
-// ready has every member end a workflow.
-func ready(ctx context.Context, members []*member, temporal string) error {
+// waitForReady has every member complete a workflow.
+func waitForReady(ctx context.Context, members []*member, temporal string) error {
 	s, err := newStarter(temporal)
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func ready(ctx context.Context, members []*member, temporal string) error {
 	})
 }
 
-// begin has an activity begin at every member and returns their workflows.
-func begin(ctx context.Context, members []*member, temporal string, hold time.Duration) ([]string, error) {
+// beginActivities begins an activity at every member and returns the workflow IDs.
+func beginActivities(ctx context.Context, members []*member, temporal string, hold time.Duration) ([]string, error) {
 	s, err := newStarter(temporal)
 	if err != nil {
 		return nil, err
@@ -185,12 +185,12 @@ func begin(ctx context.Context, members []*member, temporal string, hold time.Du
 		if ids[i], err = s.start(ctx, m.queue, hold); err != nil {
 			return err
 		}
-		return insist(ctx, func(context.Context) (bool, error) { return len(m.executions(ids[i])) > 0, nil })
+		return retry(ctx, func(context.Context) (bool, error) { return len(m.executions(ids[i])) > 0, nil })
 	})
 	return ids, err
 }
 
-// all calls f for every value at once and returns one of the failures.
+// all calls f for every value at once and returns one of the errors.
 func all[V any](values []V, f func(i int, v V) error) error {
 	failures := make(chan error, len(values))
 	var group sync.WaitGroup

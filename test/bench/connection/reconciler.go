@@ -20,11 +20,11 @@ const (
 	startCallers = 32
 	// warmStarts are not counted, comparedStarts are timed before each pass; during it as many as fit.
 	warmStarts, comparedStarts = 20, 100
-	// sampleEvery is how often the memory of the server is looked at during a pass, and how soon starts follow each other.
+	// sampleEvery is how often the server's memory is sampled during a pass, and the interval of the starts.
 	sampleEvery = 50 * time.Millisecond
 )
 
-// passes are what passes of the reconciler took and cost, one value per round.
+// passes has the durations and costs of the reconciler's passes, one value per round.
 type passes struct {
 	store    string
 	open     int
@@ -38,18 +38,18 @@ type passes struct {
 	starting promise.Times // of runs, in the pass
 }
 
-// askedMethods are the requests that a pass makes for executions.
+// askedMethods returns the methods by which a pass reads executions.
 func askedMethods() []string {
 	return []string{"ListWorkflowExecutions", "DescribeWorkflowExecution", "GetWorkflowExecutionHistoryReverse"}
 }
 
-// reconciliations makes dry passes over many open runs: nothing differs, which is what a pass finds nearly always.
+// reconciliations makes dry passes over many open runs without a difference, which is the usual case.
 func reconciliations(t platform.T, temporal *platform.Temporal, store platform.Store, open, rounds int) *passes {
 	frontend := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
 	server := platform.StartServer(t, platform.ServerOptions{Temporal: frontend.Addr(), Store: store})
 	waiting := server.Publish(t, platform.Document("waiting", "  - rest:\n      wait: {hours: 1}\n"))
 	start := func() error { _, err := server.TryStart(t.Context(), waiting, `{}`); return err }
-	if err := platform.Together(open, startCallers, start); err != nil {
+	if err := platform.Concurrently(open, startCallers, start); err != nil {
 		t.Fatalf("start %d runs: %v", open, err)
 	}
 	listed(t, temporal, open)
@@ -63,7 +63,7 @@ func reconciliations(t platform.T, temporal *platform.Temporal, store platform.S
 	return out
 }
 
-// listed waits until Temporal lists all open runs: it does so a moment after their start.
+// listed waits until Temporal lists all open runs, which is a moment after their start.
 func listed(t platform.T, temporal *platform.Temporal, open int) {
 	c := platform.DialTemporal(t, temporal.Address)
 	platform.Eventually(t, patience, func() string {
@@ -114,7 +114,7 @@ func (p *passes) round(t platform.T, frontend *conntest.Frontend, server *platfo
 	}
 }
 
-// starts times n starts at an even pace, or those before over is closed.
+// starts times n starts at an even pace, or fewer if over is closed before.
 func starts(ctx context.Context, start func() error, n int, over <-chan struct{}) (promise.Times, error) {
 	var out promise.Times
 	ticker := time.NewTicker(sampleEvery)
@@ -137,18 +137,18 @@ func starts(ctx context.Context, start func() error, n int, over <-chan struct{}
 }
 
 func (p *passes) markdown(out printer) {
-	out("A pass that somebody asks for lists all open runs and asks Temporal about single ones for ten seconds, the measured duration; a pass in the background asks about")
+	out("A requested pass lists all open runs and describes single ones in Temporal for ten seconds, the measured duration; a background pass describes")
 	out("1,000 of them, 50 a second.")
 	out("")
-	out("| one pass over %d open runs, asked for, store %s | figure |", p.open, p.store)
+	out("| one requested pass over %d open runs, store %s | figure |", p.open, p.store)
 	out("|---|---|")
 	out("| duration | %s |", promise.Round(p.took.At(.5)))
-	out("| runs that Temporal was asked about one by one | %.0f |", figure.Median(p.checked))
+	out("| runs that were described individually | %.0f |", figure.Median(p.checked))
 	for _, method := range askedMethods() {
 		out("| requests `%s` | %.0f |", method, figure.Median(p.asked[method]))
 	}
-	out("| processor time of the server, of the pass and the starts beside it | %s |", promise.Round(p.cpu.At(.5)))
-	out("| memory of the server before, and the most during the pass | %.0f MB, %.0f MB |", figure.Median(p.idle), figure.Median(p.most))
+	out("| processor time of the server, for the pass and the concurrent starts | %s |", promise.Round(p.cpu.At(.5)))
+	out("| memory of the server before, and its maximum during the pass | %.0f MB, %.0f MB |", figure.Median(p.idle), figure.Median(p.most))
 	out("| start of a run, idle: p50, p95 | %s, %s |", promise.Round(p.starts.At(.5)), promise.Round(p.starts.At(.95)))
 	out("| start of a run during a pass: p50, p95 | %s, %s (%.2f ×, %.2f ×) |", promise.Round(p.starting.At(.5)), promise.Round(p.starting.At(.95)),
 		ratio(p.starting.At(.5), p.starts.At(.5)), ratio(p.starting.At(.95), p.starts.At(.95)))

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// patience bounds what only has to happen.
+	// patience bounds events without a promised time.
 	patience = time.Minute
-	// again is how soon what did not succeed is tried again.
+	// again is the interval of retries.
 	again = 2 * time.Millisecond
 )
 
-// starter starts workflows over a connection of its own, made for the occasion. It is plain gRPC: the SDK would try again
-// ever more slowly and tell late.
+// starter starts workflows over a new connection. It is plain gRPC: the SDK's client would retry
+// with growing intervals and return late.
 type starter struct {
 	conn    *grpc.ClientConn
 	service workflowservice.WorkflowServiceClient
@@ -40,7 +40,7 @@ func newStarter(address string) (*starter, error) {
 
 func (s *starter) close() { _ = s.conn.Close() }
 
-// start starts an order and returns its ID, as soon as Temporal takes it.
+// start starts an order as soon as Temporal accepts it, and returns its ID.
 func (s *starter) start(ctx context.Context, queue string, hold time.Duration) (string, error) {
 	input, err := converter.GetDefaultDataConverter().ToPayloads(hold)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *starter) start(ctx context.Context, queue string, hold time.Duration) (
 		Namespace: client.DefaultNamespace, WorkflowId: id, RequestId: id, Identity: "bench", Input: input,
 		WorkflowType: &commonpb.WorkflowType{Name: orderName}, TaskQueue: &taskqueuepb.TaskQueue{Name: queue},
 	}
-	return id, insist(ctx, func(ctx context.Context) (bool, error) {
+	return id, retry(ctx, func(ctx context.Context) (bool, error) {
 		_, err := s.service.StartWorkflowExecution(ctx, request)
 		return err == nil, err
 	})
@@ -63,14 +63,14 @@ func (s *starter) ended(ctx context.Context, id string) error {
 		Namespace: client.DefaultNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: id}, WaitNewEvent: true,
 		HistoryEventFilterType: enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
 	}
-	return insist(ctx, func(ctx context.Context) (bool, error) {
+	return retry(ctx, func(ctx context.Context) (bool, error) {
 		answer, err := s.service.GetWorkflowExecutionHistory(ctx, request)
 		return len(answer.GetHistory().GetEvents()) > 0, err
 	})
 }
 
-// insist asks until the answer is yes.
-func insist(ctx context.Context, ask func(context.Context) (bool, error)) error {
+// retry calls ask until it returns true.
+func retry(ctx context.Context, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -78,7 +78,7 @@ func insist(ctx context.Context, ask func(context.Context) (bool, error)) error 
 		if yes {
 			return nil
 		}
-		if ended := pause(ctx, again); ended != nil {
+		if ended := sleep(ctx, again); ended != nil {
 			return fmt.Errorf("not within %s: %w; last: %w", patience, ended, err)
 		}
 	}

@@ -19,16 +19,16 @@ const (
 	side   = "side"
 )
 
-// place is a platform of several processes in which workers crash.
-type place struct {
+// crashEnvironment is a platform of several processes in which workers crash.
+type crashEnvironment struct {
 	options platform.ServerOptions
-	server  *platform.Server // never breaks
+	server  *platform.Server // never killed
 	client  client.Client
 	workers map[string]*platform.Server // by their IDs
 }
 
-// crashes has places suffer crashes side by side, and returns how long each took to heal.
-func crashes(t platform.T, p Plan, suffer func(platform.T, *place) time.Duration) promise.Times {
+// crashes makes crashes in several environments in parallel, and returns how long each took to recover.
+func crashes(t platform.T, p Plan, crash func(platform.T, *crashEnvironment) time.Duration) promise.Times {
 	scope := platform.NewScope(t.Context(), t.Name())
 	defer scope.Close()
 	var mu sync.Mutex
@@ -38,9 +38,9 @@ func crashes(t platform.T, p Plan, suffer func(platform.T, *place) time.Duration
 	for range p.Places {
 		group.Go(func() {
 			failures <- platform.Try(func() {
-				x := settle(scope)
+				x := newCrashEnvironment(scope)
 				for range p.Crashes {
-					took := suffer(scope, x)
+					took := crash(scope, x)
 					mu.Lock()
 					times = append(times, took)
 					mu.Unlock()
@@ -57,9 +57,9 @@ func crashes(t platform.T, p Plan, suffer func(platform.T, *place) time.Duration
 	return times
 }
 
-func settle(t platform.T) *place {
+func newCrashEnvironment(t platform.T) *crashEnvironment {
 	temporal := platform.StartTemporal(t)
-	x := &place{
+	x := &crashEnvironment{
 		options: platform.ServerOptions{Temporal: temporal.Address, Store: platform.Postgres(t)},
 		client:  platform.DialTemporal(t, temporal.Address), workers: map[string]*platform.Server{},
 	}
@@ -74,7 +74,7 @@ func settle(t platform.T) *place {
 }
 
 // join starts a worker of a project.
-func (x *place) join(t platform.T, project string) *platform.Server {
+func (x *crashEnvironment) join(t platform.T, project string) *platform.Server {
 	o := x.options
 	o.Args = append(o.Args, "--projects", project)
 	s := platform.StartServer(t, o)
@@ -82,8 +82,8 @@ func (x *place) join(t platform.T, project string) *platform.Server {
 	return s
 }
 
-// owner waits until somebody who lives owns a project's dispatcher, and returns the owner's ID and the execution.
-func (x *place) owner(t platform.T, project, not string) (id, runID string) {
+// owner waits until a live worker other than not owns a project's dispatcher, and returns its ID and the execution.
+func (x *crashEnvironment) owner(t platform.T, project, not string) (id, runID string) {
 	platform.Eventually(t, healed, func() string {
 		res, err := x.server.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: project}))
 		if err != nil {
@@ -99,8 +99,8 @@ func (x *place) owner(t platform.T, project, not string) (id, runID string) {
 	return id, runID
 }
 
-// takeover kills the owner of a dispatcher while another worker lives.
-func takeover(t platform.T, x *place) time.Duration {
+// takeover kills the owner of a dispatcher while another worker runs.
+func takeover(t platform.T, x *crashEnvironment) time.Duration {
 	for len(x.workers) < 2 {
 		x.join(t, platform.DefaultProject)
 	}
@@ -113,7 +113,7 @@ func takeover(t platform.T, x *place) time.Duration {
 }
 
 // cleanup kills the only worker of a project.
-func cleanup(t platform.T, x *place) time.Duration {
+func cleanup(t platform.T, x *crashEnvironment) time.Duration {
 	s := x.join(t, side)
 	id, run := x.owner(t, side, "")
 	began := time.Now()

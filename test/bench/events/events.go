@@ -1,6 +1,6 @@
-// Package events measures what becomes of events: how many are accepted and routed in a second, how soon after an event its run
-// starts, beside starting the same runs by the SDK alone on the same Temporal; how soon another worker owns a dispatcher
-// whose owner crashed, and how soon what nobody owns any more is cleaned up.
+// Package events measures events: how many are accepted and routed per second, how soon after an event its run
+// starts, compared with starting the same runs by the SDK alone on the same Temporal; how soon another worker owns a dispatcher
+// after its owner crashed, and how soon a dispatcher without workers is cleaned up.
 package events
 
 import (
@@ -11,12 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// Plan says how much is measured.
+// Plan sets the amount of measurement.
 type Plan struct {
 	Rounds int
 	// Unwanted are events of a round that start nothing, Starting those that start a run each, Single those sent one at a time.
 	Unwanted, Starting, Single int
-	// Places suffer crashes side by side, Crashes of each kind one after another.
+	// Places is the number of environments with crashes in parallel, Crashes is the number of each kind in sequence.
 	Places, Crashes int
 }
 
@@ -25,20 +25,20 @@ func Full(rounds int) Plan {
 	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 2000, Single: 100, Places: 4, Crashes: 10}
 }
 
-// Short is the plan to see that everything works.
+// Short is the plan for a quick check.
 func Short() Plan {
 	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Places: 1, Crashes: 1}
 }
 
-// Report is everything measured.
+// Report has all measurements.
 type Report struct {
 	plan   Plan
 	stores []*rates
-	// takeovers and cleanups are from the crash on.
+	// takeovers and cleanups are durations since the crash.
 	takeovers, cleanups promise.Times
 }
 
-// Measure carries out a plan. progress is told what begins.
+// Measure executes a plan. It calls progress with the name of each part that begins.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p}
 	stores := []func(platform.T) platform.Store{platform.SQLite}
@@ -58,7 +58,7 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	if platform.HasPostgres() {
 		progress("owners that crash")
 		r.takeovers = crashes(t, p, takeover)
-		progress("dispatchers that nobody owns any more")
+		progress("dispatchers without an owner")
 		r.cleanups = crashes(t, p, cleanup)
 	}
 	return r
@@ -66,18 +66,18 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d in a request by %d callers where rates are measured, one", batch, callers)
-	line("in a request at a time where latencies are. The bare SDK starts the same number of one-step workflows with as many callers as a")
-	line("dispatcher has deliveries at a time, and executes them.")
+	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d per request by %d callers for rates, one per request", batch, callers)
+	line("at a time for latencies. The bare SDK starts the same number of one-step workflows with as many callers as a")
+	line("dispatcher has concurrent deliveries, and executes them.")
 	line("")
-	line("| what | store | figure | beside it | compared | aim | |")
+	line("| what | store | figure | reference | compared | aim | |")
 	line("|---|---|---|---|---|---|---|")
 	for _, s := range r.stores {
 		s.markdown(line)
 	}
 	if len(r.takeovers) > 0 {
 		line("")
-		line("Workers are killed (SIGKILL), with the settings that are shipped:")
+		line("Workers are killed (SIGKILL), with the default settings:")
 		line("")
 		line("| what | trials | p50, p95, longest | aim of p95 | |")
 		line("|---|---|---|---|---|")
@@ -86,7 +86,7 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 			len(r.cleanups), three(r.cleanups), figure.Verdict(r.cleanups.At(.95).Seconds() < 30))
 	}
 	line("")
-	line("%d rounds of %d events that start nothing, %d that start a run each and %d single ones; medians of rounds, percentiles of all.",
+	line("%d rounds of %d events that start no run, %d that start a run each and %d single ones; medians of rounds, percentiles of all.",
 		r.plan.Rounds, r.plan.Unwanted, r.plan.Starting, r.plan.Single)
 }
 

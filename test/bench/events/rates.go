@@ -20,7 +20,7 @@ import (
 const (
 	batch   = 200 // events in a request
 	callers = 4   // requests at a time
-	starts  = 64  // starts at a time of the bare SDK: as many as a dispatcher has deliveries under way
+	starts  = 64  // concurrent starts of the bare SDK: as many as a dispatcher has concurrent deliveries
 
 	bareQueue = "bench-events-bare"
 	bareType  = "bench.events"
@@ -28,15 +28,15 @@ const (
 	wanted = "io.example.wanted"
 )
 
-// rates are what was measured on one store.
+// rates has the measurements of one store.
 type rates struct {
 	store                               string
 	accepted, routed, started, bareRate []float64 // per second, by round
 	latency                             promise.Times
 }
 
-// site is a server with its Temporal, and the bare SDK on the same.
-type site struct {
+// environment is a server with its Temporal, and the bare SDK on the same one.
+type environment struct {
 	server   *platform.Server
 	client   client.Client
 	workflow string
@@ -44,9 +44,9 @@ type site struct {
 	rates    *rates
 }
 
-func build(t platform.T, store platform.Store) *site {
+func build(t platform.T, store platform.Store) *environment {
 	temporal := platform.StartTemporal(t)
-	s := &site{
+	s := &environment{
 		server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}),
 		client: platform.DialTemporal(t, temporal.Address),
 		rates:  &rates{store: store.Driver},
@@ -59,13 +59,13 @@ func build(t platform.T, store platform.Store) *site {
 		t.Fatalf("start the bare worker: %v", err)
 	}
 	t.Cleanup(w.Stop)
-	s.starting(t, batch) // warms everybody
+	s.starting(t, batch) // warms up all parts
 	s.bare(t, batch)
 	return s
 }
 
 // round measures everything once.
-func (s *site) round(t platform.T, p Plan) {
+func (s *environment) round(t platform.T, p Plan) {
 	accepted, routed := s.unwanted(t, p.Unwanted)
 	s.rates.accepted, s.rates.routed = append(s.rates.accepted, accepted), append(s.rates.routed, routed)
 	s.rates.started = append(s.rates.started, s.starting(t, p.Starting))
@@ -73,14 +73,14 @@ func (s *site) round(t platform.T, p Plan) {
 	s.rates.latency = append(s.rates.latency, s.single(t, p.Single)...)
 }
 
-// publish publishes events of a kind and returns the position of the newest.
-func (s *site) publish(t platform.T, kind string, count int) int64 {
+// publish publishes events of a type and returns the position of the newest.
+func (s *environment) publish(t platform.T, kind string, count int) int64 {
 	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s.server}})
 	requests := make(chan int, count/batch+1)
 	for n := 0; n < count; n += batch {
 		requests <- n
 	}
-	err := platform.Together(len(requests), callers, func() error {
+	err := platform.Concurrently(len(requests), callers, func() error {
 		n := <-requests
 		if got := f.Send(t.Context(), n, min(batch, count-n)); len(got) == 0 {
 			return fmt.Errorf("%d events from %d on were not accepted", batch, n)
@@ -94,8 +94,8 @@ func (s *site) publish(t platform.T, kind string, count int) int64 {
 	return events[len(events)-1].Position
 }
 
-// unwanted publishes events that start nothing and returns how many a second were accepted, and routed.
-func (s *site) unwanted(t platform.T, count int) (accepted, routed float64) {
+// unwanted publishes events that start nothing and returns how many per second were accepted, and routed.
+func (s *environment) unwanted(t platform.T, count int) (accepted, routed float64) {
 	began := time.Now()
 	position := s.publish(t, "io.example.unwanted", count)
 	accepted = perSecond(count, began)
@@ -112,8 +112,8 @@ func (s *site) unwanted(t platform.T, count int) (accepted, routed float64) {
 	return accepted, perSecond(count, began)
 }
 
-// starting publishes events that start a run each, and returns how many a second did and ended.
-func (s *site) starting(t platform.T, count int) float64 {
+// starting publishes events that start a run each, and returns how many runs per second started and ended.
+func (s *environment) starting(t platform.T, count int) float64 {
 	began := time.Now()
 	s.publish(t, wanted, count)
 	s.ended += count
@@ -121,14 +121,14 @@ func (s *site) starting(t platform.T, count int) float64 {
 	return perSecond(count, began)
 }
 
-// completed waits until so many runs have ended.
-func (s *site) completed(t platform.T, count int) {
+// completed waits until the given number of runs has ended.
+func (s *environment) completed(t platform.T, count int) {
 	query := "WorkflowType != 'signalbox.dispatcher' AND WorkflowType != '" + bareType + "' AND ExecutionStatus = 'Completed'"
 	s.counted(t, query, count)
 }
 
-// counted waits until Temporal counts so many executions.
-func (s *site) counted(t platform.T, query string, count int) {
+// counted waits until Temporal counts the given number of executions.
+func (s *environment) counted(t platform.T, query string, count int) {
 	platform.Eventually(t, 5*time.Minute, func() string {
 		n, err := platform.CountExecutions(t.Context(), s.client, query)
 		switch {
@@ -141,15 +141,15 @@ func (s *site) counted(t platform.T, query string, count int) {
 	})
 }
 
-// bare starts as many workflows by the SDK alone and returns how many a second were started and ended.
-func (s *site) bare(t platform.T, count int) float64 {
+// bare starts the same number of workflows by the SDK alone and returns how many per second started and ended.
+func (s *environment) bare(t platform.T, count int) float64 {
 	query := "WorkflowType = '" + bareType + "' AND ExecutionStatus = 'Completed'"
 	before, err := platform.CountExecutions(t.Context(), s.client, query)
 	if err != nil {
 		t.Fatalf("count: %v", err)
 	}
 	began := time.Now()
-	err = platform.Together(count, starts, func() error {
+	err = platform.Concurrently(count, starts, func() error {
 		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: bareQueue}, bareType)
 		return err
 	})
@@ -161,7 +161,7 @@ func (s *site) bare(t platform.T, count int) float64 {
 }
 
 // single publishes one event after another, and returns how long each took from being sent to the first execution of its run.
-func (s *site) single(t platform.T, count int) promise.Times {
+func (s *environment) single(t platform.T, count int) promise.Times {
 	f := feed.New(feed.Options{Type: wanted, Servers: []*platform.Server{s.server}})
 	var times promise.Times
 	for n := range count {
@@ -179,7 +179,7 @@ func (s *site) single(t platform.T, count int) promise.Times {
 }
 
 // started waits until the run of an event was executed, and returns when that began.
-func (s *site) started(t platform.T, position int64) time.Time {
+func (s *environment) started(t platform.T, position int64) time.Time {
 	var at time.Time
 	platform.Eventually(t, time.Minute, func() string {
 		run, err := s.runOf(t.Context(), position)
@@ -195,7 +195,7 @@ func (s *site) started(t platform.T, position int64) time.Time {
 	return at
 }
 
-func (s *site) runOf(ctx context.Context, position int64) (*signalboxv1.Run, error) {
+func (s *environment) runOf(ctx context.Context, position int64) (*signalboxv1.Run, error) {
 	event, err := s.server.Events.GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
 	if err != nil {
 		return nil, err
@@ -220,8 +220,8 @@ func (r *rates) markdown(line func(format string, args ...any)) {
 	accepted, routed := figure.Median(r.accepted), figure.Median(r.routed)
 	started, bare := figure.Median(r.started), figure.Median(r.bareRate)
 	line("| events accepted | %s | %.0f/s | | | | |", r.store, accepted)
-	line("| events accepted and routed, of which none starts anything | %s | %.0f/s | | | ≥ 10,000/s | %s |", r.store, routed, figure.Verdict(routed >= 10_000))
-	line("| events accepted, routed and each run started and ended | %s | %.0f/s | bare SDK %.0f/s | %.2f × | ≥ 0.9 × | %s |",
+	line("| events accepted and routed, none of which starts a run | %s | %.0f/s | | | ≥ 10,000/s | %s |", r.store, routed, figure.Verdict(routed >= 10_000))
+	line("| events accepted and routed, each of which starts a run that ends | %s | %.0f/s | bare SDK %.0f/s | %.2f × | ≥ 0.9 × | %s |",
 		r.store, started, bare, started/bare, figure.Verdict(started/bare >= .9))
 	line("| from sending an event to the first execution of its run: p50 | %s | %s | | | < 30 ms | %s |",
 		r.store, promise.Round(r.latency.At(.5)), figure.Verdict(r.latency.At(.5) < 30*time.Millisecond))

@@ -1,5 +1,5 @@
 // Package lists measures how long the lists of runs take, filter by filter, as their number grows: through the API, on Postgres, with a
-// server that meanwhile looks for runs that are stuck, and finds some.
+// server that diagnoses stuck runs at the same time, and finds some.
 package lists
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// aim is what the 95th percentile of each list is to stay under at the largest size, in milliseconds.
+// aim is the limit of each list's 95th percentile at the largest size, in milliseconds.
 const aim = 50
 
-// Plan says how much is measured.
+// Plan sets the amount of measurement.
 type Plan struct {
-	// Sizes are the numbers of runs, growing; Lists is how often each list is read.
+	// Sizes are the numbers of runs, ascending; Lists is how often each list is read.
 	Sizes []int
 	Lists int
 }
@@ -28,14 +28,14 @@ type Plan struct {
 // Full is the plan for the page.
 func Full() Plan { return Plan{Sizes: []int{10_000, 100_000, 1_000_000}, Lists: 100} }
 
-// Short is the plan to see that everything works.
+// Short is the plan for a quick check.
 func Short() Plan { return Plan{Sizes: []int{1000, 3000}, Lists: 5} }
 
-// Report is everything measured.
+// Report has all measurements.
 type Report struct {
 	plan  Plan
 	names []string
-	// times are milliseconds, by list and size; verdicts is how long it took until the runs that are stuck were told of, in seconds.
+	// times are milliseconds, by list and size; verdicts is the time until the stuck runs were reported, in seconds.
 	times    map[string]map[int][]float64
 	stuck    []int64
 	verdicts []float64
@@ -48,7 +48,7 @@ type list struct {
 	call func(t platform.T, s *platform.Server)
 }
 
-// Measure carries out a plan. progress is told what begins. Without a Postgres there is nothing to measure.
+// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an empty report.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p, times: map[string]map[int][]float64{}}
 	if !platform.HasPostgres() {
@@ -78,7 +78,7 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	return r
 }
 
-// repeat returns how long each of so many calls took, in milliseconds, after one that is not counted.
+// repeat returns the duration of each of the given number of calls, in milliseconds, after one that is not counted.
 func repeat(t platform.T, s *platform.Server, l list, times int) []float64 {
 	l.call(t, s)
 	took := make([]float64, times)
@@ -90,7 +90,7 @@ func repeat(t platform.T, s *platform.Server, l list, times int) []float64 {
 	return took
 }
 
-// counted names the counts by status and problem, which read an entry of an index for each open run, and for 10000 of each other status.
+// counted is the name of the counts by status and problem, which read one index entry for each open run, and up to 10000 for each other status.
 const counted = "counts by status and problem (`CountRuns`)"
 
 func count(t platform.T, s *platform.Server) {
@@ -127,10 +127,10 @@ func lists() []list {
 		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Trigger, r.Statuses = "event", []string{"failed"} }),
 		of("`--problem any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Problems = []string{"any"} }),
 		of("`--problem NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) { r.Problems, r.Workflow = []string{"NO_POLLER"}, "bench/w7" }),
-		of("`--text`, with which one request ID in a thousand begins", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
-		of("`--text`, which all begin with", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
-		of("`--text`, with which the IDs of the oldest runs begin", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "0194" }),
-		of("`--text`, which none begins with", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
+		of("`--text`, a prefix of one request ID in a thousand", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
+		of("`--text`, a prefix of all", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
+		of("`--text`, a prefix of the IDs of the oldest runs", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "0194" }),
+		of("`--text`, a prefix of none", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
 		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
 	}
 }
@@ -141,8 +141,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		line("There was no Postgres to measure with.")
 		return
 	}
-	line("One API server, Postgres and Temporal on the same machine; pages of 50 runs by gRPC, one at a time, %d of each. Nobody polls, so that the", r.plan.Lists)
-	line("open runs are stuck, and looked at every two seconds meanwhile. Medians and 95th percentiles in milliseconds.")
+	line("One API server, Postgres and Temporal on the same machine; pages of 50 runs by gRPC, one at a time, %d of each. No worker polls, so that the", r.plan.Lists)
+	line("open runs are stuck, and are checked every two seconds meanwhile. Medians and 95th percentiles in milliseconds.")
 	line("")
 	heads, rule := []string{"list"}, []string{"---"}
 	for _, size := range r.plan.Sizes {
@@ -160,9 +160,9 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		line("| %s | < %d | %s |", strings.Join(cells, " | "), aim, figure.Verdict(worst < aim))
 	}
 	line("")
-	line("What Postgres read for all these lists together, as it counts itself, and how soon the runs that are stuck were told of:")
+	line("Rows that Postgres read for all these lists together, by its own statistics, and the delay until the stuck runs were shown:")
 	line("")
-	line("| runs | of the table's rows read in sequence, per list | rows and entries read by an index, per list | runs that are stuck | told of after |")
+	line("| runs | table rows read in sequence, per list | rows and entries read by an index, per list | stuck runs | shown after |")
 	line("|---|---|---|---|---|")
 	for i, size := range r.plan.Sizes {
 		line("| %d | %.0f | %.0f | %d | %.1f s |", size, r.reads[i].sequential, r.reads[i].indexed, r.stuck[i], r.verdicts[i])

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// apart is between the starts of two runs.
+	// apart is the time between the starts of two runs.
 	apart = 30 * time.Second
-	// told bounds how long the telling of verdicts may take, flushed how long Postgres may keep its counts to itself.
-	told, flushed = 5 * time.Minute, 15 * time.Second
+	// reported bounds the time until verdicts are reported, flushed the time until Postgres publishes its statistics.
+	reported, flushed = 5 * time.Minute, 15 * time.Second
 )
 
-// first is when the first run was created.
+// first is the creation time of the first run.
 func first() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // table is the table of runs.
@@ -42,8 +42,8 @@ func (b *table) exec(t platform.T, statement string, args ...any) {
 	}
 }
 
-// grow adds runs up to a size as they come about over months: most have ended, few have failed, one in two hundred is open. It returns
-// how long it took until the open ones that make no progress were told of, and how many they are.
+// grow adds runs up to a size, spread over months: most have ended, few have failed, one in two hundred is open. It returns
+// the time until the open runs without progress were reported, and their number.
 func (b *table) grow(t platform.T, s *platform.Server, size int) (time.Duration, int64) {
 	b.exec(t, `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence,
@@ -64,13 +64,13 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 	if err := b.conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
 		t.Fatalf("count what is stuck: %v", err)
 	}
-	platform.Eventually(t, told, func() string {
+	platform.Eventually(t, reported, func() string {
 		res, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject}))
 		if err != nil {
 			return err.Error()
 		}
 		if have = res.Msg.GetProblems()["NO_POLLER"]; have < want {
-			return "not all are told of"
+			return "not all are reported"
 		}
 		return ""
 	})
@@ -80,14 +80,14 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 	return took, have
 }
 
-// reads is what Postgres has read of runs.
+// reads has the rows of runs that Postgres has read.
 type reads struct{ sequential, indexed float64 }
 
 func (r reads) minus(before reads, lists int) reads {
 	return reads{(r.sequential - before.sequential) / float64(lists), (r.indexed - before.indexed) / float64(lists)}
 }
 
-// reads waits until Postgres has counted what was read so far: a session that rests does so after ten seconds.
+// reads waits until Postgres has published the statistics so far: an idle session does so after ten seconds.
 func (b *table) reads(t platform.T) (r reads) {
 	began := time.Now()
 	platform.Eventually(t, 2*flushed, func() string {

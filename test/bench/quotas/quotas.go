@@ -1,5 +1,5 @@
-// Package quotas measures what quotas cost: how many runs a second start and end without one, under limits that are not reached, and
-// under one that has them wait for each other.
+// Package quotas measures the cost of quotas: how many runs per second start and end without one, under limits that are not reached, and
+// under one that makes runs wait for each other.
 package quotas
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// callers start a run and await its end, each, and few is how many runs there may be at a time where they wait for each other.
+// callers is the number of concurrent callers, each of which starts a run and waits for its end; few is the limit of concurrent runs.
 const (
 	callers = 32
 	few     = 8
 )
 
-// Plan says how much is measured.
+// Plan sets the amount of measurement.
 type Plan struct{ Rounds, Runs int }
 
 // Full is the plan for the page.
 func Full(rounds int) Plan { return Plan{Rounds: min(rounds, 3), Runs: 300} }
 
-// Short is the plan to see that everything works.
+// Short is the plan for a quick check.
 func Short() Plan { return Plan{Rounds: 1, Runs: 60} }
 
 // kind is one quota that is measured.
@@ -38,8 +38,8 @@ func kinds() []kind {
 	const month = 30 * 24 * 60 * 60
 	return []kind{
 		{"no quota", &signalboxv1.Quota{}},
-		{"a limit of runs at a time that is not reached", &signalboxv1.Quota{ConcurrentRuns: 1000}},
-		{fmt.Sprintf("%d runs at a time: the others wait in order", few), &signalboxv1.Quota{ConcurrentRuns: few}},
+		{"a limit of concurrent runs that is not reached", &signalboxv1.Quota{ConcurrentRuns: 1000}},
+		{fmt.Sprintf("%d concurrent runs: the others wait in order", few), &signalboxv1.Quota{ConcurrentRuns: few}},
 		{"a limit of steps that is not reached", &signalboxv1.Quota{Steps: 1_000_000_000, PeriodSeconds: month}},
 	}
 }
@@ -50,13 +50,13 @@ type rates struct {
 	rates [][]float64
 }
 
-// Report is everything measured.
+// Report has all measurements.
 type Report struct {
 	plan   Plan
 	stores []rates
 }
 
-// Measure carries out a plan. progress is told what begins.
+// Measure executes a plan. It calls progress with the name of each part that begins.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p}
 	stores := []func(platform.T) platform.Store{platform.SQLite}
@@ -76,7 +76,7 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progre
 	progress("quotas on " + kept.Driver)
 	server := platform.StartServer(scope, platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: kept})
 	workflow := server.Publish(scope, platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
-	rate(scope, server, workflow, p.Runs/4) // warms everybody
+	rate(scope, server, workflow, p.Runs/4) // warms up all parts
 	r := rates{store: kept.Driver, rates: make([][]float64, len(kinds()))}
 	for range p.Rounds {
 		for i, k := range kinds() {
@@ -89,10 +89,10 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progre
 	return r
 }
 
-// rate starts runs and awaits their ends, and returns how many that were in a second.
+// rate starts runs and waits for their ends, and returns how many ended per second.
 func rate(t platform.T, s *platform.Server, workflow string, runs int) float64 {
 	began := time.Now()
-	err := platform.Together(runs, callers, func() error {
+	err := platform.Concurrently(runs, callers, func() error {
 		started, err := s.TryStart(t.Context(), workflow, `{"name":"Ada"}`)
 		if err != nil {
 			return err
@@ -111,9 +111,9 @@ func rate(t platform.T, s *platform.Server, workflow string, runs int) float64 {
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("Runs of one step that are started by %d callers, each of which awaits the end of one before it starts the next.", callers)
+	line("Runs of one step, started by %d callers; each waits for the end of one run before it starts the next.", callers)
 	line("")
-	line("| quota | store | runs | of those without |")
+	line("| quota | store | runs | ratio to no quota |")
 	line("|---|---|---|---|")
 	for _, s := range r.stores {
 		without := figure.Median(s.rates[0])

@@ -17,8 +17,8 @@ import (
 
 const head = `# Promises
 
-Those of the product's promises of which figures were recorded at full length. Every line of the table is a test that ran so against real
-parts, each in a process of its own, on one machine with %d processors. ` + "`make prove`" + ` runs all of them again and writes this page;
+The product's promises with figures that were recorded at full length. Every line of the table is a test that ran at full length against real
+components, each in its own process, on one machine with %d processors. ` + "`make prove`" + ` repeats all of them and writes this page;
 ` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. [The others](#not-run-at-full-length) are listed below.
 
 | promise | what was tried | aim | trials | figure | seed | test |
@@ -28,7 +28,7 @@ parts, each in a process of its own, on one machine with %d processors. ` + "`ma
 const others = `
 ## Not run at full length
 
-Tests record figures of these, too. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
+Tests also record figures of these promises. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
 
 | promise | command |
 |---|---|
@@ -63,8 +63,8 @@ func write(figures, tests, out string, processors int) error {
 	return os.WriteFile(out, []byte(page(all, processors)+rest(all, known)), 0o644)
 }
 
-// page lists figures by promise. Those of short runs are left out: the page says that everything ran at full length. Of figures
-// that grow while a test goes on, the one with the most trials is listed.
+// page lists figures by promise. Figures of short runs are omitted: the page states that all ran at full length. Of figures
+// that grow during a test, the one with the most trials is listed.
 func page(all []promise.Figure, processors int) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
 	slices.SortStableFunc(all, func(a, b promise.Figure) int {
@@ -89,7 +89,7 @@ func page(all []promise.Figure, processors int) string {
 	return b.String()
 }
 
-// rest lists the promises without a figure of full length, each with the command that has its tests run so; nothing where there are none.
+// rest lists the promises without a figure of full length, each with the command that runs its tests so; "" if there are none.
 func rest(all []promise.Figure, known map[string][]string) string {
 	var b strings.Builder
 	for _, promised := range slices.Sorted(maps.Keys(known)) {

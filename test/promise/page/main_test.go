@@ -21,10 +21,10 @@ func TestPageListsFullRunsOnly(t *testing.T) {
 	require.Contains(t, text, "with 2 processors")
 	require.Contains(t, text, "| P-1 | a \\| b | 1 s | 40 | 0.5 s |  | `TestA` |\n| P-2 | later |  | 3 | 2 s | 7 | `TestB` |\n")
 	require.NotContains(t, text, "not in full")
-	require.NotContains(t, text, "0.1 s", "a figure that has grown since")
+	require.NotContains(t, text, "0.1 s", "an earlier figure of the same test")
 }
 
-func TestPageTellsWhatWasNotRunAtFullLength(t *testing.T) {
+func TestPageListsPromisesWithoutFullLengthFigures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(`package a

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// measure is the folder of what records figures, whose tests promise nothing.
+// measure is the folder of the package that records figures. Its own tests are not listed.
 const measure = "promise"
 
-// recorded finds the promises of which tests below a folder record figures, and by promise the tests that do so, themselves or by what
-// they call in their package.
+// recorded finds the promises of which tests below a folder record figures, and by promise the tests that do so, directly or by the
+// functions they call in their package.
 func recorded(root string) (map[string][]string, error) {
 	packages := map[string][]*ast.FuncDecl{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -52,7 +52,7 @@ func recorded(root string) (map[string][]string, error) {
 	return tests, err
 }
 
-// promises are those that a function makes figures of.
+// promises returns the promises of the figures that a function makes.
 func promises(f *ast.FuncDecl) (list []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		literal, ok := n.(*ast.CompositeLit)
@@ -80,7 +80,7 @@ func promises(f *ast.FuncDecl) (list []string) {
 	return list
 }
 
-// callers are the tests among the functions that lead to the one of that name.
+// callers returns the tests that call the function of that name, directly or not.
 func callers(functions []*ast.FuncDecl, name string) (tests []string) {
 	lead := map[string]bool{name: true}
 	for found := 0; found != len(lead); {

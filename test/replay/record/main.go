@@ -1,5 +1,5 @@
-// Command record runs the scenarios on the real platform and writes what is replayed later: the histories of each
-// execution, the run as it ended, and its steps. Run it once per version of the interpreter, before that is released:
+// Command record runs the scenarios on the real platform and writes the recordings: the histories of each
+// execution, the run as it ended, and its steps. Run it once per version of the interpreter, before its release:
 //
 //	make build && SIGNALBOX_BIN=$PWD/bin/signalbox SIGNALBOX_SERVER_BIN=$PWD/bin/signalbox-server \
 //	  go run -C test ./replay/record
@@ -190,7 +190,7 @@ func (r recorder) pause(id string) error {
 	return nil
 }
 
-// step is what is compared of a step.
+// step is the recorded part of a step.
 type step struct {
 	Number int64  `json:"number"`
 	Path   string `json:"path"`
@@ -203,7 +203,7 @@ func (r recorder) write(name string, message proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
-	// protojson varies its spacing on purpose; a recording must not.
+	// protojson varies its spacing on purpose; a recording must be stable.
 	var plain any
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
@@ -215,8 +215,7 @@ func (r recorder) write(name string, message proto.Message) error {
 	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644)
 }
 
-// anonymous removes the identities of workers and clients, and the names of their own queues: they name the machine
-// that recorded.
+// anonymous removes the identities of workers and clients, and the names of their own queues: they contain the host name.
 func anonymous(v any) {
 	switch v := v.(type) {
 	case map[string]any:

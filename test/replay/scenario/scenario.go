@@ -1,6 +1,6 @@
-// Package scenario holds the workflows whose histories are recorded and replayed: together they leave every kind of
-// event and command that the interpreter makes. The documents are fixed, since a history names its document by hash; the
-// address of the services they call comes in as `base` of the input.
+// Package scenario holds the workflows of the recorded histories: together they leave every kind of
+// event and command that the interpreter makes. The documents must not change, since a history names its document by hash; the
+// address of the services they call is `base` of the input.
 //
 // A new interpreter adds recordings; it never changes a document here.
 package scenario
@@ -23,15 +23,15 @@ var documents embed.FS
 type Scenario struct {
 	Name   string
 	Source string // the document
-	Status string // the run ends with
+	Status string // the run's terminal status
 	Cancel bool   // whether it is canceled while it waits
-	Pause  bool   // whether it is paused while it waits, until what it waited for is over
-	Since  int    // the first interpreter that runs it
+	Pause  bool   // whether it is paused while it waits, until the wait is over
+	Since  int    // the first interpreter version that supports it
 	// References reports whether the history refers to large values, which are recorded beside it.
 	References bool
 }
 
-// Large returns a text whose payload, compressed or not, is kept by reference.
+// Large returns a text that is stored by reference, compressed or not.
 func Large() string {
 	var text strings.Builder
 	for i := 0; text.Len() < 22_500; i++ {
@@ -41,7 +41,7 @@ func Large() string {
 	return text.String()
 }
 
-// Payload is a value to which a recorded history refers, sealed as the database has it.
+// Payload is a value that a recorded history refers to, sealed as in the database.
 type Payload struct {
 	Run    string `json:"run"`
 	Digest string `json:"digest"`

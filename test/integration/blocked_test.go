@@ -11,13 +11,13 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// TestControlsOfRunsThatAreHeld tries the controls of runs that wait for something outside of themselves: a child, their project's steps
-// or places, or Temporal's confirmation of their start.
-func TestControlsOfRunsThatAreHeld(t *testing.T) {
+// The test tries the controls of runs that wait for something outside of themselves: a child, their project's quota of
+// steps or runs, or Temporal's confirmation of their start.
+func TestControlsOfBlockedRuns(t *testing.T) {
 	t.Parallel()
 	store, temporal := platform.SQLite(t), platform.StartTemporal(t)
 	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-	w := &world{
+	w := &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store, temporal: temporal,
 	}
 	forever := w.Publish(t, platform.Document("long", long))
@@ -46,8 +46,8 @@ func TestControlsOfRunsThatAreHeld(t *testing.T) {
 	w.controlsOfStarts(t, f, forever)
 }
 
-// controls tries those of runs in a state, each of which begin brings into it.
-func (w *world) controls(t *testing.T, state string, begin func() string) {
+// controls tries the controls of runs in a state, each of which begin brings into it.
+func (w *environment) controls(t *testing.T, state string, begin func() string) {
 	t.Helper()
 	row := platform.ReadControls(t)[state]
 	require.NotEmpty(t, row, state)
@@ -55,16 +55,16 @@ func (w *world) controls(t *testing.T, state string, begin func() string) {
 		id := begin()
 		requireOffered(t, row, w.Run(t, id))
 		if row[control] == "yes" {
-			requireMoved(t, w.Server, control, id)
+			requireEffect(t, w.Server, control, id)
 			continue
 		}
-		requireUnmoved(t, w.Server, control, id, row[control])
-		requireMoved(t, w.Server, "terminate", id)
+		requireNoEffect(t, w.Server, control, id, row[control])
+		requireEffect(t, w.Server, "terminate", id)
 	}
 }
 
-// controlsOfParents has runs wait for others, which end with them.
-func (w *world) controlsOfParents(t *testing.T, parent string) {
+// controlsOfParents tries the controls of runs that wait for children, which end with them.
+func (w *environment) controlsOfParents(t *testing.T, parent string) {
 	t.Helper()
 	var children []string
 	w.controls(t, "waiting: child", func() string {
@@ -78,8 +78,8 @@ func (w *world) controlsOfParents(t *testing.T, parent string) {
 	}
 }
 
-// controlsOfStarts has Temporal not take the starts of runs, which may yet arrive there.
-func (w *world) controlsOfStarts(t *testing.T, f *conntest.Frontend, workflow string) {
+// controlsOfStarts tries the controls of runs whose start Temporal does not confirm, and which may still arrive there.
+func (w *environment) controlsOfStarts(t *testing.T, f *conntest.Frontend, workflow string) {
 	t.Helper()
 	row := platform.ReadControls(t)["queued: starting"]
 	f.Fail("StartWorkflowExecution", serviceerror.NewUnavailable("the history service is away"))
@@ -95,11 +95,11 @@ func (w *world) controlsOfStarts(t *testing.T, f *conntest.Frontend, workflow st
 	require.Equal(t, []any{"queued", "starting", false}, []any{w.Run(t, id).GetStatus(), w.Run(t, id).GetQueuedReason(), w.Run(t, id).GetCancelRequested()})
 	f.Clear("StartWorkflowExecution")
 	w.awaitHeld(t, id, "timer")
-	requireMoved(t, w.Server, "pause", id)
+	requireEffect(t, w.Server, "pause", id)
 }
 
-// awaitHeld waits until a run waits for something.
-func (w *world) awaitHeld(t *testing.T, id, kind string) {
+// awaitHeld waits until a run waits for something of a kind.
+func (w *environment) awaitHeld(t *testing.T, id, kind string) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		if r := w.Run(t, id); r.GetStatus() != "waiting" || r.GetWaitingKind() != kind {

@@ -13,7 +13,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/internal/run/vault"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -21,15 +21,15 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// past is what an owner goes by that does not know yet that it is none any more.
-type past struct {
+// ownership is the state by which an owner acts, and which may be outdated.
+type ownership struct {
 	lease lease.Entry
 	owner inbox.Owner
 	runID string
 }
 
 // redisLeases opens the platform's leases.
-func (x *site) redisLeases(t *testing.T) *redislease.Store {
+func (x *environment) redisLeases(t *testing.T) *redislease.Store {
 	t.Helper()
 	store, err := redislease.Open(redislease.Options{URL: x.redis.URL(), Prefix: x.key("")})
 	require.NoError(t, err)
@@ -37,12 +37,12 @@ func (x *site) redisLeases(t *testing.T) *redislease.Store {
 	return store
 }
 
-// present is what the owner goes by now, once Redis and Temporal name the same owner: each read may come between two steps of an owner,
+// currentOwnership returns the owner's state once Redis and Temporal name the same owner: each read may fall between two steps of an owner,
 // and Temporal may be too busy to answer.
-func (x *site) present(t *testing.T) past {
+func (x *environment) currentOwnership(t *testing.T) ownership {
 	t.Helper()
 	leases := x.redisLeases(t)
-	var now past
+	var now ownership
 	platform.Eventually(t, soon, func() string {
 		entry, err := leases.Get(t.Context(), ownerKey)
 		if err != nil {
@@ -53,7 +53,7 @@ func (x *site) present(t *testing.T) past {
 			return err.Error()
 		}
 		o := d.GetExecution().GetOwner()
-		now = past{entry, inbox.Owner{Epoch: o.GetEpoch(), Holder: o.GetServerId()}, d.GetExecution().GetRunId()}
+		now = ownership{entry, inbox.Owner{Epoch: o.GetEpoch(), Holder: o.GetServerId()}, d.GetExecution().GetRunId()}
 		if entry.Holder != o.GetServerId() {
 			return fmt.Sprintf("%q holds the lease, and the dispatcher has the owner %q: %v", entry.Holder, o.GetServerId(), d.GetErrors())
 		}
@@ -62,12 +62,12 @@ func (x *site) present(t *testing.T) past {
 	return now
 }
 
-// refuses acts as somebody who owned the dispatcher once and comes too late, at Redis, Postgres and Temporal: all of it is refused.
-func (x *site) refuses(t *testing.T, p past) {
+// requireStaleOwnerRefused acts as a former owner at Redis, Postgres and Temporal, and requires that every request is refused.
+func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	t.Helper()
 	ctx, leases := t.Context(), x.redisLeases(t)
-	before := x.present(t)
-	_, err := leases.Renew(ctx, ownerKey, p.lease.Token, nil, lease.Terms{TTL: time.Minute, Retention: time.Hour})
+	before := x.currentOwnership(t)
+	_, err := leases.Renew(ctx, ownerKey, p.lease.Token, nil, lease.Lifetime{TTL: time.Minute, Retention: time.Hour})
 	require.ErrorIs(t, err, lease.ErrLost, "its renewal")
 	require.ErrorIs(t, leases.Resign(ctx, ownerKey, p.lease.Token), lease.ErrLost, "its resignation")
 	require.ErrorIs(t, leases.Delete(ctx, ownerKey, p.lease.Token, p.lease.Revision), lease.ErrChanged, "its deletion")
@@ -78,7 +78,7 @@ func (x *site) refuses(t *testing.T, p past) {
 	kept := events.New(db)
 	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
-	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, make([]vault.Sealed[inbox.Settled], 1)), inbox.ErrFenced, "its settlement")
+	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, make([]sealed.Sealed[inbox.Settled], 1)), inbox.ErrFenced, "its settlement")
 	_, err = kept.Park(ctx, platform.DefaultProject, p.owner)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its mark")
 
@@ -92,17 +92,17 @@ func (x *site) refuses(t *testing.T, p past) {
 	var refusal *temporal.ApplicationError
 	require.ErrorAs(t, err, &refusal, "its adoption")
 	require.Equal(t, "fenced", refusal.Type())
-	if p.runID != before.runID { // its successor has adopted it where Redis, too, was slow to answer
+	if p.runID != before.runID { // its successor has adopted it if Redis was slow to answer, too
 		var gone *serviceerror.NotFound
 		require.ErrorAs(t, x.client.TerminateWorkflow(ctx, dispatcherID, p.runID, "I own it"), &gone, "its termination, which names the run that it knew")
 	}
 
-	after := x.present(t)
+	after := x.currentOwnership(t)
 	require.Equal(t, []any{before.lease.Token, before.owner, before.runID}, []any{after.lease.Token, after.owner, after.runID})
 }
 
-// goes waits until a worker has not been heard of for so long that it counts as gone.
-func (x *site) goes(t *testing.T, w *worker) {
+// waitForExpiry waits until a worker is stale: its heartbeat and the delay after it have expired.
+func (x *environment) waitForExpiry(t *testing.T, w *worker) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		res, err := x.Workers.ListWorkers(t.Context(), connect.NewRequest(&signalboxv1.ListWorkersRequest{}))

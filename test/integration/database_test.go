@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// spoil runs statements in a server's database, behind its back, over one connection.
-func spoil(t *testing.T, store platform.Store, statements ...string) {
+// execSQL runs statements in a server's database directly, over one connection.
+func execSQL(t *testing.T, store platform.Store, statements ...string) {
 	t.Helper()
 	driver := map[string]string{"sqlite": "sqlite", "postgres": "pgx"}[store.Driver]
 	db, err := sql.Open(driver, store.DSN)
@@ -30,7 +30,7 @@ func spoil(t *testing.T, store platform.Store, statements ...string) {
 	}
 }
 
-func truth(store platform.Store) string {
+func trueLiteral(store platform.Store) string {
 	if store.Driver == "postgres" {
 		return "true"
 	}
@@ -44,15 +44,15 @@ func databaseOf(t *testing.T, store platform.Store) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// allowConnections lets a database be used, or takes it away and ends the connections it has. It works from another
+// allowConnections permits connections to a database, or forbids them and closes the existing ones. It works from another
 // database of the same server.
 func allowConnections(t *testing.T, store platform.Store, allow bool) {
 	t.Helper()
 	name := databaseOf(t, store)
 	server := platform.Store{Driver: "postgres", DSN: os.Getenv(platform.PostgresVariable)}
-	spoil(t, server, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS "+strconv.FormatBool(allow))
+	execSQL(t, server, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS "+strconv.FormatBool(allow))
 	if !allow {
-		spoil(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+		execSQL(t, server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
 	}
 }
 
@@ -74,7 +74,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// fill writes a file until the disk has no room left.
+// fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

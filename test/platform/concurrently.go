@@ -2,8 +2,8 @@ package platform
 
 import "sync"
 
-// Together calls f n times, by several callers at once, and returns the first failure. A caller that fails stops.
-func Together(n, callers int, f func() error) error {
+// Concurrently calls f n times in all, from the given number of goroutines, and returns the first error. A goroutine stops at its first error.
+func Concurrently(n, callers int, f func() error) error {
 	work := make(chan struct{}, n)
 	for range n {
 		work <- struct{}{}

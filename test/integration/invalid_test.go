@@ -34,7 +34,7 @@ func wrongDocuments(good string) map[string]wrongDocument {
 	}
 }
 
-func TestWrongDocuments(t *testing.T) {
+func TestInvalidDocumentsAreRefused(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		good := platform.Document("wrong", hello)
 		for name, tc := range wrongDocuments(good) {
@@ -58,12 +58,12 @@ func TestWrongDocuments(t *testing.T) {
 				}))
 				reason, code := platform.Reason(err)
 				require.Equal(t, connect.CodeInvalidArgument, code, "%v", err)
-				if tc.source != "" { // an empty source asks for a stored draft
+				if tc.source != "" { // an empty source requests a stored draft
 					require.Equal(t, "INVALID_DOCUMENT", reason)
 				}
 			})
 		}
-		t.Cleanup(func() { // nothing of it was kept
+		t.Cleanup(func() { // nothing of it was stored
 			namespace := namespaceOf(good)
 			res, err := s.Workflows.ListWorkflows(t.Context(), connect.NewRequest(&signalboxv1.ListWorkflowsRequest{
 				Project: platform.DefaultProject, Text: namespace,
@@ -75,7 +75,7 @@ func TestWrongDocuments(t *testing.T) {
 	})
 }
 
-func TestAllProblemsAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	source := platform.Document("wrong", "  - a:\n      sett: {}\n  - b:\n      set: ${ .x | }\n  - c:\n      set: {}\n      then: nowhere\n")
 	r := platform.Run(t, platform.Command{Binary: platform.Binary(t), Args: []string{"workflow", "validate", file(t, "bad.yaml", source)}})
@@ -89,7 +89,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	require.Equal(t, platform.ExitOK, ok.Code, ok.String())
 }
 
-func TestLimits(t *testing.T) {
+func TestValuesOverLimitsAreRefused(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("limits", hello))
 		input := func(kib int) string { return `{"name":"` + strings.Repeat("a", kib<<10) + `"}` }
@@ -116,7 +116,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-func TestUnknownThings(t *testing.T) {
+func TestUnknownNamesAreNotFound(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		const missing = "00000000-0000-4000-8000-000000000000"
 		for _, args := range [][]string{
@@ -141,7 +141,7 @@ func TestUnknownThings(t *testing.T) {
 	})
 }
 
-func TestWrongCommandLines(t *testing.T) {
+func TestInvalidCommandLinesAreRefused(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("usage", hello))
 		for line, parts := range map[string][]string{
@@ -163,14 +163,14 @@ func TestWrongCommandLines(t *testing.T) {
 	})
 }
 
-func TestNoServer(t *testing.T) {
+func TestUnreachableServerIsReported(t *testing.T) {
 	t.Parallel()
 	address := platform.Address(platform.FreePort(t))
 	r := platform.Run(t, platform.Command{Binary: platform.Binary(t), Args: []string{"run", "list", "--address", address}})
 	requireOneLine(t, r, platform.ExitUnavailable, address)
 }
 
-func TestWrongRequests(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		for body, part := range map[string]string{
 			`{"workflow":`:                   "",

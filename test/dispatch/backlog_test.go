@@ -13,12 +13,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// A server without a worker reports what waits, and the counters of dispatchers are there before anything is counted.
+// A server without a worker reports the backlog, and serves the counters of dispatchers before the first count.
 func TestBacklogWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
 	x.open(t)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	platform.Eventually(t, soon, func() string {
 		if n := len(f.Accepted()); n < 10 {
 			return fmt.Sprintf("%d events are accepted", n)
@@ -30,7 +30,7 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 	read := func(metric string, labels ...string) float64 {
 		sum, series, err := counter.Metric(t.Context(), x.Server, metric, labels...)
 		require.NoError(t, err)
-		require.Positive(t, series, "%s is not there", metric)
+		require.Positive(t, series, "%s is missing", metric)
 		return sum
 	}
 	const project = `project="default"`
@@ -52,14 +52,14 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 	require.Zero(t, read("dispatcher_inbox_lag_seconds", project))
 }
 
-// A dispatcher that an operator terminates under load is started again soon, before its owner would have checked it.
-func TestDispatcherTerminatedByHand(t *testing.T) {
+// A dispatcher that an operator terminates under load is restarted soon, before its owner's next periodic check.
+func TestTerminatedDispatcherIsRestarted(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
-	f := x.publishes(t)
+	f := x.startTraffic(t)
 	var gaps promise.Times
 	for range promise.Trials(2, 20) {
-		after(t, 2*time.Second) // of load
+		waitFor(t, 2*time.Second) // of load
 		open := succession.Open(succession.Read(t, x.client, dispatcherID))
 		require.Len(t, open, 1)
 		require.NoError(t, x.client.TerminateWorkflow(t.Context(), dispatcherID, open[0].RunID, "by hand"))
@@ -67,7 +67,7 @@ func TestDispatcherTerminatedByHand(t *testing.T) {
 			line := succession.Read(t, x.client, dispatcherID)
 			last := line[len(line)-1]
 			if !last.Open() || last.RunID == open[0].RunID {
-				return "there is no dispatcher yet"
+				return "no dispatcher yet"
 			}
 			for _, e := range line {
 				if e.RunID == open[0].RunID {
@@ -77,7 +77,7 @@ func TestDispatcherTerminatedByHand(t *testing.T) {
 			return ""
 		})
 	}
-	f.judge(t, x)
-	promise.Within(t, "restart", gaps.At(.5), 10*time.Second) // its owner would look every 30 s
+	f.verify(t, x)
+	promise.Within(t, "restart", gaps.At(.5), 10*time.Second) // its owner checks every 30 s
 	promise.Record(t, promise.Figure{Promise: "P-D5", What: "dispatcher terminated by hand under load: until the next one was started", Aim: "2 s", Trials: len(gaps), Figure: gaps.String()})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// older is an older engine's database, as docs/migration.md tells of its tables.
-const older = `
+// legacySchema is an older engine's database, with the tables that docs/migration.md describes.
+const legacySchema = `
 CREATE TABLE workflow_runs (id TEXT PRIMARY KEY, project TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT, engine TEXT, status TEXT NOT NULL,
   input JSON, output JSON, error TEXT, created_at TIMESTAMPTZ NOT NULL, started_at TIMESTAMPTZ, completed_at TIMESTAMPTZ, note TEXT);
 CREATE TABLE workflow_run_steps (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT, status TEXT NOT NULL, attempt INTEGER,
@@ -26,8 +26,8 @@ CREATE TABLE workflow_run_steps (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, name
 CREATE TABLE workflow_run_waits (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, kind TEXT NOT NULL, status TEXT NOT NULL, created_at TIMESTAMPTZ, resolved_at TIMESTAMPTZ);
 CREATE TABLE workflow_run_snapshots (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, snapshot JSON NOT NULL, created_at TIMESTAMPTZ);`
 
-// olderRun is a run of an older engine: with a step that has ended, a step and a wait that have not, and a snapshot.
-func olderRun(engine, status string) (id string, statements []string) {
+// legacyRun returns a run of an older engine: with a step that has ended, a step and a wait that have not, and a snapshot.
+func legacyRun(engine, status string) (id string, statements []string) {
 	id = engine + "-" + strings.ToLower(status)
 	column, completed, output := "'"+engine+"'", "NULL", "NULL"
 	if engine == "null" {
@@ -47,26 +47,26 @@ func olderRun(engine, status string) (id string, statements []string) {
 	}
 }
 
-// olderRuns makes a database with a run of each engine in each state, and returns what is to become of them.
-func olderRuns(t *testing.T, source platform.Store) map[string]string {
+// newLegacyDatabase makes a database with a run of each engine in each state, and returns the expected status of each after the import.
+func newLegacyDatabase(t *testing.T, source platform.Store) map[string]string {
 	t.Helper()
-	statements, become := strings.Split(older, ";\n"), map[string]string{}
+	statements, become := strings.Split(legacySchema, ";\n"), map[string]string{}
 	for _, engine := range []string{"null", "db", "temporal"} {
 		for status, here := range map[string]string{"RUNNING": "canceled", "WAITING": "canceled", "COMPLETED": "completed"} {
 			if engine == "temporal" {
 				here = strings.ToLower(status)
 			}
-			id, made := olderRun(engine, status)
+			id, made := legacyRun(engine, status)
 			become[id], statements = here, append(statements, made...)
 		}
 	}
-	spoil(t, source, statements...)
+	execSQL(t, source, statements...)
 	return become
 }
 
-// TestRunsOfAnOlderEngine imports them beside a running server, by command and then by the server itself, and does with them what can be
-// done with runs.
-func TestRunsOfAnOlderEngine(t *testing.T) {
+// The test imports runs beside a running server, by the command and then by the server itself, and uses the operations that
+// imported runs support.
+func TestImportOfOlderEngine(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
@@ -74,41 +74,41 @@ func TestRunsOfAnOlderEngine(t *testing.T) {
 		if store.Driver == "postgres" {
 			source = platform.Postgres(t)
 		}
-		become := olderRuns(t, source)
+		become := newLegacyDatabase(t, source)
 		options := platform.ServerOptions{
 			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t), Env: []string{stuckAfter},
 		}
-		w := &world{Server: platform.StartServer(t, options), store: store}
+		w := &environment{Server: platform.StartServer(t, options), store: store}
 		first := importOlder(t, source, store)
 		require.Regexp(t, `new, imported +9\n`, first)
 		require.Regexp(t, `of these canceled, as their engine is gone +4\n`, first)
-		w.olderOnes(t, become)
-		before := w.shownOfOlder(t, become)
+		w.requireImported(t, become)
+		before := w.importedRuns(t, become)
 		require.Len(t, w.audited(t, "", "run.import"), 1)
 
 		again := importOlder(t, source, store)
 		require.Regexp(t, `new, imported +0\n`, again)
 		require.Regexp(t, `changed, imported again +0\n`, again)
 		require.Regexp(t, `left alone +9\n`, again)
-		require.Equal(t, before, w.shownOfOlder(t, become), "it changes nothing")
+		require.Equal(t, before, w.importedRuns(t, become), "it changes nothing")
 		require.Len(t, w.audited(t, "", "run.import"), 1)
 
-		w.controlsOfOlder(t, become)
-		w.replaysOfOlder(t)
+		w.requireControlsRefused(t, become)
+		w.replayImported(t)
 
 		w.Terminate()
 		_, ended := w.WaitFor(soon)
 		require.True(t, ended)
 		options.Env = append(options.Env, "SIGNALBOX_MIGRATION_FROM="+source.DSN, "SIGNALBOX_MIGRATION_PROJECT=default", "SIGNALBOX_MIGRATION_INTERVAL=1s")
 		w.Server = platform.StartServer(t, options)
-		w.followsOlder(t, source, become)
-		for _, said := range []string{w.Output(), contents(t, store)} {
+		w.followSource(t, source, become)
+		for _, said := range []string{w.Output(), databaseContents(t, store)} {
 			require.NotContains(t, said, "planted-4711")
 		}
 	})
 }
 
-// importOlder runs the command, and returns what it says.
+// importOlder runs the command, and returns its output.
 func importOlder(t *testing.T, source, store platform.Store) string {
 	t.Helper()
 	r := platform.Run(t, platform.Command{
@@ -121,8 +121,8 @@ func importOlder(t *testing.T, source, store platform.Store) string {
 	return r.Stdout
 }
 
-// shownOfOlder is what the API answers with about the runs.
-func (w *world) shownOfOlder(t *testing.T, become map[string]string) map[string]string {
+// importedRuns returns the API's responses for the runs.
+func (w *environment) importedRuns(t *testing.T, become map[string]string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
 	for id := range become {
@@ -136,8 +136,8 @@ func (w *world) shownOfOlder(t *testing.T, become map[string]string) map[string]
 	return shown
 }
 
-// olderOnes checks the list and each run.
-func (w *world) olderOnes(t *testing.T, become map[string]string) {
+// requireImported checks the list and each run.
+func (w *environment) requireImported(t *testing.T, become map[string]string) {
 	t.Helper()
 	listed := map[string]string{}
 	for _, r := range w.AllRuns(t, "legacy/order", 4) {
@@ -149,13 +149,13 @@ func (w *world) olderOnes(t *testing.T, become map[string]string) {
 		for _, status := range []string{"running", "waiting", "completed"} {
 			id := engine + "-" + status
 			require.Equal(t, become[id] == "canceled", strings.Contains(list, id), list)
-			w.olderOne(t, id, engine, status, become[id])
+			w.requireImportedRun(t, id, engine, status, become[id])
 		}
 	}
 }
 
-// olderOne checks what is shown of a run, in its own shape.
-func (w *world) olderOne(t *testing.T, id, engine, status, here string) {
+// requireImportedRun checks the output for one run.
+func (w *environment) requireImportedRun(t *testing.T, id, engine, status, here string) {
 	t.Helper()
 	r, steps := w.Run(t, id), w.Steps(t, id)
 	require.Equal(t, []string{here, "import", strings.Replace(engine, "null", "", 1), "1.2.0", `{"n":1,"password":"` + redact.Mark + `"}`},
@@ -163,7 +163,7 @@ func (w *world) olderOne(t *testing.T, id, engine, status, here string) {
 	require.Nil(t, r.GetStuck(), id)
 	kept, _ := platform.Decode(t, r.GetLegacy()).(map[string]any)
 	row, _ := kept["row"].(map[string]any)
-	require.Equal(t, []any{"kept", strings.ToUpper(status)}, []any{row["note"], row["status"]}, "the row as it was")
+	require.Equal(t, []any{"kept", strings.ToUpper(status)}, []any{row["note"], row["status"]}, "the original row")
 	require.Contains(t, fmt.Sprint(kept["snapshots"]), "map[state:map[x:[1 2]]]")
 	waits := fmt.Sprint(kept["waits"])
 	last := map[string]string{"running": "running", "waiting": "waiting", "completed": "completed"}[status]
@@ -176,16 +176,16 @@ func (w *world) olderOne(t *testing.T, id, engine, status, here string) {
 	}
 	require.Equal(t, here != "canceled", strings.Contains(waits, "OPEN"), waits)
 	require.Equal(t, []string{"check:completed", "charge:" + last}, platform.Statuses(steps), id)
-	if engine == "temporal" { // of each status one
+	if engine == "temporal" { // one of each status
 		shown := w.CLI(t, "run", "show", id)
 		require.Equal(t, platform.ExitOK, shown.Code, shown.String())
 		require.Contains(t, shown.Stdout, here)
-		require.NotContains(t, given(t, w.Server, id)+shown.Stdout, "planted-4711")
+		require.NotContains(t, apiOutput(t, w.Server, id)+shown.Stdout, "planted-4711")
 	}
 }
 
-// controlsOfOlder does each control with each of the runs.
-func (w *world) controlsOfOlder(t *testing.T, become map[string]string) {
+// requireControlsRefused calls each control of each run.
+func (w *environment) requireControlsRefused(t *testing.T, become map[string]string) {
 	t.Helper()
 	row := platform.ReadControls(t)["imported, in any state"]
 	require.NotEmpty(t, row)
@@ -195,7 +195,7 @@ func (w *world) controlsOfOlder(t *testing.T, become map[string]string) {
 		require.Equal(t, []string{"replay", "export"}, r.GetControls(), id)
 		for _, control := range []string{"cancel", "terminate", "pause", "unpause"} {
 			require.Equal(t, "RUN_IMPORTED", row[control])
-			requireUnmoved(t, w.Server, control, id, row[control])
+			requireNoEffect(t, w.Server, control, id, row[control])
 		}
 		resumed, err := w.Quotas.ResumeQuota(t.Context(), connect.NewRequest(&signalboxv1.ResumeQuotaRequest{Project: platform.DefaultProject, RunIds: []string{id}, Reason: "urgent"}))
 		if slices.Contains(platform.Ended(), r.GetStatus()) {
@@ -204,24 +204,24 @@ func (w *world) controlsOfOlder(t *testing.T, become map[string]string) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Zero(t, resumed.Msg.GetResumed(), "those that it is not for are passed over")
+		require.Zero(t, resumed.Msg.GetResumed(), "runs that the control does not apply to are skipped")
 	}
 }
 
-// replaysOfOlder replays a run, as soon as there is something to replay it with.
-func (w *world) replaysOfOlder(t *testing.T) {
+// replayImported replays a run once its workflow is published.
+func (w *environment) replayImported(t *testing.T) {
 	t.Helper()
 	const id = "db-waiting"
 	_, err := w.Control(t.Context(), "replay", id, "once more")
 	reason, code := platform.Reason(err)
-	require.Equal(t, []any{"RUN_IMPORTED", connect.CodeFailedPrecondition}, []any{reason, code}, "nothing of that name is published")
+	require.Equal(t, []any{"RUN_IMPORTED", connect.CodeFailedPrecondition}, []any{reason, code}, "no workflow of that name is published")
 	source := regexp.MustCompile(`namespace: t\w+`).ReplaceAllString(platform.Document("order", "  - same:\n      set: ${ . }\n"), "namespace: legacy")
 	require.Equal(t, "legacy/order", w.Publish(t, source))
 	replay := func(args ...string) platform.Result {
 		return w.CLI(t, append([]string{"run", "replay", id, "--reason", "once more", "-o", "json"}, args...)...)
 	}
 	requireOneLine(t, replay(), platform.ExitRefused, "RUN_IMPORTED")
-	requireOneLine(t, replay("--version", "latest"), platform.ExitRefused, "RUN_IMPORTED") // a mark is no input
+	requireOneLine(t, replay("--version", "latest"), platform.ExitRefused, "RUN_IMPORTED") // the mark of a redacted value is not an input
 	res := replay("--version", "latest", "--wait", "--patch", `[{"op":"replace","path":"/password","value":"none"}]`)
 	require.Equal(t, platform.ExitOK, res.Code, res.String())
 	var made printedRun
@@ -231,16 +231,16 @@ func (w *world) replaysOfOlder(t *testing.T) {
 	require.Equal(t, []string{made.ID}, w.Run(t, id).GetReplays())
 }
 
-// followsOlder has the older engine go on while a server follows it.
-func (w *world) followsOlder(t *testing.T, source platform.Store, become map[string]string) {
+// followSource updates the older engine's database while a server follows it.
+func (w *environment) followSource(t *testing.T, source platform.Store, become map[string]string) {
 	t.Helper()
-	id, late := olderRun("db", "SUSPENDED")
-	slices.Reverse(late) // the run comes last, so that a look sees all of it
+	id, late := legacyRun("db", "SUSPENDED")
+	slices.Reverse(late) // the run comes last, so that a poll reads all of it
 	patient := source
 	if patient.Driver == "sqlite" {
 		patient.DSN = "file:" + source.DSN + "?_pragma=busy_timeout(10000)"
 	}
-	spoil(t, patient, append(late,
+	execSQL(t, patient, append(late,
 		`UPDATE workflow_runs SET status = 'COMPLETED', output = '7', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'null-waiting'`,
 		`UPDATE workflow_runs SET status = 'FAILED', error = 'it broke', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'temporal-running'`)...)
 	become[id], become["null-waiting"], become["temporal-running"] = "canceled", "completed", "failed"
@@ -265,7 +265,7 @@ func (w *world) followsOlder(t *testing.T, source platform.Store, become map[str
 	entries := w.audited(t, "", "run.import")
 	require.Greater(t, len(entries), 1)
 	require.Equal(t, "system", entries[0].GetActorKind())
-	platform.Eventually(t, soon, func() string { // a look is counted when it is over
+	platform.Eventually(t, soon, func() string { // a poll is counted when it is over
 		_, metrics, err := w.Get(t.Context(), "/metrics")
 		for _, line := range []string{`signalbox_migration_runs_total{kind="new"} 1`, `signalbox_migration_runs_total{kind="changed"} 2`} {
 			if err != nil || !strings.Contains(metrics, line+"\n") {

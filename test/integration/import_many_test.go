@@ -14,11 +14,11 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// mostMemory is what an import may take, in MiB, however many runs there are.
+// mostMemory is the memory limit of an import, in MiB, however many runs there are.
 const mostMemory = 128
 
-// TestManyRunsOfAnOlderEngine imports more runs than are read at a time: some thousands, and a million at full length. The memory that it
-// takes does not grow with them.
+// The test imports more runs than are read at a time: some thousands, and a million at full length. The memory use of the import
+// does not grow with them.
 func TestManyRunsOfAnOlderEngine(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -31,11 +31,11 @@ func TestManyRunsOfAnOlderEngine(t *testing.T) {
 			source = platform.Postgres(t)
 			series, id = fmt.Sprintf("generate_series(1, %d) AS s(value)", runs), "lpad(CAST(value AS TEXT), 8, '0')"
 		}
-		statements := strings.Split(older, ";\n")
+		statements := strings.Split(legacySchema, ";\n")
 		for _, table := range []string{"steps", "waits", "snapshots"} {
 			statements = append(statements, fmt.Sprintf("CREATE INDEX %[1]s_run ON workflow_run_%[1]s (run_id)", table))
 		}
-		spoil(t, source, append(statements,
+		execSQL(t, source, append(statements,
 			`INSERT INTO workflow_runs SELECT `+id+`, 'shop', 'order', '1.0.0', CASE value % 3 WHEN 0 THEN 'db' WHEN 1 THEN 'temporal' END,
 CASE value % 10 WHEN 0 THEN 'RUNNING' WHEN 1 THEN 'WAITING' WHEN 2 THEN 'FAILED' ELSE 'COMPLETED' END,
 '{"order": 1}', '{"ok": true}', NULL, '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:01+00:00', NULL, NULL FROM `+series,

@@ -15,20 +15,20 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// bomb is a workflow, or a use of the platform, that costs as much as its author can make it cost.
-type bomb struct {
+// workload is a workflow, or a use of the platform, that costs as much as its author can make it cost.
+type workload struct {
 	name  string
 	tasks string // the document's `do`
 	head  string // further top-level keys
 	input string
-	// runs is how many runs are started; 0: one.
+	// runs is the number of runs to start; 0: one.
 	runs int
-	// status is how each run ends by itself, and text is part of its error. Empty: the run is canceled after a while, and ends
-	// canceled. A run that ends by itself before is no failure either where ends is set.
+	// status is the terminal status of each run, and text is part of its error. Empty: the run is canceled after a while, and ends
+	// as canceled; it may end with one of the statuses in ends before. A workload with a status is repeated for a while.
 	status, text string
 	ends         []string
-	// beside is done while the runs are open.
-	beside func(t *testing.T, x *site, workflow string, runs []*signalboxv1.Run)
+	// beside is called while the runs are open.
+	beside func(t *testing.T, x *environment, workflow string, runs []*signalboxv1.Run)
 }
 
 const nestedLoop = `  - f:
@@ -44,12 +44,12 @@ func loop(times int, task string) string {
 	return fmt.Sprintf("  - l:\n      for: {in: '${ [range(%d)] }'}\n      do:\n        - t:\n%s", times, task)
 }
 
-// set is a task that evaluates one expression and keeps nothing of it but its length.
+// set returns a task that evaluates one expression and keeps only the length of its result.
 func set(expression string) string {
 	return "  - s:\n      set:\n        n: '${ " + expression + " }'\n"
 }
 
-// branches is a fork with a number of branches that all do the same.
+// branches returns a fork with a number of identical branches.
 func branches(count int, task string) string {
 	var b strings.Builder
 	b.WriteString("  - f:\n      fork:\n        branches:\n")
@@ -59,13 +59,13 @@ func branches(count int, task string) string {
 	return b.String()
 }
 
-// bombs are all of them. Those without a status run until they are canceled.
-func bombs() []bomb {
-	failed := func(name, expression string) bomb {
-		return bomb{name: name, tasks: set(expression), status: "failed", text: "errors/expression"}
+// workloads returns all workloads. Runs of those without a status continue until they are canceled.
+func workloads() []workload {
+	failed := func(name, expression string) workload {
+		return workload{name: name, tasks: set(expression), status: "failed", text: "errors/expression"}
 	}
-	limited := []string{"failed"} // by the limit of steps, which a quick machine reaches first
-	return []bomb{
+	limited := []string{"failed"} // by the limit of steps, which a fast machine reaches first
+	return []workload{
 		{name: "loop of loops", tasks: nestedLoop, ends: limited},
 		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n", ends: limited},
 		{name: "endless retries", tasks: "  - t:\n      try: [{r: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]\n" +
@@ -94,14 +94,14 @@ func bombs() []bomb {
 	}
 }
 
-// source is the document of a bomb, in the workflow namespace in which bombs find each other.
-func (b bomb) source() string {
+// source returns the document of a workload. All are in one workflow namespace, so that they can start each other.
+func (b workload) source() string {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(b.name)
 	return fmt.Sprintf("document: {dsl: '1.0.3', namespace: bombs, name: %s, version: '1.0.0'}\n%sdo:\n%s", name, b.head, b.tasks)
 }
 
-// readAll watches a run many times over, reads its steps and exports it and the list of runs, until the watchers have had a while.
-func readAll(t *testing.T, x *site, _ string, runs []*signalboxv1.Run) {
+// readAll watches a run many times over, reads its steps, and exports it and the list of runs, until the watchers' deadline.
+func readAll(t *testing.T, x *environment, _ string, runs []*signalboxv1.Run) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), x.dwell)
 	defer cancel()
@@ -124,7 +124,7 @@ func readAll(t *testing.T, x *site, _ string, runs []*signalboxv1.Run) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				for _, path := range []string{"/runs/" + id, "/runs/" + id + "/steps?pageSize=1000", "/runs/" + id + ":export", "/runs:export?format=csv"} {
-					_, _, _ = s.Get(ctx, "/v1/projects/"+platform.DefaultProject+path) // what matters is what it costs
+					_, _, _ = s.Get(ctx, "/v1/projects/"+platform.DefaultProject+path) // only the cost of the request matters
 				}
 			}
 		})
@@ -132,15 +132,15 @@ func readAll(t *testing.T, x *site, _ string, runs []*signalboxv1.Run) {
 	group.Wait()
 }
 
-// replayAll replays all runs of the workflow as one batch.
-func replayAll(t *testing.T, x *site, workflow string, _ []*signalboxv1.Run) {
+// replayAll replays all runs of the workflow as one batch, including the replays of earlier batches.
+func replayAll(t *testing.T, x *environment, workflow string, _ []*signalboxv1.Run) {
 	t.Helper()
-	r := x.servers[0].CLI(t, "batch", "start", "--action", "replay", "--workflow", workflow, "--reason", "as many as there are", "--rate", "500")
+	r := x.servers[0].CLI(t, "batch", "start", "--action", "replay", "--workflow", workflow, "--reason", "as many as there are", "--rate", "500", "--wait")
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }
 
-// leaf is what the bombs start as children.
+// leaf is the child that the workloads start.
 const leaf = "document: {dsl: '1.0.3', namespace: bombs, name: leaf, version: '1.0.0'}\ndo:\n  - s: {set: {x: 1}}\n"
 
-// endWithin is how soon a run ends after it is asked to.
+// endWithin is how soon a run must end after its cancellation.
 const endWithin = 5 * time.Second

@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
-	"github.com/signalbox-dev/signalbox/internal/engine/payload"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 	"github.com/signalbox-dev/signalbox/test/database"
@@ -27,9 +27,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// crew is what several processes of a program that embeds the library share: a Temporal, a Redis and an inbox. Its members live
-// in the test's own process; each has a way of its own to all of it, which can be frozen or cut.
-type crew struct {
+// processGroup simulates several processes of a program that embeds the library and share a Temporal, a Redis and an inbox. The members run
+// in the test's process; each has its own connections, which can be frozen or cut.
+type processGroup struct {
 	temporal  *platform.Temporal
 	namespace string
 	client    client.Client
@@ -42,19 +42,19 @@ type crew struct {
 	times     map[inbox.Name][]time.Time
 }
 
-// brisk are times short enough for a test.
-func brisk() dispatch.Timing {
+// shortTiming has times short enough for a test.
+func shortTiming() dispatch.Timing {
 	return dispatch.Timing{
 		TTL: 3 * time.Second, Renew: 700 * time.Millisecond, Margin: 500 * time.Millisecond, Heartbeat: 700 * time.Millisecond,
 		StaleAfter: 4 * time.Second, Retention: time.Minute, Idle: time.Second, CheckEvery: time.Second,
 	}
 }
 
-// assemble starts what a crew shares.
-func assemble(t *testing.T) *crew {
+// newProcessGroup starts the shared services.
+func newProcessGroup(t *testing.T) *processGroup {
 	t.Helper()
-	c := &crew{
-		temporal: shared.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), redis: database.StartRedis(t, t.Skip), prefix: "crew:",
+	c := &processGroup{
+		temporal: shared.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), redis: database.StartRedis(t, t.Skip), prefix: "group:",
 		delivered: map[inbox.Name][]int{}, times: map[inbox.Name][]time.Time{},
 	}
 	c.temporal.CreateNamespace(t, c.namespace)
@@ -69,25 +69,25 @@ func assemble(t *testing.T) *crew {
 	return c
 }
 
-// member is one process of the crew.
+// member simulates one process.
 type member struct {
 	*dispatch.Dispatchers
 
 	id       string
 	client   client.Client
-	leases   *brittle
+	leases   *faultyLeaseStore
 	frontend *conntest.Frontend
-	idle     atomic.Bool // it says that it does not poll
+	idle     atomic.Bool // it reports that it does not poll
 }
 
-// enroll starts a member that serves the names.
-func (c *crew) enroll(t *testing.T, names ...dispatch.Name) *member {
+// startMember starts a member that serves the names.
+func (c *processGroup) startMember(t *testing.T, names ...dispatch.Name) *member {
 	t.Helper()
-	return c.admit(t, c.visit(t), names...)
+	return c.startServing(t, c.newMember(t), names...)
 }
 
-// admit has a member that did nothing so far serve the names.
-func (c *crew) admit(t *testing.T, m *member, names ...dispatch.Name) *member {
+// startServing makes a member serve the names.
+func (c *processGroup) startServing(t *testing.T, m *member, names ...dispatch.Name) *member {
 	t.Helper()
 	queues := map[string]bool{}
 	for _, name := range names {
@@ -114,45 +114,45 @@ func (c *crew) admit(t *testing.T, m *member, names ...dispatch.Name) *member {
 	return m
 }
 
-// visit makes a member that does nothing by itself.
-func (c *crew) visit(t *testing.T) *member {
+// newMember makes a member that does not serve yet.
+func (c *processGroup) newMember(t *testing.T) *member {
 	t.Helper()
 	m := &member{id: fmt.Sprintf("member-%08x", rand.Uint32())}
 	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	m.leases = newBrittle(store)
+	m.leases = newFaultyLeaseStore(store)
 	m.frontend = conntest.Run(t, conntest.Options{Upstream: c.temporal.Address})
 	m.client = platform.DialNamespace(t, m.frontend.Addr(), c.namespace)
 	m.Dispatchers, err = dispatch.New(dispatch.Options{
-		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace, Converter: payload.Converter(platform.Keys(t)),
+		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace, Converter: codec.Converter(platform.Keys(t)),
 		Polls:  func(dispatch.Name) bool { return !m.idle.Load() },
-		Leases: m.leases, Inbox: c.inbox, Timing: brisk(),
+		Leases: m.leases, Inbox: c.inbox, Timing: shortTiming(),
 		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
 	})
 	require.NoError(t, err)
 	return m
 }
 
-// freeze keeps a member from reaching anything, as if its process were stopped.
+// freeze blocks all connections of a member, as if its process were stopped.
 func (m *member) freeze() {
 	m.frontend.Freeze()
 	m.leases.freeze()
 }
 
-// recover lets it go on.
+// recover unblocks them.
 func (m *member) recover() {
 	m.leases.thaw()
 	m.frontend.Thaw()
 }
 
-// owns tells whether a member believes that it owns a name.
+// owns reports whether a member believes that it owns a name.
 func (m *member) owns(name dispatch.Name) bool {
 	return slices.ContainsFunc(m.Owned(), func(o dispatch.Owned) bool { return o.Name == name })
 }
 
 // owner waits until one of the members owns a name, and Temporal agrees.
-func (c *crew) owner(t *testing.T, name dispatch.Name, members ...*member) *member {
+func (c *processGroup) owner(t *testing.T, name dispatch.Name, members ...*member) *member {
 	t.Helper()
 	id, err := dispatch.ID(name.Project, name.TaskQueue)
 	require.NoError(t, err)
@@ -168,13 +168,13 @@ func (c *crew) owner(t *testing.T, name dispatch.Name, members ...*member) *memb
 				return ""
 			}
 		}
-		return fmt.Sprintf("nobody owns %s", id)
+		return fmt.Sprintf("%s has no owner", id)
 	})
 	return found
 }
 
-// publish gives events to the inbox, numbered from first on, and rings where nobody listens.
-func (c *crew) publish(t *testing.T, m *member, name dispatch.Name, first, count int) {
+// publish adds events to the inbox, numbered from first, and rings the doorbell if no consumer listens.
+func (c *processGroup) publish(t *testing.T, m *member, name dispatch.Name, first, count int) {
 	t.Helper()
 	wake := false
 	for n := first; n < first+count; n++ {
@@ -185,8 +185,8 @@ func (c *crew) publish(t *testing.T, m *member, name dispatch.Name, first, count
 	}
 }
 
-// delivers waits until the events from 0 on were delivered, each once and in order.
-func (c *crew) delivers(t *testing.T, name dispatch.Name, count int) {
+// requireDelivered waits until the events from 0 on were delivered, and requires each once and in order.
+func (c *processGroup) requireDelivered(t *testing.T, name dispatch.Name, count int) {
 	t.Helper()
 	platform.Eventually(t, patience, func() string {
 		c.mu.Lock()
@@ -202,8 +202,8 @@ func (c *crew) delivers(t *testing.T, name dispatch.Name, count int) {
 	require.True(t, slices.IsSorted(c.delivered[name]), "events of one lane were delivered out of order")
 }
 
-// line reads the succession of a name.
-func (c *crew) line(t *testing.T, name dispatch.Name) []succession.Execution {
+// executions reads the executions of a name's dispatcher.
+func (c *processGroup) executions(t *testing.T, name dispatch.Name) []succession.Execution {
 	t.Helper()
 	id, err := dispatch.ID(name.Project, name.TaskQueue)
 	require.NoError(t, err)
@@ -212,18 +212,18 @@ func (c *crew) line(t *testing.T, name dispatch.Name) []succession.Execution {
 	return line
 }
 
-// brittle is a store of leases that a test can freeze, and in which it can do something between two calls.
-type brittle struct {
+// faultyLeaseStore is a store of leases that a test can freeze, and that calls a function between two reads.
+type faultyLeaseStore struct {
 	lease.Store
 
 	mu     sync.Mutex
-	frozen chan struct{} // closed when it is thawed; nil while it is not frozen
+	frozen chan struct{} // closed by thaw; nil while not frozen
 	read   func(call string)
 }
 
-func newBrittle(s lease.Store) *brittle { return &brittle{Store: s} }
+func newFaultyLeaseStore(s lease.Store) *faultyLeaseStore { return &faultyLeaseStore{Store: s} }
 
-func (b *brittle) freeze() {
+func (b *faultyLeaseStore) freeze() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.frozen == nil {
@@ -231,7 +231,7 @@ func (b *brittle) freeze() {
 	}
 }
 
-func (b *brittle) thaw() {
+func (b *faultyLeaseStore) thaw() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.frozen != nil {
@@ -240,14 +240,14 @@ func (b *brittle) thaw() {
 	}
 }
 
-// onRead has f called after each reading, with "list" and a prefix, or "get" and a key.
-func (b *brittle) onRead(f func(call string)) {
+// onRead sets a function that is called after each read, with "list" and a prefix, or "get" and a key.
+func (b *faultyLeaseStore) onRead(f func(call string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.read = f
 }
 
-func (b *brittle) told(call string) {
+func (b *faultyLeaseStore) callOnRead(call string) {
 	b.mu.Lock()
 	read := b.read
 	b.mu.Unlock()
@@ -256,8 +256,8 @@ func (b *brittle) told(call string) {
 	}
 }
 
-// wait returns when the store is not frozen. A frozen process does not notice that its time is over before it is thawed.
-func (b *brittle) wait() {
+// wait blocks while the store is frozen, also after a context's deadline: a frozen process detects that only after it is thawed.
+func (b *faultyLeaseStore) wait() {
 	b.mu.Lock()
 	frozen := b.frozen
 	b.mu.Unlock()
@@ -267,41 +267,41 @@ func (b *brittle) wait() {
 }
 
 // Acquire implements lease.Store.
-func (b *brittle) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Terms) (lease.Entry, *lease.Entry, error) {
+func (b *faultyLeaseStore) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	b.wait()
-	return b.Store.Acquire(ctx, key, holder, value, terms)
+	return b.Store.Acquire(ctx, key, holder, value, lifetime)
 }
 
 // Renew implements lease.Store.
-func (b *brittle) Renew(ctx context.Context, key, token string, value []byte, terms lease.Terms) (lease.Entry, error) {
+func (b *faultyLeaseStore) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
 	b.wait()
-	return b.Store.Renew(ctx, key, token, value, terms)
+	return b.Store.Renew(ctx, key, token, value, lifetime)
 }
 
 // Resign implements lease.Store.
-func (b *brittle) Resign(ctx context.Context, key, token string) error {
+func (b *faultyLeaseStore) Resign(ctx context.Context, key, token string) error {
 	b.wait()
 	return b.Store.Resign(ctx, key, token)
 }
 
 // Delete implements lease.Store.
-func (b *brittle) Delete(ctx context.Context, key, token string, revision int64) error {
+func (b *faultyLeaseStore) Delete(ctx context.Context, key, token string, revision int64) error {
 	b.wait()
 	return b.Store.Delete(ctx, key, token, revision)
 }
 
 // Get implements lease.Store.
-func (b *brittle) Get(ctx context.Context, key string) (lease.Entry, error) {
+func (b *faultyLeaseStore) Get(ctx context.Context, key string) (lease.Entry, error) {
 	b.wait()
-	defer b.told("get " + key)
+	defer b.callOnRead("get " + key)
 	return b.Store.Get(ctx, key)
 }
 
 // List implements lease.Store.
-func (b *brittle) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
+func (b *faultyLeaseStore) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		b.wait()
 		b.Store.List(ctx, prefix)(yield)
-		b.told("list " + prefix)
+		b.callOnRead("list " + prefix)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Link is a TCP connection's way to a server, which a test can make slow or cut.
-type Link struct {
+// Proxy is a TCP proxy in front of a server, which a test can slow down or cut.
+type Proxy struct {
 	Address string
 
 	upstream string
@@ -21,14 +21,14 @@ type Link struct {
 	open  map[net.Conn]bool
 }
 
-// NewLink opens a way to the server at an address. It ends with t.
-func NewLink(t T, upstream string) *Link {
+// NewProxy starts a proxy for the server at an address. It stops when t ends.
+func NewProxy(t T, upstream string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", Address(0))
 	if err != nil {
-		t.Fatalf("open a way to %s: %v", upstream, err)
+		t.Fatalf("start a proxy for %s: %v", upstream, err)
 	}
-	l := &Link{Address: listener.Addr().String(), upstream: upstream, listener: listener, open: map[net.Conn]bool{}}
+	l := &Proxy{Address: listener.Addr().String(), upstream: upstream, listener: listener, open: map[net.Conn]bool{}}
 	l.group.Go(l.accept)
 	t.Cleanup(func() {
 		_ = listener.Close() // it only stops accepting
@@ -38,31 +38,31 @@ func NewLink(t T, upstream string) *Link {
 	return l
 }
 
-// Slow makes everything that is sent, in either direction, take so much longer.
-func (l *Link) Slow(delay time.Duration) {
+// Slow delays every write, in both directions.
+func (l *Proxy) Slow(delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay = delay
 }
 
-// Cut ends all connections, and new ones at once, until Mend.
-func (l *Link) Cut() {
+// Cut closes all connections, and new ones at once, until Mend is called.
+func (l *Proxy) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
 	for conn := range l.open {
-		_ = conn.Close() // that is the purpose
+		_ = conn.Close() // the peers must see an error
 	}
 }
 
-// Mend lets connections be made again.
-func (l *Link) Mend() {
+// Mend accepts connections again.
+func (l *Proxy) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = false
 }
 
-func (l *Link) accept() {
+func (l *Proxy) accept() {
 	for {
 		down, err := l.listener.Accept()
 		if err != nil {
@@ -73,21 +73,21 @@ func (l *Link) accept() {
 			_ = down.Close() // as the server itself would
 			continue
 		}
-		if !l.keep(down, up) {
+		if !l.track(down, up) {
 			continue
 		}
-		l.group.Go(func() { l.carry(up, down) })
-		l.group.Go(func() { l.carry(down, up) })
+		l.group.Go(func() { l.copyBytes(up, down) })
+		l.group.Go(func() { l.copyBytes(down, up) })
 	}
 }
 
-// keep holds a pair of connections for Cut.
-func (l *Link) keep(pair ...net.Conn) bool {
+// track records a pair of connections for Cut.
+func (l *Proxy) track(pair ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, conn := range pair {
 		if l.cut {
-			_ = conn.Close() // as if nobody were there
+			_ = conn.Close() // as an unreachable server would
 			continue
 		}
 		l.open[conn] = true
@@ -95,13 +95,13 @@ func (l *Link) keep(pair ...net.Conn) bool {
 	return !l.cut
 }
 
-// carry hands bytes on until one side ends, and then ends both.
-func (l *Link) carry(to, from net.Conn) {
+// copyBytes forwards bytes until one side ends, and then closes both.
+func (l *Proxy) copyBytes(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			l.pause()
+			l.waitDelay()
 			if _, failed := to.Write(buffer[:n]); failed != nil {
 				err = io.ErrClosedPipe
 			}
@@ -118,7 +118,7 @@ func (l *Link) carry(to, from net.Conn) {
 	}
 }
 
-func (l *Link) pause() {
+func (l *Proxy) waitDelay() {
 	l.mu.Lock()
 	delay := l.delay
 	l.mu.Unlock()

@@ -15,30 +15,30 @@ import (
 
 const leftAlone = "are left alone"
 
-// serverAt starts a server with a database at a Temporal.
-func serverAt(t *testing.T, store platform.Store, temporal *platform.Temporal) *world {
+// serverAt starts a server with a database and a Temporal.
+func serverAt(t *testing.T, store platform.Store, temporal *platform.Temporal) *environment {
 	t.Helper()
-	return &world{
+	return &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}), store: store, temporal: temporal,
 	}
 }
 
-func (w *world) end(t *testing.T) {
+func (w *environment) end(t *testing.T) {
 	t.Helper()
 	w.Terminate()
 	_, ended := w.WaitFor(soon)
 	require.True(t, ended)
 }
 
-func (w *world) reconciler(t *testing.T) *signalboxv1.Reconciler {
+func (w *environment) reconciler(t *testing.T) *signalboxv1.Reconciler {
 	t.Helper()
 	res, err := w.System.GetStatus(t.Context(), connect.NewRequest(&signalboxv1.GetStatusRequest{}))
 	require.NoError(t, err)
 	return res.Msg.GetReconciler()
 }
 
-// awaitPass waits until a comparison has ended whose error, if any, names what.
-func (w *world) awaitPass(t *testing.T, after time.Time, what string) {
+// awaitPass waits until a comparison has ended whose error, if any, contains what.
+func (w *environment) awaitPass(t *testing.T, after time.Time, what string) {
 	t.Helper()
 	platform.Eventually(t, 2*agreed, func() string {
 		r := w.reconciler(t)
@@ -49,31 +49,31 @@ func (w *world) awaitPass(t *testing.T, after time.Time, what string) {
 	})
 }
 
-// compare has rows and Temporal compared by hand.
-func (w *world) compare(t *testing.T, dry bool) *signalboxv1.ReconcileResponse {
+// compare compares rows and Temporal by an operator's command.
+func (w *environment) compare(t *testing.T, dry bool) *signalboxv1.ReconcileResponse {
 	t.Helper()
 	res, err := w.System.Reconcile(t.Context(), connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: dry}))
 	require.NoError(t, err)
 	return res.Msg
 }
 
-// A server that is restarted with the address of another Temporal fails none of the runs that go on in the right one.
-func TestServerAtTheWrongTemporal(t *testing.T) {
+// A server that is restarted with the address of another Temporal fails none of the runs in the correct one.
+func TestServerWithWrongTemporalFailsNoRun(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
 		home, other := platform.StartTemporal(t), platform.StartTemporal(t)
 		w := serverAt(t, store, home)
 		long := w.Publish(t, platform.Document("long", waits(40)))
-		stays := w.Publish(t, platform.Document("stays", waits(3600)))
+		waiting := w.Publish(t, platform.Document("stays", waits(3600)))
 		short := w.Publish(t, platform.Document("short", hello))
-		goesOn, leftBehind := w.Start(t, long, "").GetId(), w.Start(t, stays, "").GetId()
+		goesOn, leftBehind := w.Start(t, long, "").GetId(), w.Start(t, waiting, "").GetId()
 		w.awaitRow(t, soon, long, goesOn, "waiting")
-		w.awaitRow(t, soon, stays, leftBehind, "waiting")
+		w.awaitRow(t, soon, waiting, leftBehind, "waiting")
 		w.awaitPass(t, time.Time{}, "")
 		w.end(t)
 
-		// By mistake: the runs stay open, and everybody is told.
+		// By mistake: the runs stay open, and every surface reports it.
 		w = serverAt(t, store, other)
 		begun := time.Now()
 		w.awaitPass(t, begun, home.Address)
@@ -87,17 +87,17 @@ func TestServerAtTheWrongTemporal(t *testing.T) {
 		}
 		w.cannotEnd(t, goesOn, home.Address, other.Address)
 		require.Equal(t, "waiting", w.row(t, long, goesOn).GetStatus())
-		require.Equal(t, "waiting", w.row(t, stays, leftBehind).GetStatus())
+		require.Equal(t, "waiting", w.row(t, waiting, leftBehind).GetStatus())
 		w.end(t)
 
-		// Back: they go on as if nothing had been.
+		// Back: the runs continue as before.
 		w = serverAt(t, store, home)
 		w.awaitRow(t, 3*agreed, long, goesOn, "completed")
-		require.Equal(t, "waiting", w.row(t, stays, leftBehind).GetStatus())
+		require.Equal(t, "waiting", w.row(t, waiting, leftBehind).GetStatus())
 		require.NotContains(t, w.Output(), leftAlone)
 		w.end(t)
 
-		// For good: what was left behind is terminated, and new runs work, before and after.
+		// Permanently: the open runs are terminated, and new runs work, before and after.
 		w = serverAt(t, store, other)
 		w.awaitPass(t, time.Now().Add(-time.Second), home.Address)
 		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
@@ -108,19 +108,19 @@ func TestServerAtTheWrongTemporal(t *testing.T) {
 		require.Contains(t, ended.GetTerminateReason(), home.Address)
 		require.Zero(t, w.compare(t, false).GetWithheld())
 		w.Await(t, w.Start(t, short, "").GetId(), soon, "completed")
-		kept := w.Start(t, stays, "").GetId()
-		w.awaitRow(t, soon, stays, kept, "waiting")
-		// It is the place now: the former one would be the wrong one.
+		kept := w.Start(t, waiting, "").GetId()
+		w.awaitRow(t, soon, waiting, kept, "waiting")
+		// This Temporal now has the runs: the former one would be the wrong one.
 		require.Zero(t, w.compare(t, false).GetWithheld())
 		w.end(t)
 		w = serverAt(t, store, home)
 		w.awaitPass(t, time.Now().Add(-time.Second), other.Address)
-		require.Equal(t, "waiting", w.row(t, stays, kept).GetStatus())
+		require.Equal(t, "waiting", w.row(t, waiting, kept).GetStatus())
 	})
 }
 
-// cannotEnd asks for the end of a run that is in another Temporal, by itself and in a batch.
-func (w *world) cannotEnd(t *testing.T, id, home, other string) {
+// cannotEnd requests the end of a run that is in another Temporal, alone and in a batch.
+func (w *environment) cannotEnd(t *testing.T, id, home, other string) {
 	t.Helper()
 	for _, control := range []string{"cancel", "pause"} {
 		_, err := w.Control(t.Context(), control, id, "astray")
@@ -133,18 +133,18 @@ func (w *world) cannotEnd(t *testing.T, id, home, other string) {
 	awaitBatch(t, w.Server, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return batchEnded(b) && b.GetFailed() == 1 })
 }
 
-// A server at the wrong Temporal that is alone for a while gives the comparing back as soon as there is another one.
-func TestServersAtTwoTemporals(t *testing.T) {
+// A server with the wrong Temporal that was alone for a while hands the reconciling over as soon as there is another server.
+func TestServerWithWrongTemporalHandsReconcilingOver(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store := platform.Postgres(t)
 	home, other := platform.StartTemporal(t), platform.StartTemporal(t)
 	right := serverAt(t, store, home)
 	long := right.Publish(t, platform.Document("long", waits(60)))
-	stays := right.Publish(t, platform.Document("stays", waits(3600)))
-	goesOn, waiting := right.Start(t, long, "").GetId(), right.Start(t, stays, "").GetId()
+	waiting := right.Publish(t, platform.Document("stays", waits(3600)))
+	goesOn, stays := right.Start(t, long, "").GetId(), right.Start(t, waiting, "").GetId()
 	right.awaitRow(t, soon, long, goesOn, "waiting")
-	right.awaitRow(t, soon, stays, waiting, "waiting")
+	right.awaitRow(t, soon, waiting, stays, "waiting")
 	right.awaitPass(t, time.Time{}, "")
 
 	astray := serverAt(t, store, other)
@@ -159,7 +159,7 @@ func TestServersAtTwoTemporals(t *testing.T) {
 		return "the server at the right Temporal does not get its turn"
 	})
 	right.awaitRow(t, 3*agreed, long, goesOn, "completed")
-	require.Equal(t, "waiting", right.row(t, stays, waiting).GetStatus())
+	require.Equal(t, "waiting", right.row(t, waiting, stays).GetStatus())
 	require.Equal(t, 1, strings.Count(astray.Output(), leftAlone), astray.Output())
 	require.NotContains(t, right.Output(), leftAlone)
 }

@@ -13,24 +13,24 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// alarm tells an origin of each run that is stuck, but for those that tell.
-const alarm = "schedule:\n  on:\n    one:\n      with: {type: io.signalbox.run.stuck, data: '${ .workflow | endswith(\"/alarm\") | not }'}\n"
+// alarmSchedule starts a workflow for each run that is stuck, except for the alarm's own runs.
+const alarmSchedule = "schedule:\n  on:\n    one:\n      with: {type: io.signalbox.run.stuck, data: '${ .workflow | endswith(\"/alarm\") | not }'}\n"
 
-// TestAnAlarmTellsWhyRunsAreStuck brings runs into trouble with Temporal and with the database, one kind after the other, and out of it
-// again. A workflow that the verdicts start tells an origin of each of them.
-func TestAnAlarmTellsWhyRunsAreStuck(t *testing.T) {
+// The test brings runs into trouble with Temporal and with the database, one kind after the other, and out of it
+// again. A workflow that the diagnoses start sends a request to an origin for each of them.
+func TestStuckRunsStartAlarmWorkflow(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store, temporal, o := platform.Postgres(t), platform.StartTemporal(t), origin.New(t)
 	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
-	w := &world{
+	w := &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{
 			Temporal: f.Addr(), Store: store, Env: []string{stuckAfter, "SIGNALBOX_CALLS_TIMEOUT=5m"}, Args: []string{"--log-level", "debug"},
 		}), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address),
 	}
 	o.Answer("POST /alarm", 200, `{}`)
 	body := "body: '${ .[0].data | {code, runId, detail, advice} }'"
-	w.Publish(t, platform.Document("alarm", "  - tell:\n      call: http\n      with: {method: post, endpoint: "+o.URL+"/alarm, "+body+"}\n", alarm))
+	w.Publish(t, platform.Document("alarm", "  - tell:\n      call: http\n      with: {method: post, endpoint: "+o.URL+"/alarm, "+body+"}\n", alarmSchedule))
 	alarmed := func(id, code string) {
 		t.Helper()
 		platform.Eventually(t, soon, func() string {
@@ -39,49 +39,49 @@ func TestAnAlarmTellsWhyRunsAreStuck(t *testing.T) {
 					return ""
 				}
 			}
-			return fmt.Sprintf("nobody was told that run %s is stuck with %s", id, code)
+			return fmt.Sprintf("no alarm that run %s is stuck with %s", id, code)
 		})
 	}
 	ids := []string{w.retriedActivity(t, alarmed), w.closedExecution(t, o, alarmed), w.startNotConfirmed(t, f, alarmed), w.lostConnection(t, f, o, alarmed)}
 
 	for _, id := range ids {
-		nowhere(t, "answers", given(t, w.Server, id)+w.CLI(t, "run", "show", id).Stdout)
-		nowhere(t, "what Temporal shows", visible(t, temporal.Address, id))
+		requireAbsent(t, "answers", apiOutput(t, w.Server, id)+w.CLI(t, "run", "show", id).Stdout)
+		requireAbsent(t, "what Temporal shows", temporalOutput(t, temporal.Address, id))
 	}
-	nowhere(t, "events", w.CLI(t, "event", "list", "-o", "json").Stdout)
+	requireAbsent(t, "events", w.CLI(t, "event", "list", "-o", "json").Stdout)
 	for _, c := range o.Calls("POST /alarm") {
-		nowhere(t, "what the alarm sent", c.Body)
+		requireAbsent(t, "what the alarm sent", c.Body)
 	}
-	nowhere(t, "the database", contents(t, store))
-	nowhere(t, "the log", w.Output())
+	requireAbsent(t, "the database", databaseContents(t, store))
+	requireAbsent(t, "the log", w.Output())
 }
 
-// retriedActivity has the database refuse an event that a run emits, with words that repeat what is sensitive in it.
-func (w *world) retriedActivity(t *testing.T, alarmed func(id, code string)) string {
+// retriedActivity makes the database refuse an event that a run emits, with an error text that repeats its sensitive value.
+func (w *environment) retriedActivity(t *testing.T, alarmed func(id, code string)) string {
 	t.Helper()
-	spoil(t, w.store,
+	execSQL(t, w.store,
 		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room for %', '`+plantedName+`'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'retold') EXECUTE FUNCTION refuse()`)
 	name := w.Publish(t, platform.Document("retold", "  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: '${ .password }'}}}}\n"))
 	id := w.Start(t, name, `{"password":"`+plantedName+`"}`).GetId()
 	v := awaitStuck(t, w.Server, id, "ACTIVITY_RETRYING", soon)
-	require.Regexp(t, `activity \S+ has failed \d+ times: .*no room for ⟦redacted⟧.*it is tried again at `, v.GetDetail())
+	require.Regexp(t, `activity \S+ has failed \d+ times: .*no room for ⟦redacted⟧.*the next attempt is at `, v.GetDetail())
 	require.Contains(t, w.CLI(t, "run", "list", "--problem", "activity_retrying").Stdout, id)
 	alarmed(id, "ACTIVITY_RETRYING")
-	spoil(t, w.store, "DROP TRIGGER refuse ON events", "DROP FUNCTION refuse()")
+	execSQL(t, w.store, "DROP TRIGGER refuse ON events", "DROP FUNCTION refuse()")
 	w.awaitUnstuck(t, id, "completed")
 	return id
 }
 
-// closedExecution ends an execution behind the platform's back while the run's row cannot be written.
-func (w *world) closedExecution(t *testing.T, o *origin.Origin, alarmed func(id, code string)) string {
+// closedExecution ends an execution in Temporal directly while the run's row cannot be written.
+func (w *environment) closedExecution(t *testing.T, o *origin.Origin, alarmed func(id, code string)) string {
 	t.Helper()
 	gate := o.Hold("POST /closed", 200, `{}`)
 	defer gate.Open()
 	id := w.Start(t, w.Publish(t, platform.Document("closed", postStep("slow", o.URL+"/closed"))), "{}").GetId()
 	<-gate.Arrived
 	w.Await(t, id, soon, "running")
-	spoil(t, w.store,
+	execSQL(t, w.store,
 		`CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it cannot be written'; END $$`,
 		`CREATE TRIGGER keep BEFORE UPDATE ON runs FOR EACH ROW WHEN (NEW.id = '`+id+`' AND NEW.status = 'terminated') EXECUTE FUNCTION keep()`)
 	require.NoError(t, w.client.TerminateWorkflow(t.Context(), id, "", "behind our back"))
@@ -89,13 +89,13 @@ func (w *world) closedExecution(t *testing.T, o *origin.Origin, alarmed func(id,
 	require.Contains(t, v.GetDetail(), "Terminated")
 	require.Contains(t, v.GetAdvice(), "signalbox system reconcile")
 	alarmed(id, "EXECUTION_CLOSED")
-	spoil(t, w.store, "DROP TRIGGER keep ON runs", "DROP FUNCTION keep()")
+	execSQL(t, w.store, "DROP TRIGGER keep ON runs", "DROP FUNCTION keep()")
 	w.awaitUnstuck(t, id, "terminated")
 	return id
 }
 
-// startNotConfirmed has Temporal not take the start of a run.
-func (w *world) startNotConfirmed(t *testing.T, f *conntest.Frontend, alarmed func(id, code string)) string {
+// startNotConfirmed prevents Temporal from receiving the start of a run.
+func (w *environment) startNotConfirmed(t *testing.T, f *conntest.Frontend, alarmed func(id, code string)) string {
 	t.Helper()
 	name := w.Publish(t, platform.Document("unconfirmed", hello))
 	f.Fail("StartWorkflowExecution", serviceerror.NewUnavailable("the history service is away"))
@@ -110,8 +110,8 @@ func (w *world) startNotConfirmed(t *testing.T, f *conntest.Frontend, alarmed fu
 	return id
 }
 
-// lostConnection takes Temporal away while a run is under way.
-func (w *world) lostConnection(t *testing.T, f *conntest.Frontend, o *origin.Origin, alarmed func(id, code string)) string {
+// lostConnection disconnects Temporal while a run is in progress.
+func (w *environment) lostConnection(t *testing.T, f *conntest.Frontend, o *origin.Origin, alarmed func(id, code string)) string {
 	t.Helper()
 	gate := o.Hold("POST /lost", 200, `{}`)
 	defer gate.Open()
@@ -129,8 +129,8 @@ func (w *world) lostConnection(t *testing.T, f *conntest.Frontend, o *origin.Ori
 	return id
 }
 
-// awaitUnstuck waits until a run has ended and its verdict is gone.
-func (w *world) awaitUnstuck(t *testing.T, id, status string) {
+// awaitUnstuck waits until a run has ended and its diagnosis is removed.
+func (w *environment) awaitUnstuck(t *testing.T, id, status string) {
 	t.Helper()
 	w.Await(t, id, 2*soon, status)
 	platform.Eventually(t, soon, func() string {
