@@ -20,19 +20,19 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	"github.com/signalbox-dev/signalbox/examples/standin"
+	"github.com/signalbox-dev/signalbox/examples/services"
 )
 
-// TestRuns interprets every example against the stand-in, as their comments tell people to, and compares what comes out.
+// TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the results.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		example, input string
-		events         []string // that come while it listens
-		emits          []string // types of the events that it gives
+		events         []string // that arrive while it listens
+		emits          []string // types of the events that it emits
 		output         string   // of a completed run, or
 		problem        string   // type of a failed one's error
-		calls          []string // that must have been made, in this order, where order is part of the point
+		calls          []string // that must have been made, in this order where the order matters
 	}{
 		{example: "hello", input: `null`, output: `{"greeting": "Hello, world!"}`},
 		{example: "hello", input: `{"name": "Ada"}`, output: `{"greeting": "Hello, Ada!"}`},
@@ -140,7 +140,7 @@ func TestRuns(t *testing.T) {
 		ran[tt.example] = true
 		t.Run(tt.example+" "+tt.input, func(t *testing.T) {
 			t.Parallel()
-			service := standin.New()
+			service := services.New()
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
 			document := parse(t, filepath.Join("workflows", tt.example+".yaml"))
@@ -162,11 +162,11 @@ func TestRuns(t *testing.T) {
 	}
 	for _, path := range files(t) {
 		name := filepath.Base(path[:len(path)-len(".yaml")])
-		require.True(t, ran[name], "the example %q is not run", name)
+		require.True(t, ran[name], "the example %q has no test case", name)
 	}
 }
 
-// withBase points an example that calls services at the stand-in.
+// withBase sets the address of the simulated services in the input of an example that calls them.
 func withBase(t *testing.T, input, base, example string) any {
 	t.Helper()
 	value, err := jq.DecodeJSON([]byte(input))
@@ -179,7 +179,7 @@ func withBase(t *testing.T, input, base, example string) any {
 	return value
 }
 
-// world performs a machine's effects: calls for real, timers by a clock that jumps ahead when nothing else is to do.
+// world executes a machine's effects: real HTTP calls, and timers by a clock that advances to the next timer when nothing else is pending.
 type world struct {
 	http    http.RoundTripper
 	now     time.Time
@@ -187,7 +187,7 @@ type world struct {
 	calls   map[interp.EffectID]context.CancelFunc
 	results chan result
 
-	events    []any // to come
+	events    []any // that have not arrived yet
 	position  int64
 	listeners map[string]bool
 	emitted   []string
@@ -198,7 +198,7 @@ type result struct {
 	result interp.Result
 }
 
-// run runs a document to its end. It gives the types of the events that the run emitted, too.
+// run runs a document to its end. It returns the outcome and the types of the emitted events.
 func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any, events ...string) (interp.Outcome, []string) {
 	t.Helper()
 	w := &world{
@@ -217,7 +217,7 @@ func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, inpu
 	for range 10_000 {
 		atOnce := w.perform(t.Context(), machine, machine.Advance(w.now))
 		if outcome, done := machine.Done(); done {
-			require.Empty(t, w.events, "events that nobody waited for")
+			require.Empty(t, w.events, "events without a listener")
 			return outcome, w.emitted
 		}
 		if !atOnce && !machine.Yielded() {
@@ -228,7 +228,7 @@ func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, inpu
 	return interp.Outcome{}, nil
 }
 
-// perform tells whether something was completed at once.
+// perform starts effects, and reports whether one of them was completed at once.
 func (w *world) perform(ctx context.Context, machine *interp.Machine, effects []interp.Effect) (atOnce bool) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
@@ -258,7 +258,7 @@ func (w *world) perform(ctx context.Context, machine *interp.Machine, effects []
 	return atOnce
 }
 
-// wait takes the next thing that happens: an answer while calls are open, else the next event, else the earliest timer.
+// wait processes the next input: an answer while calls are pending, otherwise the next event, otherwise the earliest timer.
 func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	t.Helper()
 	if len(w.calls) > 0 {
@@ -290,7 +290,7 @@ func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	machine.Fire(first, w.now)
 }
 
-// exchange is the plainest form of an HTTP call: JSON in, JSON out, another status is a communication error.
+// exchange makes a minimal HTTP call: JSON in, JSON out; a status other than 2xx is a communication error.
 func (w *world) exchange(ctx context.Context, r *interp.HTTPRequest) interp.Result {
 	failed := func(status int, title string) interp.Result {
 		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: title}}

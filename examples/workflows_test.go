@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse reads one example, which must not have a single problem.
+// parse parses one example, which must have no problems.
 func parse(t *testing.T, path string) *dsl.Document {
 	t.Helper()
 	source, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func files(t *testing.T) []string {
 	return paths
 }
 
-func TestEveryExampleIsValidAndSaysHowToRunIt(t *testing.T) {
+func TestEveryExampleIsValidAndDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -60,8 +60,8 @@ func TestEveryExampleIsValidAndSaysHowToRunIt(t *testing.T) {
 	}
 }
 
-// TestTheQuickStartIsRight runs the document that the quick start has people write.
-func TestTheQuickStartIsRight(t *testing.T) {
+// TestQuickStart runs the document of the quick start.
+func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)

@@ -1,8 +1,9 @@
 //go:build unix
 
-// Command dispatch is a small post office of somebody else's: it takes letters over HTTP and puts each into its addressee's mailbox.
-// Any number of processes may run on one host; exactly one of them owns the dispatcher that has the letters delivered, and when it is
-// killed, another takes over. All that it uses for that is package dispatch, leases in Redis, and an inbox of its own.
+// Command dispatch is an example of a program that uses package dispatch and the libraries below it, and nothing else of Signalbox: a post
+// office that accepts letters over HTTP and writes each to its addressee's mailbox. Any number of processes may run on one host. Exactly one
+// of them owns the dispatcher, which delivers the letters; when that process is killed, another one takes over. Leases are in Redis, and the
+// inbox is the program's own.
 package main
 
 import (
@@ -41,20 +42,20 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.name, "name", "clerk", "what to call this process")
-	flag.StringVar(&s.listen, "listen", "127.0.0.1:8091", "where to take letters, as host:port")
-	flag.StringVar(&s.temporal, "temporal", "127.0.0.1:7233", "where Temporal is, as host:port")
-	flag.StringVar(&s.redis, "redis", "", "where leases are, as redis://host:port; without it this must be the only process")
-	flag.StringVar(&s.prefix, "prefix", "post:", "what keys in Redis begin with, the same for all processes")
-	flag.StringVar(&s.data, "data", "post", "the folder of the inbox and the mailboxes, the same for all processes")
-	flag.DurationVar(&s.ttl, "ttl", 15*time.Second, "how long after a crash of the owner another takes over")
+	flag.StringVar(&s.name, "name", "clerk", "name of this process")
+	flag.StringVar(&s.listen, "listen", "127.0.0.1:8091", "address of the HTTP server, as host:port")
+	flag.StringVar(&s.temporal, "temporal", "127.0.0.1:7233", "address of Temporal, as host:port")
+	flag.StringVar(&s.redis, "redis", "", "Redis for the leases, as redis://host:port; without it only one process may run")
+	flag.StringVar(&s.prefix, "prefix", "post:", "prefix of keys in Redis, the same for all processes")
+	flag.StringVar(&s.data, "data", "post", "folder of the inbox and the mailboxes, the same for all processes")
+	flag.DurationVar(&s.ttl, "ttl", 15*time.Second, "how long after a crash of the owner another process takes over")
 	flag.Parse()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", s.name)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := serve(ctx, log, s); err != nil {
 		log.Error("The post office has failed", "error", err)
-		os.Exit(1) //nolint:gocritic // stop only gives the signals back, which the exit does too
+		os.Exit(1) //nolint:gocritic // the deferred stop only restores signal handling
 	}
 }
 
@@ -78,16 +79,16 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 		return err
 	}
 	dispatchers, err := dispatch.New(dispatch.Options{
-		// Another one after each start: a process that comes back is not the one that crashed.
+		// A new ID after each start: a restarted process is not the one that crashed.
 		ServerID: s.name + "-" + rand.Text()[:6], Client: manager.Client, Namespace: client.DefaultNamespace,
-		// Who does not come so far as to work for the dispatcher leaves it to others.
+		// A process whose worker does not poll does not try to own the dispatcher.
 		Polls:  func(dispatch.Name) bool { return manager.Polling("letters") },
 		Leases: leases, Inbox: in, Timing: dispatch.Timing{TTL: s.ttl, Renew: s.ttl / 3}, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	// The dispatcher's workflow and activity run on the program's own worker, beside whatever else that does.
+	// The dispatcher's workflow and activity run on the program's own worker, which may also run other workflows.
 	err = manager.Register("letters", func(c client.Client) (worker.Worker, error) {
 		w := worker.New(c, letters.TaskQueue, worker.Options{})
 		dispatchers.Register(w)
@@ -105,11 +106,11 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 	if err != nil {
 		return err
 	}
-	// Neither waits for anything: with Temporal or Redis away, letters are accepted, and delivered later.
+	// Neither call waits: while Temporal or Redis is unavailable, letters are accepted, and delivered later.
 	if err := errors.Join(manager.Start(ctx), dispatchers.Start(ctx)); err != nil {
 		return err
 	}
-	office := &counter{inbox: in, dispatchers: dispatchers, overview: overview, log: log}
+	office := &postOffice{inbox: in, dispatchers: dispatchers, overview: overview, log: log}
 	server := &http.Server{Addr: s.listen, Handler: office.routes(), ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()
@@ -118,13 +119,13 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	// What this process owns is given up while the connection still serves that: another adopts it within milliseconds.
+	// The dispatcher is given up while the connection is still up: another process takes it over within milliseconds.
 	budget, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(budget), dispatchers.Stop(budget), manager.Stop(budget))
 }
 
-// openLeases returns where ownership is kept. Leases in memory are seen by one process alone.
+// openLeases returns the lease store. Leases in memory are visible to one process only.
 func openLeases(url, prefix string) (leases lease.Store, closeLeases func(), err error) {
 	if url == "" {
 		return lease.NewMemory(), func() {}, nil
@@ -136,80 +137,80 @@ func openLeases(url, prefix string) (leases lease.Store, closeLeases func(), err
 	return store, func() { _ = store.Close() }, nil
 }
 
-// counter is where letters are handed in.
-type counter struct {
+// postOffice handles the HTTP requests.
+type postOffice struct {
 	inbox       *filebox.Inbox
 	dispatchers *dispatch.Dispatchers
 	overview    *dispatch.Overview
 	log         *slog.Logger
 }
 
-func (c *counter) routes() http.Handler {
+func (p *postOffice) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /letters", c.take)
-	mux.HandleFunc("GET /dispatcher", c.show)
+	mux.HandleFunc("POST /letters", p.accept)
+	mux.HandleFunc("GET /dispatcher", p.show)
 	return mux
 }
 
-// take accepts a letter. Whatever is the matter with Temporal, Redis and the dispatcher, it is in the inbox when this answers.
-func (c *counter) take(w http.ResponseWriter, r *http.Request) {
+// accept accepts a letter. In any state of Temporal, Redis and the dispatcher, the letter is in the inbox before the answer is sent.
+func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 	var l letter
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&l); err != nil || !plain(l.ID) || !plain(l.To) {
-		answer(w, http.StatusBadRequest, "send a letter as JSON, with an id and whom it is to, in letters and digits")
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&l); err != nil || !isFileName(l.ID) || !isFileName(l.To) {
+		answer(w, http.StatusBadRequest, "send a letter as JSON; id and to must consist of lower-case letters, digits and hyphens")
 		return
 	}
-	wake, err := c.inbox.Publish(letters, l.To, l) // letters to one addressee arrive in their order
+	wake, err := p.inbox.Publish(letters, l.To, l) // letters to one addressee are delivered in order
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	if wake {
-		// The answer does not wait for it, and a ring that is not heard is no harm: the owner looks for sleepers every two seconds.
+		// The answer does not wait for it. If it fails, the delivery is only delayed: the owner checks for parked dispatchers every two seconds.
 		go func(ctx context.Context) {
-			if err := c.dispatchers.Ring(ctx, letters); err != nil {
-				c.log.Warn("Doorbell not heard; the owner will look", "error", err)
+			if err := p.dispatchers.Ring(ctx, letters); err != nil {
+				p.log.Warn("Could not wake the dispatcher; its owner will within two seconds", "error", err)
 			}
 		}(context.WithoutCancel(r.Context()))
 	}
 	answer(w, http.StatusAccepted, l)
 }
 
-// show tells who owns the dispatcher, and how far it has come.
-func (c *counter) show(w http.ResponseWriter, r *http.Request) {
-	d, err := c.overview.Get(r.Context(), letters)
+// show reports the owner of the dispatcher, and its progress.
+func (p *postOffice) show(w http.ResponseWriter, r *http.Request) {
+	d, err := p.overview.Get(r.Context(), letters)
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	told := struct {
+	body := struct {
 		ID, Status, Owner string
 		Lease             lease.State
 		Epoch, Pending    int64
 	}{ID: d.WorkflowID, Status: string(d.Status)}
 	if d.Lease != nil {
-		told.Lease, told.Owner, told.Epoch = d.Lease.State, d.Lease.Owner.Holder, d.Lease.Owner.Epoch
+		body.Lease, body.Owner, body.Epoch = d.Lease.State, d.Lease.Owner.Holder, d.Lease.Owner.Epoch
 	}
 	if d.Progress != nil {
-		told.Pending = d.Progress.Pending
+		body.Pending = d.Progress.Pending
 	}
-	answer(w, http.StatusOK, told)
+	answer(w, http.StatusOK, body)
 }
 
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // it fails when the caller has left
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // it fails only if the caller has disconnected
 }
 
-// letter is what is delivered. Its ID is the sender's.
+// letter is a letter. The sender chooses its ID.
 type letter struct {
 	ID   string `json:"id"`
 	To   string `json:"to"`
 	Text string `json:"text"`
 }
 
-// plain tells whether a word can be the name of a file.
-func plain(word string) bool {
+// isFileName reports whether a word can be the name of a file.
+func isFileName(word string) bool {
 	for _, c := range word {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
 			return false
@@ -218,17 +219,17 @@ func plain(word string) bool {
 	return word != "" && len(word) <= 100
 }
 
-// mailboxes are a folder for each addressee, with a file for each letter.
+// mailboxes is a folder with a folder for each addressee and a file for each letter.
 type mailboxes struct {
 	folder string
 	log    *slog.Logger
 }
 
-// deliver makes one attempt. There may be two of one letter, by two owners one after another or when a process is killed before it
-// has said that it is done. The letter's ID makes the second one find what the first one did.
+// deliver makes one attempt to deliver a letter. There may be several attempts that succeed: by two owners one after another, or because a
+// process was killed before it reported the first one. The letter's ID makes delivery idempotent.
 func (m mailboxes) deliver(_ context.Context, _ inbox.Name, d inbox.Delivery) inbox.Outcome {
 	var l letter
-	item, _ := d.Item.(json.RawMessage) // as the inbox hands it out
+	item, _ := d.Item.(json.RawMessage) // the type that the inbox returns
 	if err := json.Unmarshal(item, &l); err != nil {
 		return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf("not a letter: %v", err)}
 	}
@@ -241,7 +242,7 @@ func (m mailboxes) deliver(_ context.Context, _ inbox.Name, d inbox.Delivery) in
 	return inbox.Outcome{Result: inbox.Done}
 }
 
-// put writes a letter as a whole or not at all, and tells whether it was there already.
+// put writes a letter atomically, and reports whether it was there already.
 func (m mailboxes) put(l letter) (again bool, err error) {
 	box := filepath.Join(m.folder, l.To)
 	if err := os.MkdirAll(box, 0o700); err != nil {
@@ -251,7 +252,7 @@ func (m mailboxes) put(l letter) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.Remove(draft.Name()) }() // its other name stays
+	defer func() { _ = os.Remove(draft.Name()) }() // the linked name stays
 	_, err = draft.WriteString(l.Text)
 	if err := errors.Join(err, draft.Close()); err != nil {
 		return false, err

@@ -10,19 +10,19 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// book is what the file says. Times are the host's, whose clock all processes share.
+// book is the content of the file. Times are by the clock of the host, which all processes share.
 type book struct {
 	Queues []*queue `json:"queues"`
 }
 
-// queue is what waits for one dispatcher.
+// queue holds the events of one dispatcher.
 type queue struct {
 	Name   inbox.Name  `json:"name"`
 	Owner  inbox.Owner `json:"owner"`
 	Parked bool        `json:"parked"`
 	// Head is the position of the last event.
 	Head int64 `json:"head"`
-	// Waiting are in order of acceptance, neither done nor dead.
+	// Waiting are the pending events, in order of acceptance.
 	Waiting  []*waiting `json:"waiting"`
 	Dead     []dead     `json:"dead"`
 	Progress time.Time  `json:"progress,omitzero"`
@@ -39,7 +39,7 @@ type waiting struct {
 	Attempt int   `json:"attempt"`
 }
 
-// dead is what was given up, for people.
+// dead is an event after its delivery was given up. It is kept for inspection.
 type dead struct {
 	ID     string          `json:"id"`
 	Item   json.RawMessage `json:"item"`
@@ -57,7 +57,7 @@ func (b *book) queue(name inbox.Name) *queue {
 	return q
 }
 
-// ready is what may be claimed, in order. Of a lane whose first has to wait, it is nothing.
+// ready returns the events that may be claimed, in order. It returns none of a lane while the lane's first event is not due.
 func (q *queue) ready(now time.Time) iter.Seq[*waiting] {
 	return func(yield func(*waiting) bool) {
 		blocked := map[string]bool{}
@@ -122,7 +122,7 @@ func (q *queue) settle(now time.Time, settled []inbox.Settled) {
 	q.Waiting = still
 }
 
-func (q *queue) told(now time.Time) inbox.Progress {
+func (q *queue) progress(now time.Time) inbox.Progress {
 	p := inbox.Progress{
 		Name: q.Name, Owner: q.Owner, Head: q.Head, Routed: q.Head, Pending: int64(len(q.Waiting)), Due: q.due(now), Parked: q.Parked,
 		SinceProgress: -1,

@@ -1,14 +1,14 @@
 //go:build unix
 
-// Package filebox is an [inbox.Inbox] in one file, which any number of processes of one host share. It shows how little an inbox of
-// one's own needs to be: a transaction, and a number that grows.
+// Package filebox is an [inbox.Inbox] in one file, which any number of processes on one host share. It shows the minimum that an inbox
+// requires: transactions, and a number that grows.
 //
 //	in, err := filebox.New("data/inbox.json", deliver)
-//	wake, err := in.Publish(name, "ada", letter) // it is on the disk; wake: the dispatcher is parked, ring its doorbell
+//	wake, err := in.Publish(name, "ada", letter) // durable; wake: the dispatcher is parked, call Ring
 //
-// Each change locks the file, reads it, writes it anew and makes it durable, so a process that is killed in the middle leaves it as it was
-// before. That takes milliseconds and grows with what waits: enough for some hundred events. A process that is frozen just while it has the
-// lock holds up the others. Whoever needs more has a database, in which the same steps are a transaction each.
+// Each change locks the file, reads it and replaces it durably, so a process that is killed during a change leaves the file as it was
+// before. A change takes milliseconds, and longer with more pending events: enough for some hundred events. A process that is frozen while
+// it has the lock blocks the others. For higher loads use a database, in which each change is one transaction.
 package filebox
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// lookEvery is the pace at which those who wait look into the file: other processes write it too.
+// lookEvery is how often Await reads the file, which other processes write too.
 const lookEvery = 25 * time.Millisecond
 
 // Deliver makes one attempt; see [inbox.Inbox]. The delivery's Item is what was published, as a json.RawMessage.
@@ -36,7 +36,7 @@ type Inbox struct {
 	deliver Deliver
 }
 
-// New returns the inbox in a file, which is made when it is first written. Its folder must be there.
+// New returns the inbox in a file, which is created by the first change. Its folder must exist.
 func New(path string, deliver Deliver) (*Inbox, error) {
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil {
@@ -47,7 +47,7 @@ func New(path string, deliver Deliver) (*Inbox, error) {
 	return &Inbox{path: path, deliver: deliver}, nil
 }
 
-// Publish accepts an event. When it returns, the event is durable. wake tells that the dispatcher is parked: its doorbell must ring.
+// Publish accepts an event. When it returns, the event is durable. wake reports that the dispatcher is parked: the caller must call Ring.
 func (i *Inbox) Publish(name inbox.Name, lane string, event any) (wake bool, err error) {
 	item, err := json.Marshal(event)
 	if err != nil {
@@ -157,13 +157,13 @@ func (i *Inbox) Progress(ctx context.Context, names ...inbox.Name) (list []inbox
 	}
 	for _, q := range b.Queues {
 		if len(names) == 0 || asked[q.Name] {
-			list = append(list, q.told(now))
+			list = append(list, q.progress(now))
 		}
 	}
 	return list, errors.Join(err, ctx.Err())
 }
 
-// fenced is a change that only the owner makes.
+// fenced is a change that fails unless owner is the current owner.
 func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner, do func(*queue, time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -177,10 +177,9 @@ func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner, 
 	})
 }
 
-// change is a transaction: nobody else changes the file meanwhile, and either all of it happens or nothing. An error of do ends it
-// as nothing.
+// change is a transaction: it excludes other changes, and is made completely or not at all. An error of do cancels it.
 func (i *Inbox) change(do func(*book, time.Time) error) error {
-	// The lock is of a file beside it, since the file itself is replaced. It ends with the process, however that ends.
+	// The lock is on a separate file, since the file itself is replaced. The kernel releases it when the process ends.
 	lock, err := os.OpenFile(i.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock inbox: %w", err)
@@ -214,7 +213,7 @@ func (i *Inbox) read() (b book, err error) {
 	return b, nil
 }
 
-// write makes the file durable before it takes the old one's place.
+// write makes the new file durable before it replaces the old one.
 func (i *Inbox) write(b book) error {
 	text, err := json.Marshal(b)
 	if err != nil {

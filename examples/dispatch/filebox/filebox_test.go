@@ -41,8 +41,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestEverythingSurvivesTheProcess opens the file a second time, as the next process does.
-func TestEverythingSurvivesTheProcess(t *testing.T) {
+// TestStateIsDurable opens the file a second time, as the next process does.
+func TestStateIsDurable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "inbox.json")
 	name := inbox.Name{Project: "p", TaskQueue: "q"}
@@ -71,7 +71,7 @@ func TestEverythingSurvivesTheProcess(t *testing.T) {
 	require.ErrorIs(t, err, inbox.ErrFenced)
 }
 
-func TestItsFolderMustBeThere(t *testing.T) {
+func TestNewRequiresFolder(t *testing.T) {
 	t.Parallel()
 	_, err := filebox.New(filepath.Join(t.TempDir(), "nowhere", "inbox.json"), done)
 	require.ErrorContains(t, err, "nowhere")

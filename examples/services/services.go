@@ -1,12 +1,12 @@
-// Package standin is one small HTTP service that plays all the services the example workflows call: a shop, customers,
-// exchange rates, jobs, files, bookings, sales. It answers without a network beyond loopback, the same way every time,
-// and remembers what it was asked, so that a test can see which calls a workflow made.
+// Package services simulates the HTTP services that the example workflows call: a shop, customers, exchange rates, jobs, files, bookings,
+// sales. It needs no network beyond loopback, its answers are deterministic, and it records its calls, so that a test can check which calls
+// a workflow made.
 //
-//	server := httptest.NewServer(standin.New())
+//	server := httptest.NewServer(services.New())
 //
-// Run it with `go run ./examples/standin/serve`. It keeps its state in memory and has no authentication: it is for
+// Run it with `go run ./examples/services/serve`. It keeps its state in memory and has no authentication: it is for
 // examples and tests only.
-package standin
+package services
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Service is the stand-in. It is an http.Handler, safe for concurrent use.
+// Service simulates all services. It is an http.Handler, safe for concurrent use.
 type Service struct {
 	routes *http.ServeMux
 
@@ -28,17 +28,17 @@ type Service struct {
 	bookings int
 }
 
-type job struct{ asked, needed int }
+type job struct{ polls, needed int }
 
-// New makes a stand-in that was never called.
+// New returns a service without calls.
 func New() *Service {
 	s := &Service{routes: http.NewServeMux(), payments: map[string]int{}, jobs: map[string]*job{}}
 	s.shop()
-	s.rest()
+	s.otherRoutes()
 	return s
 }
 
-// ServeHTTP answers one call and remembers it.
+// ServeHTTP answers and records one call.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls = append(s.calls, r.Method+" "+r.URL.Path)
@@ -46,14 +46,14 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// Calls lists the calls so far, in order, as "METHOD /path".
+// Calls returns the calls so far, in order, as "METHOD /path".
 func (s *Service) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.calls...)
 }
 
-// shop registers what the workflows order and price-list call.
+// shop registers the routes of the workflows order and price-list.
 func (s *Service) shop() {
 	s.routes.HandleFunc("POST /reservations", func(w http.ResponseWriter, r *http.Request) {
 		body := read(r)
@@ -63,9 +63,9 @@ func (s *Service) shop() {
 		}
 		answer(w, http.StatusCreated, map[string]any{"id": fmt.Sprintf("reservation-%v", body["sku"])})
 	})
-	s.routes.HandleFunc("DELETE /reservations/{id}", gone)
+	s.routes.HandleFunc("DELETE /reservations/{id}", noContent)
 	s.routes.HandleFunc("POST /payments", s.pay)
-	s.routes.HandleFunc("DELETE /payments/{id}", gone)
+	s.routes.HandleFunc("DELETE /payments/{id}", noContent)
 	s.routes.HandleFunc("POST /shipments", func(w http.ResponseWriter, r *http.Request) {
 		body := read(r)
 		if body["country"] == "XX" {
@@ -78,7 +78,7 @@ func (s *Service) shop() {
 		prices := map[string]float64{"lamp": 29.9, "desk": 249, "chair": 89.5}
 		price, ok := prices[r.PathValue("sku")]
 		if !ok {
-			refuse(w, http.StatusNotFound, "there is no such product")
+			refuse(w, http.StatusNotFound, "no such product")
 			return
 		}
 		answer(w, http.StatusOK, map[string]any{"sku": r.PathValue("sku"), "price": price})
@@ -103,21 +103,21 @@ func (s *Service) pay(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// rest registers what the other workflows call.
-func (s *Service) rest() {
+// otherRoutes registers the routes of the other workflows.
+func (s *Service) otherRoutes() {
 	s.routes.HandleFunc("GET /rates/{provider}", rate)
 	s.routes.HandleFunc("GET /customers/{id}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"id": r.PathValue("id"), "name": "Customer " + r.PathValue("id")})
 	})
 	s.routes.HandleFunc("GET /customers/{id}/credit", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("id") == "c-0" {
-			refuse(w, http.StatusNotFound, "there is no score")
+			refuse(w, http.StatusNotFound, "no credit score")
 			return
 		}
 		answer(w, http.StatusOK, map[string]any{"score": 640})
 	})
 	s.routes.HandleFunc("POST /jobs", s.startJob)
-	s.routes.HandleFunc("GET /jobs/{id}", s.askJob)
+	s.routes.HandleFunc("GET /jobs/{id}", s.pollJob)
 	s.routes.HandleFunc("GET /files", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"files": []string{"a.log", "b.log", "c.log"}})
 	})
@@ -126,10 +126,10 @@ func (s *Service) rest() {
 			refuse(w, http.StatusLocked, "the file is in use")
 			return
 		}
-		gone(w, r)
+		noContent(w, r)
 	})
 	s.routes.HandleFunc("POST /bookings/{part}", s.book)
-	s.routes.HandleFunc("DELETE /bookings/{id}", gone)
+	s.routes.HandleFunc("DELETE /bookings/{id}", noContent)
 	s.routes.HandleFunc("GET /sales/{region}/{day}", func(w http.ResponseWriter, r *http.Request) {
 		totals := map[string]int{"north": 1200, "west": 2100}
 		total, ok := totals[r.PathValue("region")]
@@ -144,7 +144,7 @@ func (s *Service) rest() {
 	})
 }
 
-// rate answers after the query's delay in milliseconds, or not at all when the caller has left by then.
+// rate answers after the query's delay in milliseconds, or not at all if the caller has disconnected by then.
 func rate(w http.ResponseWriter, r *http.Request) {
 	rates := map[string]float64{"north": 10.91, "south": 10.94}
 	milliseconds, _ := strconv.Atoi(r.URL.Query().Get("delay"))
@@ -167,20 +167,20 @@ func (s *Service) startJob(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, map[string]any{"id": id})
 }
 
-func (s *Service) askJob(w http.ResponseWriter, r *http.Request) {
+func (s *Service) pollJob(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[r.PathValue("id")]
 	if j == nil {
-		refuse(w, http.StatusNotFound, "there is no such job")
+		refuse(w, http.StatusNotFound, "no such job")
 		return
 	}
-	j.asked++
-	if j.asked < j.needed {
+	j.polls++
+	if j.polls < j.needed {
 		answer(w, http.StatusOK, map[string]any{"status": "pending"})
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"status": "ready", "result": fmt.Sprintf("done after %d polls", j.asked)})
+	answer(w, http.StatusOK, map[string]any{"status": "ready", "result": fmt.Sprintf("done after %d polls", j.polls)})
 }
 
 func (s *Service) book(w http.ResponseWriter, r *http.Request) {
@@ -196,7 +196,7 @@ func (s *Service) book(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, map[string]any{"id": id})
 }
 
-func gone(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 
 func read(r *http.Request) map[string]any {
 	var body map[string]any
@@ -206,8 +206,8 @@ func read(r *http.Request) map[string]any {
 	return body
 }
 
-func refuse(w http.ResponseWriter, status int, why string) {
-	send(w, status, "application/problem+json", map[string]any{"title": why, "status": status})
+func refuse(w http.ResponseWriter, status int, reason string) {
+	send(w, status, "application/problem+json", map[string]any{"title": reason, "status": status})
 }
 
 func answer(w http.ResponseWriter, status int, body map[string]any) {
@@ -222,5 +222,5 @@ func send(w http.ResponseWriter, status int, contentType string, body map[string
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a caller that left is nobody to tell
+	_, _ = w.Write(text) // it fails only if the caller has disconnected
 }

@@ -1,6 +1,6 @@
-// Command serve runs the stand-in for the services that the example workflows call, until it is interrupted.
+// Command serve runs the simulated services of the example workflows until it is interrupted.
 //
-// It listens on loopback, where the examples look for it: 127.0.0.1:9090, or the address given as its argument.
+// It listens on 127.0.0.1:9090, the default address in the workflows, or on the address given as its argument.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/examples/standin"
+	"github.com/signalbox-dev/signalbox/examples/services"
 )
 
 func main() {
@@ -25,21 +25,21 @@ func main() {
 	}
 	if err := serve(ctx, address); err != nil {
 		fmt.Fprintln(os.Stderr, "serve:", err)
-		os.Exit(1) //nolint:gocritic // stop only gives the signal back, which the exit does too
+		os.Exit(1) //nolint:gocritic // the deferred stop only restores signal handling
 	}
 }
 
 func serve(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen for the examples' calls: %w", err)
+		return fmt.Errorf("listen for calls of the examples: %w", err)
 	}
-	fmt.Fprintf(os.Stderr, "The stand-in for the examples listens on http://%s; Ctrl-C stops it.\n", listener.Addr())
-	server := &http.Server{Handler: standin.New(), ReadHeaderTimeout: 5 * time.Second}
+	fmt.Fprintf(os.Stderr, "The services of the examples listen on http://%s; Ctrl-C stops them.\n", listener.Addr())
+	server := &http.Server{Handler: services.New(), ReadHeaderTimeout: 5 * time.Second}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("answer the examples' calls: %w", err)
+		return fmt.Errorf("serve calls of the examples: %w", err)
 	}
 	return nil
 }
