@@ -1,4 +1,4 @@
-# Signalbox: every step that continuous integration takes is a target a person can run. `make help` is the tour.
+# Signalbox: every step that continuous integration takes is a target a person can run. `make help` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,8 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 TOOLS := $(CURDIR)/.build/bin
 LDFLAGS := -s -w
-# Each module is built by its own go.mod, as its users build it; the workspace serves editors. Everything that compiles
-# the Temporal server does so with the same flags: each other set of flags would take minutes more.
+# Each module is built by its own go.mod, as its users build it; the workspace is for editors. All builds of the Temporal
+# server use the same flags: each other set of flags would take minutes more.
 GO := GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
@@ -18,7 +18,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-c
 ##@ Start here
 
 .PHONY: help
-help: ## Show this tour
+help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,16 +88,16 @@ bench: setup build ## Measure against the bare Temporal SDK (ONLY=section: that 
 		../scripts/services.sh with env $(GO) run ./bench $(if $(ONLY),-only '$(ONLY)') -out ../docs/benchmarks.md
 
 .PHONY: chaos
-chaos: setup build ## Break everything at random for CHAOS_MINUTES (30), from SEED on if given; the seed is printed
+chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if given; the seed is printed
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		../scripts/services.sh with env $(GO) test ./chaos -trimpath -count=1 -v -timeout 24h
 
 .PHONY: fuzz
-fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; inputs that fail are kept in testdata/fuzz
+fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
 
-# One package and one test at a time: the figures are to be those of a machine that does nothing else.
+# One package and one test at a time: the figures are for a machine without other load.
 .PHONY: prove
 prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
 	@mkdir -p .build $(if $(RUN),,&& rm -f .build/promises.jsonl)
@@ -112,7 +112,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 .PHONY: tools
 tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport ## Build the pinned tools into .build/bin
 
-# Tools are rebuilt when the file that pins their version changes.
+# A change of the file that pins a tool's version rebuilds the tool.
 $(TOOLS)/buf: tools/go.mod
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/bufbuild/buf/cmd/buf
 

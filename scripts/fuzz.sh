@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes every target of the repository, one after the other, for DURATION in all (for example 60s, 30m or 1h).
-# A target that fails leaves its input in testdata/fuzz of its package: commit it, so that `make test` runs it from then on.
+# A failing target leaves its input in testdata/fuzz of its package: commit it, so that `make test` runs it from then on.
 #
-# With "plain" the targets are built as all tests are, which compiles nothing again: for a few seconds the inputs in testdata/fuzz,
-# which long runs have found to reach new code, guide better than what is learned in that time.
+# With "plain" the targets are built like all tests, without instrumentation for coverage, so nothing is compiled again. In a run of a
+# few seconds, the inputs in testdata/fuzz, which long runs have found, lead to more code than the coverage collected in that time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ case ${duration} in
 *h) seconds=$((${duration%h} * 3600)) ;;
 *m) seconds=$((${duration%m} * 60)) ;;
 *s) seconds=${duration%s} ;;
-*) echo "fuzz: \"${duration}\" is no duration: write 60s, 30m or 1h" >&2 && exit 2 ;;
+*) echo "fuzz: \"${duration}\" is not a duration: write 60s, 30m or 1h" >&2 && exit 2 ;;
 esac
 
 targets=() # module:package:target
@@ -30,7 +30,7 @@ done
 each=$((seconds / ${#targets[@]}))
 [ "${each}" -gt 0 ] || each=1
 echo "Fuzzing ${#targets[@]} targets for ${each} s each."
-built=$(mktemp -d) # programs of plain runs, and what they learn
+built=$(mktemp -d) # programs of plain runs, and the inputs that they find
 trap 'rm -rf "${built}"' EXIT
 
 # fuzz MODULE PACKAGE TARGET fuzzes one target.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the server of the release before this one, which the tests of rolling deploys run beside this one, and prints its path.
-# scripts/previous-release names the commit. Where that is not in the repository (a shallow clone), it prints nothing and says why.
+# Builds the server of the previous release, which the tests of rolling deploys run beside this one, and prints its path.
+# scripts/previous-release names the commit. When that commit is not in the repository (a shallow clone), it prints nothing and explains why on standard error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

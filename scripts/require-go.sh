@@ -12,7 +12,7 @@ if ! command -v go >/dev/null; then
 fi
 have=$(GOWORK=off go env GOVERSION 2>/dev/null | sed -E 's/^go//; s/[ -].*//')
 if [ -z "${have}" ] || [ "$(printf '%s\n%s\n' "${want}" "${have}" | sort -V | head -n 1)" != "${want}" ]; then
-	# An old Go that may fetch toolchains answers with the version it fetched; only one that may not gets here.
+	# An old Go that may fetch toolchains reports the fetched version; only a Go that may not gets here.
 	echo "signalbox: Go ${have:-of unknown version} is too old. ${hint}" >&2
 	exit 1
 fi

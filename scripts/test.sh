@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # Runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
-# services started; TESTREPORT names the program that adds up the events.
+# services started; TESTREPORT names the program that summarizes the events.
 #
-# The race detector runs where goroutines meet: the root module without the language packages and the model of the
-# dispatchers, which are pure and compute a lot, and without the suites of the store, in which SQLite (in Go) would compute ten times
-# as long; what runs on the store runs on it with the detector. The Temporal server would take ten minutes more to compile with it, so its module goes without.
+# The race detector checks the root module, except the language packages and the model of the dispatchers, which have no concurrency
+# and compute a lot, and except the test suites of the store, in which SQLite (in Go) would take ten times as long; the users of the
+# store are checked. The Temporal server would take ten minutes more to compile with the detector, so its module is not checked.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 status=0
 
-# events MODULE FLAGS… runs go test in one module, as events.
+# events MODULE FLAGS… runs go test in one module and prints its events.
 events() {
 	local folder=$1
 	shift
 	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=10m "$@") || status=1
 }
 
-# plain are the packages of the root module that run without the race detector.
+# plain prints the packages of the root module that run without the race detector.
 plain() {
 	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/store/legacy/... ./internal/store/schema
 }
@@ -82,7 +82,7 @@ rm -f "${again}"
 if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; then
 	[ -s "${again}" ] || exit 1
 	echo
-	echo "A limit of time may be missed on a machine that does other things as well, so these run once more, alone:"
+	echo "A busy machine may exceed a time limit, so these tests run once more, alone:"
 	cat "${again}"
 	once_more 2>&1 | "${TESTREPORT}" || exit 1
 	sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"

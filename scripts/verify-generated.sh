@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates the API's code into a temporary folder and compares it with what is in the repository.
-# The reference pages are compared by the tests of the packages they come from.
+# Generates the API's code into a temporary folder and compares it with the repository.
+# The tests of the packages behind the reference pages compare those pages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$1
@@ -18,7 +18,7 @@ while IFS= read -r -d '' file; do
 done < <(cd "${fresh}" && find api -type f -print0)
 while IFS= read -r -d '' file; do
 	if [ ! -f "${fresh}/${file}" ]; then
-		echo "verify: ${file} comes from no proto any more; delete it" >&2
+		echo "verify: ${file} has no proto any more; delete it" >&2
 		status=1
 	fi
 done < <(find api -name '*.go' -print0)

@@ -1,8 +1,8 @@
-// Package dev is `signalbox dev`: the whole platform with an embedded Temporal in one process, and `signalbox dev
-// temporal`: that Temporal alone.
+// Package dev implements `signalbox dev`, the whole platform with an embedded Temporal in one process, and `signalbox dev
+// temporal`, that Temporal alone.
 //
-// It composes the same parts as `signalbox server`; only the surroundings differ: Temporal on SQLite in this process,
-// the store in a SQLite file beside it, loopback only.
+// It assembles the same parts as `signalbox server`, with other surroundings: Temporal on SQLite in this process, the store in a
+// SQLite file beside it, loopback only.
 package dev
 
 import (
@@ -35,10 +35,9 @@ import (
 
 const (
 	namespace = "default"
-	// stopBudget bounds the stop of everything together; calls that are still under way then go on when the process is
-	// started again on the same data.
+	// stopBudget bounds the whole stop. Calls still in flight then continue when the process is started again on the same data.
 	stopBudget = 4500 * time.Millisecond
-	// callBudget is how long calls under way may go on of that.
+	// callBudget is the part of it for calls in flight.
 	callBudget = 2 * time.Second
 )
 
@@ -55,7 +54,7 @@ type flags struct {
 
 //go:generate go run ./internal/reference ../../docs/reference/cli.md
 
-// Main makes the full program's options from the process: those of the lean one, and `signalbox dev`.
+// Main builds the options of the full program from the process environment: those of the lean one, and `signalbox dev`.
 func Main() cli.Options {
 	options := command.Main()
 	options.Commands = append(options.Commands, Command(options.Version, options.Env))
@@ -69,9 +68,9 @@ func Command(version string, env config.Environment) *cobra.Command {
 		Use:   "dev",
 		Short: "Run everything in one process: embedded Temporal, store, API and worker",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
-workflows may call this machine. Without --data-dir everything is gone when it stops; with it, runs go on where they
-were. Settings of "signalbox server" that are not flags here are taken from their SIGNALBOX_ variables; those that this
-command decides (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean
+workflows may call this machine. Without --data-dir all data is lost when it stops; with it, runs continue after a
+restart. Settings of "signalbox server" that are not flags here are read from their SIGNALBOX_ variables; those that this
+command sets itself (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean
 program, signalbox-server, does not have this command.`,
 		Example: `  signalbox dev
   signalbox dev --data-dir ./data --publish examples/workflows --run hello`,
@@ -91,7 +90,7 @@ program, signalbox-server, does not have this command.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "loopback `address` to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` to keep all data in; made where it is missing")
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` for all data; created if it is missing")
 	cmd.Flags().IntVar(&f.temporalPort, "temporal-port", 0, "`port` of the embedded Temporal; 0 takes a free one")
 	cmd.Flags().StringSliceVar(&f.publish, "publish", nil, "workflow `file or folder` to publish when ready; may be given more than once")
 	cmd.Flags().StringVar(&f.run, "run", "", "`name` of a published workflow to run once when ready")
@@ -104,7 +103,7 @@ program, signalbox-server, does not have this command.`,
 // dev is one run of the command.
 type dev struct {
 	flags   flags
-	set     *pflag.FlagSet // the same, as the configuration reads those that are its keys
+	set     *pflag.FlagSet // the same flags; the configuration reads those that are configuration keys
 	version string
 	env     config.Environment
 	log     *slog.Logger
@@ -165,14 +164,14 @@ func (d *dev) run(ctx context.Context) (err error) {
 	return errors.Join(command.Interrupted(ctx, err), a.Stop(stopCtx))
 }
 
-// surroundings are what serve tells about and works on, beside the platform.
+// surroundings are the values that serve prints and uses, beside the platform.
 type surroundings struct {
 	temporal  string
 	documents []document
 	began     time.Time
 }
 
-// serve tells where everything is, publishes and runs what was asked for, and waits for the end of ctx.
+// serve prints the addresses, publishes and runs what was requested, and waits for the end of ctx.
 func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	if err := awaitReady(ctx, a); err != nil {
 		return err
@@ -181,9 +180,9 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	d.printf("Signalbox is ready after %d ms.\n\n", time.Since(with.began).Milliseconds())
 	d.printf("  API       %s   (health: %s/readyz, metrics: %s/metrics)\n", api, api, api)
 	d.printf("  Temporal  %s   (namespace %s, embedded)\n", with.temporal, namespace)
-	d.printf("  Data      %s\n", d.place())
-	d.printf("  Actor     local: whoever reaches this address may do everything\n\n")
-	// Without a limit of its own: the server bounds calls, and the watch of a run is bounded where it is made.
+	d.printf("  Data      %s\n", d.location())
+	d.printf("  Actor     local: every caller of this address is an administrator\n\n")
+	// Without a timeout of its own: the server bounds calls, and the watch of a run has its own bound.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	first := firstRun{api: api, http: client, out: d.out, flag: addressFlag(a.Addr().String())}
@@ -198,14 +197,14 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	return nil
 }
 
-// config is what the flags and the variables say. A variable that contradicts what this command decides is an error: a caller who asks for
-// tokens must not get a server that is open to everybody on this machine.
+// config returns the configuration from flags and variables. A variable that contradicts a setting of this command is an error: a caller
+// that requires tokens must not get a server that is open to all users of this machine.
 func (d *dev) config() (*config.Config, error) {
 	env := config.Environment{}
 	var refused []string
 	for name, value := range d.env {
 		switch {
-		case !slices.ContainsFunc(decided(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }):
+		case !slices.ContainsFunc(reservedPrefixes(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }):
 			env[name] = value
 		case value != "" && name+"="+value != "SIGNALBOX_AUTH_MODE=none":
 			refused = append(refused, name)
@@ -213,14 +212,14 @@ func (d *dev) config() (*config.Config, error) {
 	}
 	if len(refused) > 0 {
 		slices.Sort(refused)
-		return nil, exit.Usagef("%s cannot be set for \"signalbox dev\", which decides it: unset it, use the flags of this command, or run \"signalbox server\"",
+		return nil, exit.Usagef("%s cannot be set for \"signalbox dev\", which sets it itself: unset it, use the flags of this command, or run \"signalbox server\"",
 			strings.Join(refused, ", "))
 	}
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
 	if address.ListenProblem(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
-		return nil, exit.Usagef("--listen: %q can be reached from other machines, and whoever reaches this command may do everything; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
+		return nil, exit.Usagef("--listen: %q can be reached from other machines, and every caller of this command is an administrator; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
 	}
 	cfg, err := config.Load(config.Options{Env: env, Flags: d.set})
 	if err != nil {
@@ -230,14 +229,14 @@ func (d *dev) config() (*config.Config, error) {
 	return cfg, nil
 }
 
-// decided lists how the variables of what this command decides begin.
-func decided() []string {
+// reservedPrefixes lists the prefixes of the variables whose settings this command determines.
+func reservedPrefixes() []string {
 	return []string{"AUTH_", "CONFIG", "LISTEN", "ROLES", "PROJECTS", "REDIS_", "STORE_", "TEMPORAL_"}
 }
 
-func (d *dev) place() string {
+func (d *dev) location() string {
 	if d.flags.dataDir == "" {
-		return "in memory and a temporary folder; gone when it stops (--data-dir keeps it)"
+		return "in memory and a temporary folder; lost when it stops (--data-dir keeps it)"
 	}
 	return d.flags.dataDir
 }
@@ -249,7 +248,7 @@ func (d *dev) dataFile(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// folder makes the data folder and takes it for this process, or makes a temporary one. The function gives it back.
+// folder creates and locks the data folder, or creates a temporary one. The returned function releases it.
 func (d *dev) folder() (string, func() error, error) {
 	if d.flags.dataDir == "" {
 		folder, err := os.MkdirTemp("", "signalbox-dev-")
@@ -258,7 +257,7 @@ func (d *dev) folder() (string, func() error, error) {
 		}
 		return folder, func() error { return os.RemoveAll(folder) }, nil
 	}
-	release, err := claim(d.flags.dataDir, d.flags.listen)
+	release, err := lockFolder(d.flags.dataDir, d.flags.listen)
 	return d.flags.dataDir, release, err
 }
 
@@ -266,7 +265,7 @@ func (d *dev) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, format, args...) // a closed terminal must not stop the platform
 }
 
-// stopping is the time that is left to stop in, counted from the first question.
+// stopping is the time left for the stop, counted from the first call.
 type stopping struct {
 	budget   time.Duration
 	deadline time.Time

@@ -24,12 +24,12 @@ import (
 
 const (
 	startsWithin = 30 * time.Second
-	// stopsWithin is what an operator waits after Ctrl-C.
+	// stopsWithin is the longest acceptable time from Ctrl-C to the end.
 	stopsWithin = 5 * time.Second
 	tick        = 20 * time.Millisecond
 )
 
-// output collects what a command prints while it runs.
+// output collects the output of a running command.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -70,7 +70,7 @@ func launch(t *testing.T, env config.Environment, arguments ...string) *running 
 	return r
 }
 
-// start launches a platform on a free port and waits until it is ready and has done what it was asked.
+// start launches a platform on a free port and waits until it is ready and has executed its flags.
 func start(t *testing.T, env config.Environment, arguments ...string) *running {
 	t.Helper()
 	r := launch(t, env, append([]string{"--listen", "127.0.0.1:0"}, arguments...)...)
@@ -93,7 +93,7 @@ func start(t *testing.T, env config.Environment, arguments ...string) *running {
 	return r
 }
 
-// stop interrupts the command and returns what it ended with.
+// stop interrupts the command and returns its error.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	r.cancel()
@@ -128,8 +128,8 @@ func workflow(t *testing.T, name string) string {
 	return file
 }
 
-// Two whole platforms, each with its own Temporal, run side by side in one process and know nothing of each other. One
-// of them is pointed elsewhere by Temporal's own variables, and stays with itself.
+// Two platforms, each with its own Temporal, run in one process and are isolated from each other. For one of them, Temporal's own
+// environment variables name another server; it ignores them.
 func TestTwoPlatformsInOneProcess(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")
@@ -142,7 +142,7 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	require.Equal(t, []string{"tests/one"}, runs(t, one))
 	require.Equal(t, []string{"tests/two"}, runs(t, two))
 
-	// The folder has one owner, and who comes second learns which.
+	// The folder has one owner; a second command's error names it.
 	err := launch(t, nil, "--data-dir", folder, "--listen", "127.0.0.1:0").refused(t)
 	require.ErrorContains(t, err, folder)
 	require.ErrorContains(t, err, strconv.Itoa(os.Getpid()))
@@ -156,7 +156,7 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	two.stop(t)
 }
 
-func TestSettingsThatTheCommandDecidesAreRefused(t *testing.T) {
+func TestConflictingSettingsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"SIGNALBOX_AUTH_MODE": "tokens", "SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api", "SIGNALBOX_PROJECTS": "other",
@@ -195,8 +195,8 @@ func taken(t *testing.T) (string, string) {
 	return listener.Addr().String(), port
 }
 
-// What is wrong with the command line is told before anything starts, or at least leaves nothing running.
-func TestRefusals(t *testing.T) {
+// An invalid command line is reported before anything starts, or at least leaves nothing running.
+func TestInvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	address, port := taken(t)
 	empty, file := t.TempDir(), filepath.Join(t.TempDir(), "file")
@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		"nothing at the place":        {[]string{"--publish", "does/not/exist"}, []string{"does/not/exist", "--publish"}, false},
 		"no workflows in the folder":  {[]string{"--publish", empty}, []string{empty, ".yaml"}, false},
 		"no workflow":                 {[]string{"--publish", broken}, []string{broken}, true},
-		"no such workflow to run":     {[]string{"--run", "nobody"}, []string{"nobody"}, true},
+		"no such workflow to run":     {[]string{"--run", "missing"}, []string{"missing"}, true},
 		"the data folder is a file":   {[]string{"--data-dir", file}, []string{file, "--data-dir"}, false},
 		"not loopback":                {[]string{"--listen", "0.0.0.0:0"}, []string{"0.0.0.0:0", "--listen"}, false},
 		"an unknown level of logging": {[]string{"--log-level", "loud"}, []string{"loud"}, false},
@@ -232,8 +232,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The embedded Temporal alone keeps its file, and answers where it says it does.
-func TestTemporalAlone(t *testing.T) {
+// The embedded Temporal alone keeps its data file, and answers at the address that it prints.
+func TestDevTemporal(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "temporal.db")
 	for range 2 {

@@ -14,15 +14,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// temporalCommand is `signalbox dev temporal`.
+// temporalCommand returns `signalbox dev temporal`.
 func temporalCommand() *cobra.Command {
 	var opts embedded.Options
 	var level string
 	cmd := &cobra.Command{
 		Use:   "temporal",
-		Short: "Run the embedded Temporal alone, as a process of its own",
+		Short: "Run the embedded Temporal alone, in its own process",
 		Long: `Run the embedded Temporal alone, on loopback. A "signalbox server" beside it can then be stopped, killed and started
-without it, and the other way round.`,
+independently of it.`,
 		Example: `  signalbox dev temporal --port 7233 --data temporal.db`,
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,8 +46,8 @@ without it, and the other way round.`,
 		},
 	}
 	cmd.Flags().IntVar(&opts.Port, "port", 7233, "`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
-	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` to keep the data in; without it, in memory")
-	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace to make where it is missing")
+	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` for the data; without it, data is in memory")
+	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace; created if it is missing")
 	cmd.Flags().StringVar(&level, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	return cmd
 }

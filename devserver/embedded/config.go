@@ -60,7 +60,7 @@ func (s *Server) database() *config.SQL {
 	}
 	return &config.SQL{
 		PluginName: store, DatabaseName: s.opts.DataFile,
-		// With a write-ahead log, "normal" survives the death of the process; only a power cut can lose the last moments.
+		// With a write-ahead log, "normal" survives a crash of the process; only a power failure can lose the last moments.
 		ConnectAttributes: map[string]string{"mode": "rwc", "journal_mode": "wal", "synchronous": "normal", "busy_timeout": "10000"},
 	}
 }
@@ -82,17 +82,17 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 	}
 }
 
-// dynamicConfig sets what is slow by default for a server of one process.
+// dynamicConfig overrides settings that are slow by default for a server of one process.
 func dynamicConfig() dynamicconfig.Client {
 	const polls = 200
 	return dynamicconfig.StaticClient{
-		// By default 20 a second: a floor of 50 ms under every dispatch. Far more would starve eager starts.
+		// The default is 20 per second: a minimum of 50 ms per dispatch. Far more would starve eager starts.
 		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): polls,
-		// By default a timer of a millisecond takes a second.
+		// With the default, a timer of a millisecond takes a second.
 		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,
-		// A stopping worker's polls end at once instead of taking a task along.
+		// The polls of a stopping worker end at once instead of receiving a task.
 		dynamicconfig.MakeKey("frontend.enableCancelWorkerPollsOnShutdown"): true,
-		// Nobody balances load over one process: stop at once.
+		// One process has no load balancer: stop at once.
 		dynamicconfig.MakeKey("frontend.shutdownDrainDuration"):           time.Duration(0),
 		dynamicconfig.MakeKey("frontend.shutdownFailHealthCheckDuration"): time.Duration(0),
 		dynamicconfig.MakeKey("history.shutdownDrainDuration"):            time.Duration(0),

@@ -1,12 +1,12 @@
-// Package embedded runs a whole Temporal server in this process, on SQLite: the same code as a cluster's, in one
-// process and for one machine.
+// Package embedded runs a whole Temporal server in this process, on SQLite: the code of a cluster, in one process and for one
+// machine.
 //
 //	server := embedded.New(embedded.Options{Port: 7233, DataFile: "temporal.db", Namespace: "default", Log: log})
 //	err := server.Start(ctx)
 //	defer server.Stop(ctx)
 //
-// It listens on loopback only. Without a data file everything is kept in memory and gone with the process. Temporal
-// keeps the caches of its SQLite plugin in package variables, so memory databases get names of their own.
+// It listens on loopback only. Without a data file all data is in memory and lost with the process. Temporal keeps the caches of its
+// SQLite plugin in package variables, so each in-memory database has its own name.
 package embedded
 
 import (
@@ -34,11 +34,11 @@ import (
 
 const (
 	host = "127.0.0.1"
-	// retention is how long Temporal keeps what has ended.
+	// retention is how long Temporal keeps closed workflows.
 	retention = 7 * 24 * time.Hour
 )
 
-// Options say where the server listens and keeps its data.
+// Options configure the server.
 type Options struct {
 	// Port of the frontend on 127.0.0.1; 0 takes a free one.
 	Port int
@@ -53,20 +53,20 @@ type Server struct {
 	opts    Options
 	address string
 
-	begun    chan struct{}   // closed when the start has ended; nil before there was one
-	server   temporal.Server // nil unless the start ended well
-	failed   error           // what the start ended with
+	begun    chan struct{}   // closed when the start has ended; nil before the start
+	server   temporal.Server // nil unless the start succeeded
+	failed   error           // the error of the start
 	stopping atomic.Bool
 }
 
 // New returns a server that is not started.
 func New(opts Options) *Server { return &Server{opts: opts} }
 
-// Address returns host and port of the frontend, once started.
+// Address returns host and port of the frontend after the start.
 func (s *Server) Address() string { return s.address }
 
-// Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be
-// interrupted: when ctx ends before, Start returns at once and leaves the rest to Stop, which then has to be called.
+// Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be interrupted: if ctx
+// ends earlier, Start returns at once and leaves the rest to Stop, which must then be called.
 func (s *Server) Start(ctx context.Context) error {
 	ports, release, err := freePorts(ctx, s.opts.Port)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 	return server, nil
 }
 
-// Stop stops all services, those that an interrupted start still brings up included, or leaves them behind when ctx ends
-// first. After a start that failed there is nothing to do.
+// Stop stops all services, including those that an interrupted start is still starting, or abandons them if ctx ends first. After a failed
+// start it does nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.begun == nil {
 		return nil
@@ -139,7 +139,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// prepare makes the schema and the namespace. A memory database makes its schema by itself.
+// prepare creates the schema and the namespace. An in-memory database creates its schema itself.
 func (s *Server) prepare(db *config.SQL) error {
 	if s.opts.DataFile != "" {
 		_, err := os.Stat(s.opts.DataFile)
@@ -158,17 +158,17 @@ func (s *Server) prepare(db *config.SQL) error {
 	}
 	namespace.Detail.Config.Retention = durationpb.New(retention)
 	if err := sqlite.CreateNamespaces(db, namespace); err != nil {
-		return fmt.Errorf("creating the namespace %q in %q: %w", s.opts.Namespace, s.place(), err)
+		return fmt.Errorf("creating the namespace %q in %q: %w", s.opts.Namespace, s.location(), err)
 	}
 	return nil
 }
 
-// create makes a new database beside its place and moves it there when it is whole: a crash or a full disk leaves no
-// half-made one behind.
+// create builds a new database in a temporary file and renames it when it is complete: a crash or a full disk leaves no incomplete
+// database behind.
 func (s *Server) create(db *config.SQL) error {
 	fresh := *db
 	fresh.DatabaseName = s.opts.DataFile + ".new"
-	// Without a write-ahead log, which would stay behind under the old name when the file is moved.
+	// Without a write-ahead log, which would keep the old name when the file is renamed.
 	fresh.ConnectAttributes = map[string]string{"mode": "rwc"}
 	if err := removeAll(fresh.DatabaseName); err != nil {
 		return fmt.Errorf("clearing the way for the embedded Temporal's data: %w", err)
@@ -187,7 +187,7 @@ func (s *Server) create(db *config.SQL) error {
 	return nil
 }
 
-func (s *Server) place() string {
+func (s *Server) location() string {
 	if s.opts.DataFile == "" {
 		return "memory"
 	}
@@ -203,11 +203,11 @@ func removeAll(file string) error {
 	return nil
 }
 
-// portSet is where the services listen.
+// portSet has the ports of the services.
 type portSet struct{ frontend, history, matching, worker int }
 
-// freePorts finds free ports, which stay claimed until release is called, and fails when the one asked for is taken: found out
-// later, Temporal would end the process.
+// freePorts finds free ports, which stay reserved until release is called. It fails if the requested port is taken: if Temporal found that
+// out later, it would end the process.
 func freePorts(ctx context.Context, frontend int) (ports portSet, release func(), err error) {
 	var claims []func()
 	release = func() {
@@ -221,7 +221,7 @@ func freePorts(ctx context.Context, frontend int) (ports portSet, release func()
 		if err != nil {
 			return portSet{}, nil, err
 		}
-		defer listener.Close() // when all are found, so that no port is found twice
+		defer listener.Close() // after the loop, so that no port is found twice
 	}
 	for _, port := range []*int{&ports.frontend, &ports.history, &ports.matching, &ports.worker} {
 		if *port != 0 {
@@ -238,7 +238,7 @@ func freePorts(ctx context.Context, frontend int) (ports portSet, release func()
 	return ports, release, nil
 }
 
-// listen takes a port, and says what to do where another process has it.
+// listen reserves a port, and returns an error with a remedy if another process has it.
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// A start that waits for its database, as on a slow disk, is given up when it is interrupted, and Stop waits for it no longer
-// than it may.
+// A start that waits for its database, as on a slow disk, ends when it is interrupted, and Stop does not wait for it beyond its
+// context.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "temporal.db")

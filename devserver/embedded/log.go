@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// logAdapter passes Temporal's own lines on. Temporal logs much that is no concern of who runs one process, so its
-// information is our debugging, and so are its warnings of what it cannot finish while it stops.
+// logAdapter forwards Temporal's log lines. Much of what Temporal logs is irrelevant for the operator of a single process, so its info
+// lines become debug lines, and so do its warnings about work that it cannot finish while it stops.
 type logAdapter struct {
 	log      *slog.Logger
 	stopping *atomic.Bool
@@ -23,7 +23,7 @@ func (l logAdapter) Info(msg string, tags ...tag.Tag)  { l.write(slog.LevelDebug
 func (l logAdapter) Warn(msg string, tags ...tag.Tag)  { l.write(slog.LevelInfo, msg, tags) }
 func (l logAdapter) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelWarn, msg, tags) }
 
-// DPanic, Panic and Fatal are Temporal's words for broken invariants; the last ends the process, as Temporal counts on.
+// DPanic, Panic and Fatal are Temporal's levels for broken invariants; Fatal ends the process, as Temporal expects.
 func (l logAdapter) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
 func (l logAdapter) Panic(msg string, tags ...tag.Tag) {

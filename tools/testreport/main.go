@@ -9,7 +9,7 @@
 // tests: `make test` pipes them in.
 //
 // With --again FILE it names in that file, one "package test" per line, the tests that may run a second time: a few that
-// failed by themselves. It leaves no file where a busy machine explains nothing: after a data race, a panic, a timeout, a
+// failed by themselves. It writes no file where the load of the machine is not the cause: after a data race, a panic, a timeout, a
 // package that did not build, or more failed tests than run side by side.
 package main
 

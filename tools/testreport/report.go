@@ -19,18 +19,18 @@ type event struct {
 	Output  string  `json:"Output"`
 }
 
-// report adds up events and writes what a reader needs to see.
+// report counts events and writes the report.
 type report struct {
 	out io.Writer
 	// output holds what a test or, under the empty test name, a package has printed so far.
 	output map[key]*strings.Builder
-	// failures counts failed tests per package, to tell a failed test from a package that failed by itself.
+	// failures counts failed tests per package, to distinguish a failed test from a package that failed by itself.
 	failures map[string]int
 
 	passed, failed, skipped, packages, broken int
 	skips                                     []string
-	// unsteady are the tests of the top level that failed; certain tells that one of them did in a way that no busy
-	// machine explains.
+	// unsteady are the failed top-level tests; certain: one of them failed in a way that the load of the machine does
+	// not explain.
 	unsteady map[key]bool
 	certain  bool
 }
@@ -41,7 +41,7 @@ func newReport(out io.Writer) *report {
 	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}}
 }
 
-// read takes events until the end of input. A line that is no event, such as a message of make, is passed on.
+// read takes events until the end of input. Other lines, such as messages of make, are passed on.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -85,7 +85,7 @@ func (r *report) keep(k key, text string) {
 	r.output[k].WriteString(text)
 }
 
-// take returns what k has printed and forgets it.
+// take returns and removes the output of k.
 func (r *report) take(k key) string {
 	b := r.output[k]
 	if b == nil {
@@ -142,7 +142,7 @@ func (r *report) unfinished(pkg string) {
 	}
 }
 
-// close prints the skipped tests and the closing line and tells whether everything passed.
+// close prints the skipped tests and the closing line and reports whether everything passed.
 func (r *report) close(took time.Duration) bool {
 	for _, s := range r.skips {
 		r.printf("skip  %s\n", s)
@@ -158,12 +158,12 @@ func (r *report) close(took time.Duration) bool {
 	return r.failed == 0 && r.broken == 0 && r.passed > 0
 }
 
-// mostAgain is how many tests may run again. A machine that stands still for a moment fails the tests that run at that moment, of which there
-// are at most so many in any package; more are no coincidence.
+// mostAgain is how many tests may run again. A short stall of the machine fails the tests that run at that moment, which are at most so many
+// in any package; more failures have another cause.
 const mostAgain = 12
 
-// again returns the tests that may run a second time, alone, each as "package test": none when anything failed that a busy
-// machine does not explain, such as a data race, a panic, a package that did not build, or many tests.
+// again returns the tests that may run a second time, alone, each as "package test": none when anything failed that the load
+// of the machine does not explain, such as a data race, a panic, a package that did not build, or many tests.
 func (r *report) again() []string {
 	if r.certain || r.broken > 0 || len(r.unsteady) > mostAgain {
 		return nil
@@ -180,7 +180,7 @@ func (r *report) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, format, args...)
 }
 
-// reason finds why a test was skipped: its last line of output that is not the test runner's own.
+// reason returns why a test was skipped: its last line of output that is not the test runner's own.
 func reason(text string) string {
 	found := "no reason given"
 	for line := range strings.Lines(text) {

@@ -70,7 +70,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A second time is for a few tests that failed by themselves.
+// Only a few tests that failed by themselves run a second time.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	fails := func(test, output string) string {

@@ -1,5 +1,5 @@
-// Command reference writes the command line's reference page to the file named by its argument, for go generate. It
-// is not part of the product. It is here because only this module has every command.
+// Command reference writes the command line's reference page to the file named by its argument, for go generate. It is not part of the
+// product. It is in this module because only this module has all commands.
 package main
 
 import (

@@ -10,9 +10,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// claim makes the data folder where it is missing, and takes it for this process until the returned function is called.
-// The lock is the kernel's: it ends with the process, however that ends. The text in the file only says who holds it.
-func claim(folder, listen string) (func() error, error) {
+// lockFolder creates the data folder if it is missing, and locks it for this process until the returned function is called. The kernel
+// releases the lock when the process ends, in any way. The text in the file only names the holder.
+func lockFolder(folder, listen string) (func() error, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data folder %q: %w; choose one that can be written with --data-dir", folder, err)
 	}
@@ -31,7 +31,7 @@ func claim(folder, listen string) (func() error, error) {
 	}
 	text := fmt.Sprintf("signalbox dev (process %d, listening on %s, since %s)\n", os.Getpid(), listen, time.Now().Format(time.RFC3339))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		_ = lock.Unlock() // the write's error says more
+		_ = lock.Unlock() // the write's error is more useful
 		return nil, fmt.Errorf("writing to the data folder %q: %w; make room or choose another with --data-dir", folder, err)
 	}
 	return lock.Unlock, nil

@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// readyWithin bounds the start, readyTick is how often readiness is looked at.
+	// readyWithin bounds the start, readyTick is the interval of readiness checks.
 	readyWithin = 20 * time.Second
 	readyTick   = 10 * time.Millisecond
-	// runWithin is how long the first run is waited for.
+	// runWithin bounds the first run.
 	runWithin = 30 * time.Second
 )
 
@@ -49,15 +49,15 @@ func awaitReady(ctx context.Context, a *app.App) error {
 	}
 }
 
-// firstRun publishes and runs what the command line names, through the API like everybody else.
+// firstRun publishes and runs the workflows of the command line, through the API like any client.
 type firstRun struct {
 	api  string
 	http *http.Client
-	flag string // what the command line needs to reach the API, with a leading space
+	flag string // the address flag of suggested commands, with a leading space
 	out  io.Writer
 }
 
-// addressFlag is empty where the command line finds the API by itself.
+// addressFlag is empty if the command line finds the API by default.
 func addressFlag(address string) string {
 	if address == session.DefaultAddress {
 		return ""
@@ -89,7 +89,7 @@ func (f firstRun) publish(ctx context.Context, documents []document) error {
 // document is one workflow file to publish.
 type document struct{ file, source string }
 
-// documents reads the files, and the workflow files in the folders, that places name.
+// documents reads the files, and the workflow files in the folders, named by paths.
 func documents(places []string) ([]document, error) {
 	var found []document
 	for _, place := range places {
@@ -175,7 +175,7 @@ func (f firstRun) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(f.out, format, args...) // a closed terminal must not stop the platform
 }
 
-// compact puts JSON on one line, and leaves other text alone.
+// compact puts JSON on one line, and returns other text unchanged.
 func compact(text string) string {
 	var out bytes.Buffer
 	if json.Compact(&out, []byte(text)) != nil {
