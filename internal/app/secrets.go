@@ -2,7 +2,6 @@ package app
 
 import (
 	"os"
-	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -12,6 +11,6 @@ import (
 // secrets returns the provider of this process's secrets.
 func secrets(cfg config.Secrets) secret.Provider {
 	return provider.New(provider.Options{
-		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout, Keep: cfg.Cache, Now: time.Now,
+		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout, Keep: cfg.Cache,
 	})
 }

@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -17,8 +17,7 @@ type DocumentSource interface {
 	Document(ctx context.Context, hash string) ([]byte, error)
 }
 
-// maxCached is the number of compiled documents that a process caches. When it is reached, the cache is cleared:
-// documents are few, and compiling one takes milliseconds.
+// maxCached is the number of compiled documents that a process caches.
 const maxCached = 1000
 
 // loadTimeout bounds the loading of a document, which continues after its first caller has returned.
@@ -29,9 +28,7 @@ type Documents struct {
 	source DocumentSource
 	limits dsl.Limits
 	flight singleflight.Group
-
-	mu     sync.RWMutex
-	cached map[string]*dsl.Document
+	cached *ttlcache.Cache[string, *dsl.Document]
 }
 
 var _ flow.Documents = (*Documents)(nil)
@@ -41,13 +38,13 @@ func NewDocuments(source DocumentSource, limits dsl.Limits) *Documents {
 	// Documents that were accepted under other limits must stay readable. The canonical form is longer than most
 	// sources.
 	limits.MaxBytes *= 4
-	return &Documents{source: source, limits: limits, cached: map[string]*dsl.Document{}}
+	return &Documents{source: source, limits: limits, cached: ttlcache.New(ttlcache.WithCapacity[string, *dsl.Document](maxCached))}
 }
 
 // Document returns the document with this hash.
 func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, error) {
-	if doc := d.lookup(hash); doc != nil {
-		return doc, nil
+	if cached := d.cached.Get(hash); cached != nil {
+		return cached.Value(), nil
 	}
 	// The first caller may return early. The others wait for the same result.
 	flight := d.flight.DoChan(hash, func() (any, error) {
@@ -66,15 +63,9 @@ func (d *Documents) Document(ctx context.Context, hash string) (*dsl.Document, e
 	}
 }
 
-func (d *Documents) lookup(hash string) *dsl.Document {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.cached[hash]
-}
-
 func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error) {
-	if doc := d.lookup(hash); doc != nil {
-		return doc, nil // another load has finished since the caller's lookup
+	if cached := d.cached.Get(hash); cached != nil {
+		return cached.Value(), nil // another load has finished since the caller's lookup
 	}
 	canonical, err := d.source.Document(ctx, hash)
 	if err != nil {
@@ -87,11 +78,6 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 	if doc.Hash() != hash {
 		return nil, fmt.Errorf("the stored document %q has the hash %q: the store was changed by hand", hash, doc.Hash())
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.cached) >= maxCached {
-		d.cached = map[string]*dsl.Document{}
-	}
-	d.cached[hash] = doc
+	d.cached.Set(hash, doc, ttlcache.NoTTL)
 	return doc, nil
 }

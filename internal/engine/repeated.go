@@ -2,33 +2,28 @@ package engine
 
 import (
 	"context"
-	"sync"
 
+	"github.com/jellydator/ttlcache/v3"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 )
 
-// maxRepeated is the number of executions that a [Repeated] remembers at least. It remembers at most twice as many.
-const maxRepeated = 10_000
+// maxRepeated is the number of executions that a [Repeated] remembers.
+const maxRepeated = 20_000
 
 // Repeated records the executions whose current workflow task was dispatched before: to a worker that was lost, or that
 // failed it. No history contains the local activities of that try. It is safe for concurrent use.
 type Repeated struct {
-	mu           sync.Mutex
-	runs, before map[string]struct{}
+	runs *ttlcache.Cache[string, struct{}]
 }
 
 // NewRepeated returns an empty Repeated.
-func NewRepeated() *Repeated { return &Repeated{runs: map[string]struct{}{}} }
+func NewRepeated() *Repeated {
+	return &Repeated{ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRepeated))}
+}
 
 // Has reports whether the current workflow task of an execution was dispatched before.
-func (r *Repeated) Has(runID string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, now := r.runs[runID]
-	_, before := r.before[runID]
-	return now || before
-}
+func (r *Repeated) Has(runID string) bool { return r.runs.Has(runID) }
 
 // Intercept records the workflow tasks that arrive over a connection.
 func (r *Repeated) Intercept(
@@ -49,18 +44,11 @@ func (r *Repeated) Intercept(
 
 func (r *Repeated) record(task *workflowservice.PollWorkflowTaskQueueResponse) {
 	id := task.GetWorkflowExecution().GetRunId()
-	if id == "" {
-		return
+	switch {
+	case id == "":
+	case task.GetAttempt() <= 1:
+		r.runs.Delete(id)
+	default:
+		r.runs.Set(id, struct{}{}, ttlcache.NoTTL)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if task.GetAttempt() <= 1 {
-		delete(r.runs, id)
-		delete(r.before, id)
-		return
-	}
-	if len(r.runs) >= maxRepeated {
-		r.runs, r.before = map[string]struct{}{}, r.runs
-	}
-	r.runs[id] = struct{}{}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -17,28 +19,28 @@ const (
 	compareRest    = 2 * time.Second
 	// comparesAtOnce limits concurrent comparisons in one process. A read that gets no slot returns the row uncompared.
 	comparesAtOnce = 8
-	// maxCompared is how many runs are remembered as compared. When it is reached, all are forgotten.
+	// maxCompared is how many runs are remembered as compared.
 	maxCompared = 10_000
 )
 
 // compared remembers when runs were last compared with Temporal.
 type compared struct {
 	slots chan struct{}
+	at    *ttlcache.Cache[string, time.Time]
 
 	mu   sync.Mutex
-	at   map[string]time.Time
 	slow time.Time
 }
 
 func newCompared() *compared {
-	return &compared{slots: make(chan struct{}, comparesAtOnce), at: map[string]time.Time{}}
+	return &compared{slots: make(chan struct{}, comparesAtOnce), at: ttlcache.New(ttlcache.WithCapacity[string, time.Time](maxCompared))}
 }
 
 // begin reports whether a run is to be compared now; then end must be called.
 func (c *compared) begin(id string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.at[id]) < compareEvery || now.Sub(c.slow) < compareRest {
+	if last := c.at.Get(id); last != nil && now.Sub(last.Value()) < compareEvery || now.Sub(c.slow) < compareRest {
 		return false
 	}
 	select {
@@ -46,10 +48,7 @@ func (c *compared) begin(id string, now time.Time) bool {
 	default:
 		return false
 	}
-	if len(c.at) >= maxCompared {
-		clear(c.at)
-	}
-	c.at[id] = now
+	c.at.Set(id, now, ttlcache.NoTTL)
 	return true
 }
 

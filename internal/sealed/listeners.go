@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
@@ -78,26 +80,18 @@ func (sl *Sealer) openExpected(l *event.Listener) {
 
 // expected opens one value. It caches the result, because the same listeners are read for every batch of events.
 func (sl *Sealer) expected(text string, about []string) (json.RawMessage, bool) {
-	sl.mu.Lock()
-	plain, known := sl.opened[text]
-	sl.mu.Unlock()
-	if known {
-		return plain, true
+	if cached := sl.opened.Get(text); cached != nil {
+		return cached.Value(), true
 	}
 	sealed, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(text, `"`))
 	if err != nil {
 		return nil, false
 	}
-	if plain, err = sl.keys.Open(sealed, about...); err != nil {
+	plain, err := sl.keys.Open(sealed, about...)
+	if err != nil {
 		return nil, false
 	}
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if len(sl.opened) >= maxKnown {
-		sl.opened = map[string]json.RawMessage{}
-	}
-	sl.opened[text] = plain
-	return plain, true
+	return sl.opened.Set(text, plain, ttlcache.NoTTL).Value(), true
 }
 
 // Listeners returns copies of a run's listeners that may be shown: the expected values of correlation keys are opened and redacted. A value

@@ -230,7 +230,7 @@ func (sl *Sealer) hide(ctx context.Context, updates []run.Update) (hidden []run.
 			s.unsaved = s.unsaved[min(count, len(s.unsaved)):]
 			s.mu.Unlock()
 			if u.State != nil && u.State.Status.Terminal() {
-				sl.forget(u.RunID)
+				sl.known.Delete(u.RunID)
 			}
 		})
 	}

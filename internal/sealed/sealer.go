@@ -20,6 +20,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/redact"
@@ -27,7 +29,7 @@ import (
 )
 
 const (
-	// maxKnown is how many runs are cached, and maxPolicies how many documents. A full cache is cleared: its entries can be read again.
+	// maxKnown is how many runs are cached, and maxPolicies how many documents. Others are read again.
 	maxKnown    = 20_000
 	maxPolicies = 1_000
 )
@@ -37,11 +39,9 @@ type Sealer struct {
 	keys      *keyring.Ring
 	sealed    run.SealedStore
 	documents run.Documents
-
-	mu       sync.Mutex
-	policies map[string]*redact.Policy
-	known    map[string]*runSecrets
-	opened   map[string]json.RawMessage // the values that listeners expect, by the stored text
+	policies  *ttlcache.Cache[string, *redact.Policy]
+	known     *ttlcache.Cache[string, *runSecrets]
+	opened    *ttlcache.Cache[string, json.RawMessage] // the values that listeners expect, by the stored text
 }
 
 // runSecrets determines how the values of a run are redacted.
@@ -62,8 +62,12 @@ var _ run.Originals = (*Sealer)(nil)
 
 // New returns a sealer over a store of originals.
 func New(keys *keyring.Ring, sealed run.SealedStore, documents run.Documents) *Sealer {
-	return &Sealer{keys: keys, sealed: sealed, documents: documents, policies: map[string]*redact.Policy{}, known: map[string]*runSecrets{},
-		opened: map[string]json.RawMessage{}}
+	return &Sealer{
+		keys: keys, sealed: sealed, documents: documents,
+		policies: ttlcache.New(ttlcache.WithCapacity[string, *redact.Policy](maxPolicies)),
+		known:    ttlcache.New(ttlcache.WithCapacity[string, *runSecrets](maxKnown)),
+		opened:   ttlcache.New(ttlcache.WithCapacity[string, json.RawMessage](maxKnown)),
+	}
 }
 
 // policy returns the policy of a document. Where the document does not exist, everything is sensitive. An imported run never had a document
@@ -72,11 +76,8 @@ func (sl *Sealer) policy(ctx context.Context, hash string) (*redact.Policy, erro
 	if hash == "" {
 		return &redact.Policy{}, nil
 	}
-	sl.mu.Lock()
-	p := sl.policies[hash]
-	sl.mu.Unlock()
-	if p != nil {
-		return p, nil
+	if cached := sl.policies.Get(hash); cached != nil {
+		return cached.Value(), nil
 	}
 	doc, err := sl.documents.Document(ctx, hash)
 	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
@@ -85,49 +86,26 @@ func (sl *Sealer) policy(ctx context.Context, hash string) (*redact.Policy, erro
 	if err != nil {
 		return nil, err
 	}
-	p = redact.For(doc)
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if len(sl.policies) >= maxPolicies {
-		sl.policies = map[string]*redact.Policy{}
-	}
-	sl.policies[hash] = p
-	return p, nil
+	return sl.policies.Set(hash, redact.For(doc), ttlcache.NoTTL).Value(), nil
 }
 
 // remember caches the secrets of a run. It returns the cached ones where there are some: they may have more secrets.
 func (sl *Sealer) remember(id string, s *runSecrets) *runSecrets {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if first := sl.known[id]; first != nil {
-		return first
-	}
-	if len(sl.known) >= maxKnown {
-		sl.known = map[string]*runSecrets{}
-	}
-	sl.known[id] = s
-	return s
-}
-
-func (sl *Sealer) forget(id string) {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	delete(sl.known, id)
+	cached, _ := sl.known.GetOrSet(id, s)
+	return cached.Value()
 }
 
 // runSecretsOf returns the secrets of runs, by ID. A run that the store does not have is omitted.
 func (sl *Sealer) runSecretsOf(ctx context.Context, ids []string) (map[string]*runSecrets, error) {
 	found := make(map[string]*runSecrets, len(ids))
 	var missing []string
-	sl.mu.Lock()
 	for _, id := range ids {
-		if s := sl.known[id]; s != nil {
-			found[id] = s
+		if cached := sl.known.Get(id); cached != nil {
+			found[id] = cached.Value()
 		} else {
 			missing = append(missing, id)
 		}
 	}
-	sl.mu.Unlock()
 	if len(missing) == 0 {
 		return found, nil
 	}

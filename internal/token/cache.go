@@ -3,13 +3,15 @@ package token
 import (
 	"sync"
 	"time"
+
+	"github.com/jellydator/ttlcache/v3"
 )
 
 const (
 	// freshFor is how long an answer of the store is used, and staleFor how long it is used while another caller reads the store again.
 	freshFor = time.Second
 	staleFor = 2 * time.Second
-	// mostKnown bounds the memory. When it is reached, the cache is cleared.
+	// mostKnown bounds the memory.
 	mostKnown = 10_000
 )
 
@@ -38,22 +40,23 @@ func (k *known) isUsed(now time.Time) bool {
 // cache holds recently used tokens.
 type cache struct {
 	mu     sync.Mutex
-	tokens map[string]*known
+	tokens *ttlcache.Cache[string, *known]
 	// epoch counts calls of forget: what was read from the store before one of them must not be cached after it.
 	epoch int64
 }
 
-func newCache() *cache { return &cache{tokens: map[string]*known{}} }
+func newCache() *cache {
+	return &cache{tokens: ttlcache.New(ttlcache.WithCapacity[string, *known](mostKnown))}
+}
 
 // get returns the cached token, nil for none, and whether it may be used. When it is no longer fresh, one caller at a time gets false and
 // reads the store, so that the others do not wait.
 func (c *cache) get(id string, now time.Time) (*known, bool) {
-	c.mu.Lock()
-	k := c.tokens[id]
-	c.mu.Unlock()
-	if k == nil {
+	cached := c.tokens.Get(id)
+	if cached == nil {
 		return nil, false
 	}
+	k := cached.Value()
 	age := now.Sub(k.at)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -77,17 +80,15 @@ func (c *cache) put(k *known, epoch int64) *known {
 	if c.epoch != epoch {
 		return k
 	}
-	if len(c.tokens) >= mostKnown {
-		clear(c.tokens)
-	}
-	if old := c.tokens[k.token.ID]; old != nil {
+	if cached := c.tokens.Get(k.token.ID); cached != nil {
+		old := cached.Value()
 		old.mu.Lock()
 		if old.used.After(k.used) {
 			k.used = old.used
 		}
 		old.mu.Unlock()
 	}
-	c.tokens[k.token.ID] = k
+	c.tokens.Set(k.token.ID, k, ttlcache.NoTTL)
 	return k
 }
 
@@ -95,5 +96,5 @@ func (c *cache) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.epoch++
-	delete(c.tokens, id)
+	c.tokens.Delete(id)
 }

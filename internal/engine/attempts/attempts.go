@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -45,7 +46,7 @@ type Guard struct {
 	// by workflow ID.
 	later  map[string]string
 	open   map[string]string
-	delays map[string]delay
+	delays *ttlcache.Cache[string, delay]
 }
 
 // delay holds until when a run is withheld, and how often its task has failed.
@@ -56,7 +57,9 @@ type delay struct {
 
 // New returns a guard without observations.
 func New(opts Options) *Guard {
-	return &Guard{opts: opts, later: map[string]string{}, open: map[string]string{}, delays: map[string]delay{}}
+	return &Guard{
+		opts: opts, later: map[string]string{}, open: map[string]string{}, delays: ttlcache.New(ttlcache.WithCapacity[string, delay](maxRuns)),
+	}
 }
 
 // Intercept is the client's unary interceptor.
@@ -93,7 +96,7 @@ func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (dro
 	defer g.mu.Unlock()
 	delete(g.later, g.open[id])
 	delete(g.open, id)
-	if g.opts.Now().Before(g.delays[id].until) {
+	if d := g.delays.Get(id); d != nil && g.opts.Now().Before(d.Value().until) {
 		return true
 	}
 	g.later[token], g.open[id] = id, token
@@ -111,22 +114,15 @@ func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest
 		return false
 	}
 	if !g.opts.Expensive(request) {
-		delete(g.delays, id)
+		g.delays.Delete(id)
 		return true
 	}
-	now := g.opts.Now()
-	if len(g.delays) >= maxRuns {
-		for run, d := range g.delays {
-			if now.After(d.until) {
-				delete(g.delays, run)
-			}
-		}
+	failures := 1
+	if before := g.delays.Get(id); before != nil {
+		failures += before.Value().failures
 	}
-	if d, found := g.delays[id]; found || len(g.delays) < maxRuns {
-		d.failures++
-		d.until = now.Add(min(maxDelay, minDelay<<min(d.failures-1, 8))) //nolint:mnd // above maxDelay, and no overflow
-		g.delays[id] = d
-	}
+	until := g.opts.Now().Add(min(maxDelay, minDelay<<min(failures-1, 8))) //nolint:mnd // above maxDelay, and no overflow
+	g.delays.Set(id, delay{failures, until}, ttlcache.NoTTL)
 	return true
 }
 
@@ -134,7 +130,7 @@ func (g *Guard) completed(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if id, later := g.forget(token); later {
-		delete(g.delays, id)
+		g.delays.Delete(id)
 	}
 }
 

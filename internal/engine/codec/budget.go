@@ -3,6 +3,7 @@ package codec
 import (
 	"sync"
 
+	"github.com/jellydator/ttlcache/v3"
 	"go.temporal.io/sdk/converter"
 )
 
@@ -18,33 +19,35 @@ const (
 	// maxInline is the size from which even a payload that is marked to stay is stored outside: Temporal would reject
 	// it.
 	maxInline = 1 << 20
-	// maxExecutions bounds the number of executions that are counted. When it is reached, counting restarts, and some
-	// more bytes stay in histories.
+	// maxExecutions bounds the number of executions that are counted. Counting restarts for those beyond it, and some
+	// more of their bytes stay in histories.
 	maxExecutions = 20_000
 )
 
 // budget counts the bytes that stayed in the histories of executions.
 type budget struct {
 	mu     sync.Mutex
-	inline map[execution]int
+	inline *ttlcache.Cache[execution, int]
 }
 
 // execution identifies an execution. Without a Temporal run ID it is the execution that is about to start.
 type execution struct{ workflow, run string }
 
-func newBudget() *budget { return &budget{inline: map[execution]int{}} }
+func newBudget() *budget {
+	return &budget{inline: ttlcache.New(ttlcache.WithCapacity[execution, int](maxExecutions))}
+}
 
 // exceeded counts a payload of an execution, and reports whether it exceeds the budget of the history.
 func (b *budget) exceeded(w converter.StorageDriverWorkflowInfo, size int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	x := execution{w.WorkflowID, w.RunID}
-	if b.inline[x]+size > inline {
+	if counted := b.inline.Get(x); counted != nil {
+		size += counted.Value()
+	}
+	if size > inline {
 		return true
 	}
-	if _, found := b.inline[x]; !found && len(b.inline) >= maxExecutions {
-		clear(b.inline)
-	}
-	b.inline[x] += size
+	b.inline.Set(x, size, ttlcache.NoTTL)
 	return false
 }

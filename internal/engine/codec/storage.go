@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/loop"
-	"github.com/signalbox-dev/signalbox/internal/lru"
 )
 
 const (
@@ -59,7 +59,7 @@ type Options struct {
 	// MaxBytes is the largest size of a value: 24 MiB.
 	MaxBytes int
 	// CacheBytes bounds the cache: 64 MiB.
-	CacheBytes int
+	CacheBytes uint64
 	// Patience is the time for which a call is retried while the database is unavailable: 7 s. It is less than the 10 s
 	// after which Temporal considers the worker of a workflow task lost.
 	Patience time.Duration
@@ -70,12 +70,13 @@ type key struct{ run, digest string }
 
 // Storage stores the large payloads of one process. It is safe for concurrent use.
 type Storage struct {
-	values   Values
-	cache    *lru.Cache[key, []byte]
-	patience time.Duration
-	maxBytes int
-	budget   *budget
-	writing  chan struct{} // held while a large value is written
+	values    Values
+	cache     *ttlcache.Cache[key, []byte]
+	patience  time.Duration
+	maxBytes  int
+	maxCached uint64 // a larger value is not cached: it would replace all others
+	budget    *budget
+	writing   chan struct{} // held while a large value is written
 }
 
 var (
@@ -85,8 +86,10 @@ var (
 
 // New returns a storage over values.
 func New(values Values, o Options) *Storage {
+	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
+	weigh := func(item ttlcache.CostItem[key, []byte]) uint64 { return uint64(len(item.Value)) }
 	return &Storage{
-		values: values, cache: lru.New[key](cmp.Or(o.CacheBytes, defaultCacheBytes), func(value []byte) int { return len(value) }),
+		values: values, cache: ttlcache.New(ttlcache.WithMaxCost(o.CacheBytes, weigh)), maxCached: o.CacheBytes,
 		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(), writing: make(chan struct{}, 1),
 	}
 }
@@ -172,7 +175,7 @@ func (s *Storage) keep(ctx converter.StorageDriverStoreContext, runID string, p 
 	if err != nil {
 		return key{}, fmt.Errorf("%s a payload of %d bytes of run %q: %w", contract.PayloadsUnkept, len(value), k.run, err)
 	}
-	s.cache.Put(k, value)
+	s.remember(k, value)
 	return k, nil
 }
 
@@ -216,8 +219,8 @@ func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []
 
 // read returns a value from the cache or from the database. It verifies the digest of the database's value.
 func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
-	if value, found := s.cache.Get(k); found {
-		return value, nil
+	if cached := s.cache.Get(k); cached != nil {
+		return cached.Value(), nil
 	}
 	found := false
 	err = s.retry(ctx, func(ctx context.Context) (err error) {
@@ -232,8 +235,14 @@ func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	case digest(value) != k.digest:
 		return nil, fmt.Errorf("payload %s of run %q: %w", k.digest, k.run, ErrDamaged)
 	}
-	s.cache.Put(k, value)
+	s.remember(k, value)
 	return value, nil
+}
+
+func (s *Storage) remember(k key, value []byte) {
+	if uint64(len(value)) <= s.maxCached {
+		s.cache.Set(k, value, ttlcache.NoTTL)
+	}
 }
 
 // Errors of values that a retry does not resolve.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -29,12 +30,13 @@ type Workflow struct {
 	// longest is the time for which a run may compute without a pause. 0: only fuel bounds it.
 	longest time.Duration
 
-	policies policies
+	policies *ttlcache.Cache[string, *redact.Policy] // of documents, by hash
 }
 
 // New returns the workflow. ctx is the worker's lifetime: it bounds the loading of documents and nothing else.
 func New(ctx context.Context, docs Documents, sink Sink, limits Limits) *Workflow {
-	return &Workflow{ctx: ctx, docs: docs, sink: sink, turns: unlimited{}, limits: limits, policies: policies{byHash: map[string]*redact.Policy{}}}
+	policies := ttlcache.New(ttlcache.WithCapacity[string, *redact.Policy](maxPolicies))
+	return &Workflow{ctx: ctx, docs: docs, sink: sink, turns: unlimited{}, limits: limits, policies: policies}
 }
 
 // Share restricts the compute of runs to turns. It must be called before the workflow is registered.

@@ -2,13 +2,14 @@ package flow
 
 import (
 	"fmt"
-	"sync"
+
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// maxPolicies is the number of policies that a worker caches. When it is reached, the cache is cleared.
+// maxPolicies is the number of policies of documents that a worker caches.
 const maxPolicies = 1000
 
 // newTracker returns the tracker of a run.
@@ -25,20 +26,11 @@ func (w *Workflow) newTracker(in Input) *SensitiveTracker {
 	return t
 }
 
-// policies caches the policies of documents, by hash.
-type policies struct {
-	mu     sync.Mutex
-	byHash map[string]*redact.Policy
-}
-
 // policy returns the policy of a document. If the document is deleted, everything is sensitive. If it cannot be loaded
 // now, the task returns to Temporal.
 func (w *Workflow) policy(in Input, hash string) *redact.Policy {
-	w.policies.mu.Lock()
-	p := w.policies.byHash[hash]
-	w.policies.mu.Unlock()
-	if p != nil {
-		return p
+	if cached := w.policies.Get(hash); cached != nil {
+		return cached.Value()
 	}
 	doc, err := w.document(hash)
 	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
@@ -47,12 +39,5 @@ func (w *Workflow) policy(in Input, hash string) *redact.Policy {
 	if err != nil {
 		panic(fmt.Sprintf("load document %q for run %q: %v", hash, in.RunID, err))
 	}
-	p = redact.For(doc)
-	w.policies.mu.Lock()
-	defer w.policies.mu.Unlock()
-	if len(w.policies.byHash) >= maxPolicies {
-		w.policies.byHash = map[string]*redact.Policy{}
-	}
-	w.policies.byHash[hash] = p
-	return p
+	return w.policies.Set(hash, redact.For(doc), ttlcache.NoTTL).Value()
 }

@@ -140,7 +140,7 @@ func New(o Options) *Caller {
 	if c.secrets == nil {
 		c.secrets = noSecrets{}
 	}
-	c.tokens = authn.NewTokens(c.client, time.Now)
+	c.tokens = authn.NewTokens(c.client)
 	return c
 }
 

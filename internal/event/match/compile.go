@@ -7,17 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/lru"
 )
 
 // compiler caches compiled specs and shapes.
 type compiler struct {
 	jq      *jq.Compiler
-	targets *lru.Cache[targetKey, *compiled]
-	shapes  *lru.Cache[string, *shape]
+	targets *ttlcache.Cache[targetKey, *compiled]
+	shapes  *ttlcache.Cache[string, *shape]
 }
 
 // targetKey identifies a spec that never changes: a listener, or a workflow's trigger in one document and with one timer.
@@ -47,23 +48,29 @@ type compiledFilter struct {
 	expect string
 }
 
-func newCompiler(targets, shapes int) *compiler {
-	return &compiler{jq: jq.NewCompiler(), targets: lru.New[targetKey](targets, lru.One[*compiled]), shapes: lru.New[string](shapes, lru.One[*shape])}
+func newCompiler(targets, shapes uint64) *compiler {
+	return &compiler{
+		jq:      jq.NewCompiler(),
+		targets: ttlcache.New(ttlcache.WithCapacity[targetKey, *compiled](targets)),
+		shapes:  ttlcache.New(ttlcache.WithCapacity[string, *shape](shapes)),
+	}
 }
 
 func (c *compiler) compile(key targetKey, s event.Spec) *compiled {
-	return c.targets.GetOrBuild(key, func() *compiled {
-		out := &compiled{}
-		for _, f := range s.Filters {
-			out.filters = append(out.filters, c.filter(f))
-		}
-		if s.Mode == event.All {
-			text, _ := json.Marshal(s.Filters)
-			const enough = 8
+	if cached := c.targets.Get(key); cached != nil {
+		return cached.Value()
+	}
+	out := &compiled{}
+	for _, f := range s.Filters {
+		out.filters = append(out.filters, c.filter(f))
+	}
+	if s.Mode == event.All {
+		const enough = 8
+		if text, err := json.Marshal(s.Filters); err == nil {
 			out.hash = derive("filters", string(text))[:enough]
 		}
-		return out
-	})
+	}
+	return c.targets.Set(key, out, ttlcache.NoTTL).Value()
 }
 
 func (c *compiler) filter(f event.Filter) compiledFilter {
@@ -86,14 +93,7 @@ func (c *compiler) filter(f event.Filter) compiledFilter {
 	if err != nil {
 		return compiledFilter{shape: &shape{broken: err}}
 	}
-	s := c.shapes.GetOrBuild(string(text), func() *shape {
-		s := &shape{expects: names}
-		s.matcher, s.broken = eventfilter.Compile(bare, c.jq)
-		if types := (eventfilter.Spec{Filters: []event.Filter{f}}).Types(); len(types) == 1 {
-			s.typ = types[0]
-		}
-		return s
-	})
+	s := c.shape(string(text), bare, names)
 	values := make([]any, len(names))
 	for i, name := range names {
 		if values[i], err = jq.DecodeJSON([]byte(expected[name])); err != nil {
@@ -101,6 +101,19 @@ func (c *compiler) filter(f event.Filter) compiledFilter {
 		}
 	}
 	return compiledFilter{shape: s, expect: joined(values)}
+}
+
+// shape returns the shape of a filter without expected values. text identifies the filter and names.
+func (c *compiler) shape(text string, bare event.Filter, names []string) *shape {
+	if cached := c.shapes.Get(text); cached != nil {
+		return cached.Value()
+	}
+	s := &shape{expects: names}
+	s.matcher, s.broken = eventfilter.Compile(bare, c.jq)
+	if types := (eventfilter.Spec{Filters: []event.Filter{bare}}).Types(); len(types) == 1 {
+		s.typ = types[0]
+	}
+	return c.shapes.Set(text, s, ttlcache.NoTTL).Value()
 }
 
 // joined encodes values so that two lists give equal text if and only if they are equal.

@@ -31,9 +31,9 @@ import (
 // Options bound what a matcher caches; zero fields have defaults that suit a process.
 type Options struct {
 	// Targets is the number of compiled triggers and listeners in the cache; 0 means 20,000.
-	Targets int
+	Targets uint64
 	// Shapes is the number of compiled filters in the cache; 0 means 2,000.
-	Shapes int
+	Shapes uint64
 	// Sets is the number of open event sets of one workflow. Beyond it, the oldest set is dropped; 0 means 1,000.
 	Sets int
 }

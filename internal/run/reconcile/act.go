@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -205,7 +207,7 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 		p.record(ctx, c)
 		return nil
 	}
-	if _, reported := recall(&p.r.memory, p.r.memory.reopened, x.ExecutionID); reported {
+	if p.r.memory.reopened.Has(x.ExecutionID) {
 		p.note(c)
 		return nil
 	}
@@ -217,7 +219,7 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 	}
 	for _, e := range before {
 		if strings.Contains(e.Reason, x.ExecutionID) {
-			remember(&p.r.memory, p.r.memory.reopened, x.ExecutionID, struct{}{})
+			p.r.memory.reopened.Set(x.ExecutionID, struct{}{}, ttlcache.NoTTL)
 			p.note(c)
 			return nil
 		}
@@ -225,15 +227,15 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 	if err := p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunReopened, row.Project, row.ID, c.Detail)); err != nil {
 		return err
 	}
-	remember(&p.r.memory, p.r.memory.reopened, x.ExecutionID, struct{}{})
+	p.r.memory.reopened.Set(x.ExecutionID, struct{}{}, ttlcache.NoTTL)
 	p.record(ctx, c)
 	return nil
 }
 
 // adoptOrReport adopts an execution that has no row, or reports it.
 func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
-	if c, reported := recall(&p.r.memory, p.r.memory.foreign, x.ExecutionID); reported && !p.dry {
-		p.note(c)
+	if reported := p.r.memory.foreign.Get(x.ExecutionID); reported != nil && !p.dry {
+		p.note(reported.Value())
 		return nil
 	}
 	o, why, err := p.origin(ctx, x)
@@ -250,7 +252,7 @@ func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 	}
 	c := run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why)}
 	if !p.dry {
-		remember(&p.r.memory, p.r.memory.foreign, x.ExecutionID, c)
+		p.r.memory.foreign.Set(x.ExecutionID, c, ttlcache.NoTTL)
 	}
 	p.record(ctx, c)
 	return nil

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/jellydator/ttlcache/v3"
+
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// maxRemembered bounds each map. A full map is cleared: its entries are determined again.
+// maxRemembered bounds each cache. What it does not hold is determined again.
 const maxRemembered = 10_000
 
 // memory holds what one process found in earlier passes. It avoids work and repeated reports; correctness does not depend on it.
@@ -21,35 +23,18 @@ type memory struct {
 	// withheld is why runs were not changed in the last pass; empty where there were none.
 	withheld string
 	// foreign and reopened hold what was reported, by execution ID.
-	foreign  map[string]run.Correction
-	reopened map[string]struct{}
+	foreign  *ttlcache.Cache[string, run.Correction]
+	reopened *ttlcache.Cache[string, struct{}]
 	// failed are the runs whose failed comparison was logged.
-	failed map[string]struct{}
+	failed *ttlcache.Cache[string, struct{}]
 }
 
 func newMemory() memory {
 	return memory{
-		foreign: map[string]run.Correction{}, reopened: map[string]struct{}{}, failed: map[string]struct{}{},
+		foreign:  ttlcache.New(ttlcache.WithCapacity[string, run.Correction](maxRemembered)),
+		reopened: ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRemembered)),
+		failed:   ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRemembered)),
 	}
-}
-
-// remember stores v under key, and reports whether the key is new.
-func remember[V any](m *memory, in map[string]V, key string, v V) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, before := in[key]
-	if !before && len(in) >= maxRemembered {
-		clear(in)
-	}
-	in[key] = v
-	return !before
-}
-
-func recall[V any](m *memory, in map[string]V, key string) (V, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v, ok := in[key]
-	return v, ok
 }
 
 // moved reports whether the namespace differs from that of the last pass; before the first pass, from the recorded one. It stores the

@@ -370,7 +370,7 @@ func (p *pass) fail(ctx context.Context, id string, err error) error {
 	if _, unavailable := p.r.engine.ClusterID(ctx); unavailable != nil {
 		return unavailable
 	}
-	if remember(&p.r.memory, p.r.memory.failed, id, struct{}{}) {
+	if _, logged := p.r.memory.failed.GetOrSet(id, struct{}{}); !logged {
 		logger.FromContext(ctx).WarnContext(ctx, "Run could not be compared with Temporal", "run_id", id, "error", err)
 	}
 	p.mu.Lock()

@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
@@ -28,7 +29,6 @@ type Options struct {
 	Timeout time.Duration
 	// Keep is how long a value is cached; zero disables the cache.
 	Keep time.Duration
-	Now  func() time.Time
 }
 
 // New returns the providers that are configured, as one.
@@ -43,7 +43,10 @@ func New(o Options) secret.Provider {
 	if len(o.Command) > 0 {
 		chain = append(chain, program{o.Command, o.Timeout})
 	}
-	return &cache{from: chain, keep: o.Keep, now: o.Now, held: map[cacheKey]held{}}
+	if o.Keep <= 0 {
+		return chain
+	}
+	return &cache{chain, o.Keep, ttlcache.New(ttlcache.WithCapacity[cacheKey, secret.Value](maxHeld), ttlcache.WithDisableTouchOnHit[cacheKey, secret.Value]())}
 }
 
 // chain calls one provider after another until one has the secret.
@@ -71,46 +74,28 @@ func (c chain) Resolve(ctx context.Context, project, name string) (secret.Value,
 
 type cacheKey struct{ project, name string }
 
-type held struct {
-	value secret.Value
-	until time.Time
-}
-
-// maxHeld bounds the memory of a cache: at the limit, the cache is cleared.
+// maxHeld bounds the memory of a cache.
 const maxHeld = 10_000
 
 // cache holds found values. Missing secrets are not cached, so that they can be used as soon as they exist.
 type cache struct {
 	from secret.Provider
 	keep time.Duration
-	now  func() time.Time
-
-	mu   sync.Mutex
-	held map[cacheKey]held
+	held *ttlcache.Cache[cacheKey, secret.Value]
 }
 
 func (c *cache) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
-	if c.keep <= 0 {
-		return c.from.Resolve(ctx, project, name)
-	}
 	at := cacheKey{project, name}
-	c.mu.Lock()
-	kept, ok := c.held[at]
-	c.mu.Unlock()
-	if ok && c.now().Before(kept.until) {
-		return kept.value, nil
+	if held := c.held.Get(at); held != nil {
+		return held.Value(), nil
 	}
-	asked := c.now()
+	asked := time.Now()
 	value, err := c.from.Resolve(ctx, project, name)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err != nil {
-		delete(c.held, at)
 		return nil, err
 	}
-	if len(c.held) >= maxHeld {
-		clear(c.held)
+	if left := c.keep - time.Since(asked); left > 0 {
+		c.held.Set(at, value, left)
 	}
-	c.held[at] = held{value, asked.Add(c.keep)}
 	return value, nil
 }

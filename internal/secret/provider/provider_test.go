@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func variables(set map[string]string) func(string) (string, bool) {
 }
 
 func options() provider.Options {
-	return provider.Options{Lookup: variables(nil), Timeout: 10 * time.Second, Now: time.Now}
+	return provider.Options{Lookup: variables(nil), Timeout: 10 * time.Second}
 }
 
 func write(t *testing.T, path, content string, mode os.FileMode) {
@@ -148,29 +149,29 @@ func TestFirstProviderWithSecretWins(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	o := options()
-	o.Dir, o.Keep = t.TempDir(), 5*time.Second
-	o.Now = func() time.Time { return now }
-	p := provider.New(o)
-	get := func() string {
-		got, err := p.Resolve(t.Context(), "shop", "a")
-		if err != nil {
-			return err.Error()
+	synctest.Test(t, func(t *testing.T) {
+		o := options()
+		o.Dir, o.Keep = t.TempDir(), 5*time.Second
+		p := provider.New(o)
+		get := func() string {
+			got, err := p.Resolve(t.Context(), "shop", "a")
+			if err != nil {
+				return err.Error()
+			}
+			return string(got)
 		}
-		return string(got)
-	}
-	require.Contains(t, get(), "not found")
-	write(t, o.Dir+"/shop/a", "one", 0o600)
-	require.Equal(t, "one", get(), "missing secrets are not cached")
-	write(t, o.Dir+"/shop/a", "two", 0o600)
-	now = now.Add(4 * time.Second)
-	require.Equal(t, "one", get())
-	now = now.Add(time.Second)
-	require.Equal(t, "two", get())
-	require.NoError(t, os.Remove(o.Dir+"/shop/a"))
-	now = now.Add(5 * time.Second)
-	require.Contains(t, get(), "not found")
+		require.Contains(t, get(), "not found")
+		write(t, o.Dir+"/shop/a", "one", 0o600)
+		require.Equal(t, "one", get(), "missing secrets are not cached")
+		write(t, o.Dir+"/shop/a", "two", 0o600)
+		<-time.After(4 * time.Second)
+		require.Equal(t, "one", get())
+		<-time.After(time.Second + time.Millisecond)
+		require.Equal(t, "two", get())
+		require.NoError(t, os.Remove(o.Dir+"/shop/a"))
+		<-time.After(5*time.Second + time.Millisecond)
+		require.Contains(t, get(), "not found")
+	})
 }
 
 func TestValuesAreNotPrinted(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/jellydator/ttlcache/v3"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	formType    = "application/x-www-form-urlencoded"
 	jsonType    = "application/json"
 	defaultPath = "/oauth2/token"
-	// maxTokens bounds the cache of tokens. When it is reached, the cache is cleared.
+	// maxTokens bounds the cache of tokens.
 	maxTokens = 1000
 	// expiryMargin is the time before its expiry from which a token is no longer used.
 	expiryMargin = 30 * time.Second
@@ -33,47 +34,18 @@ const (
 // Tokens requests tokens from authorities and caches them while they are valid. It is safe for concurrent use.
 type Tokens struct {
 	client *http.Client
-	now    func() time.Time
-
-	mu     sync.Mutex
-	cached map[[sha256.Size]byte]cachedToken
-}
-
-type cachedToken struct {
-	token string
-	until time.Time
+	cached *ttlcache.Cache[[sha256.Size]byte, string]
 }
 
 // NewTokens returns an empty cache. client sends the requests to authorities.
-func NewTokens(client *http.Client, now func() time.Time) *Tokens {
-	return &Tokens{client: client, now: now, cached: map[[sha256.Size]byte]cachedToken{}}
+func NewTokens(client *http.Client) *Tokens {
+	type key = [sha256.Size]byte
+	return &Tokens{client, ttlcache.New(ttlcache.WithCapacity[key, string](maxTokens), ttlcache.WithDisableTouchOnHit[key, string]())}
 }
 
 // cacheKey identifies a token by everything that determines its request.
 func cacheKey(project, scheme string, properties []byte) [sha256.Size]byte {
 	return sha256.Sum256(slices.Concat([]byte(project+"\x00"+scheme+"\x00"), properties))
-}
-
-func (t *Tokens) get(key [sha256.Size]byte) (string, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c, ok := t.cached[key]
-	return c.token, ok && t.now().Before(c.until)
-}
-
-func (t *Tokens) put(key [sha256.Size]byte, token string, until time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.cached) >= maxTokens {
-		clear(t.cached)
-	}
-	t.cached[key] = cachedToken{token, until}
-}
-
-func (t *Tokens) drop(key [sha256.Size]byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.cached, key)
 }
 
 // granted authenticates with a token of an authority.
@@ -90,25 +62,24 @@ func (g *granted) Credentials() []string {
 }
 
 func (g *granted) Authorize(ctx context.Context, req *http.Request) error {
-	token, ok := g.tokens.get(g.key)
-	if !ok {
-		requested := g.tokens.now()
-		fresh, lifetime, err := g.requestToken(ctx)
+	cached := g.tokens.cached.Get(g.key)
+	if cached == nil {
+		requested := time.Now()
+		token, lifetime, err := g.requestToken(ctx)
 		if err != nil {
 			return err
 		}
-		token = fresh
-		g.tokens.put(g.key, token, requested.Add(lifetime))
+		cached = g.tokens.cached.Set(g.key, token, max(lifetime-time.Since(requested), 1))
 	}
-	g.token = token
-	req.Header.Set("Authorization", "Bearer "+token)
+	g.token = cached.Value()
+	req.Header.Set("Authorization", "Bearer "+g.token)
 	return nil
 }
 
 // Answer removes a rejected token from the cache, so that the next attempt requests another one.
 func (g *granted) Answer(_ *http.Request, res *http.Response) (string, bool) {
 	if res.StatusCode == http.StatusUnauthorized {
-		g.tokens.drop(g.key)
+		g.tokens.cached.Delete(g.key)
 	}
 	return "", false
 }
