@@ -188,14 +188,14 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 	if events, err = a.newEventParts(opts, serverID, tel, manager, runs.Service, stores); err != nil {
 		return err
 	}
-	quotas, err := a.newQuotaParts(runs, starter, manager, changes, options, tel)
+	quotas, err := a.newQuotaParts(runs, manager, changes, options, tel)
 	if err != nil {
 		return err
 	}
 	batches := a.newBatchParts(manager, workflows, runs, stores.batches)
-	waiting := pending.NewQueue(runs.Service, rows, starter, changes, options)
+	waiting := pending.NewQueue(runs.Service, rows, changes, options)
 	watcher, failures := a.newDiagnosis(manager, tap, changes, events.events, fingerprint, stores, runs)
-	compare := reconcile.New(rows, reconcileEngine{starter, a.engine}, reconcile.Options{
+	compare := reconcile.New(rows, a.engine, runs.Service, reconcile.Options{
 		StartTimeout: cfg.Runs.StartTimeout, Now: now, Metrics: tel.Runs, Changes: changes, Imports: a.store,
 		Requested: repairs.Wake,
 	})

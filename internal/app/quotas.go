@@ -37,9 +37,9 @@ func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run
 
 // newQuotaParts creates the parts. After it returns, the store notifies admission when a run can be admitted.
 func (a *App) newQuotaParts(
-	runs *control.Service, starter run.Engine, manager *conn.Manager, changes *pubsub.Notifier, options run.Options, tel *telemetry.Telemetry,
+	runs *control.Service, manager *conn.Manager, changes *pubsub.Notifier, options run.Options, tel *telemetry.Telemetry,
 ) (quotaParts, error) {
-	admitting := pending.NewAdmission(runs.Service, admissionStore{a.store.Quotas(), a.store}, starter, changes, options)
+	admitting := pending.NewAdmission(runs.Service, admissionStore{a.store.Quotas(), a.store}, changes, options)
 	a.store.OnAdmissible(admitting.Wake)
 	manager.OnConnect("admission", func(context.Context, client.Client) error {
 		admitting.WakeAll()

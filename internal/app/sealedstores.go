@@ -38,12 +38,6 @@ func (a *App) newExplainer(stores *sealedStores, documents run.Documents) *expla
 	})
 }
 
-// reconcileEngine starts runs with their original inputs and reads their state in Temporal.
-type reconcileEngine struct {
-	*sealed.Starter
-	run.Inspector
-}
-
 // codecEndpoint returns the codec endpoint for Temporal's UI, if it is enabled.
 func (a *App) codecEndpoint() (rpc.Codec, error) {
 	if !a.cfg.Encryption.CodecEndpoint {

@@ -164,6 +164,13 @@ func From(err error) (*Error, bool) {
 	return e, ok
 }
 
+// Temporary reports whether the same request may succeed later although its caller changes nothing: a system that it needs is unavailable
+// or over its limits, or the workers of another release must come or go first.
+func Temporary(err error) bool {
+	e, ok := From(err)
+	return ok && (e.Class == Unavailable || e.RetryAfter > 0 || e.Reason == ContractMismatch)
+}
+
 // Is reports whether err is an Error with this reason.
 func Is(err error, reason string) bool {
 	e, ok := From(err)

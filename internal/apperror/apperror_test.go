@@ -56,6 +56,29 @@ func TestFromFindsErrorInChain(t *testing.T) {
 	}
 }
 
+func TestTemporary(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":             {nil, false},
+		"no Error":            {errors.New("connection refused"), false},
+		"unavailable":         {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), true},
+		"wrapped":             {fmt.Errorf("start: %w", apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")), true},
+		"over its limits":     {apperror.New(apperror.Exhausted, apperror.EngineRefused, "limits").WithRetry(time.Second), true},
+		"too large":           {apperror.New(apperror.Exhausted, apperror.InputTooLarge, "large"), false},
+		"another release":     {apperror.New(apperror.Refused, apperror.ContractMismatch, "mismatch"), true},
+		"refused by Temporal": {apperror.New(apperror.Refused, apperror.EngineRefused, "refused"), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, apperror.Temporary(tt.err))
+		})
+	}
+}
+
 func TestOuterErrorWins(t *testing.T) {
 	t.Parallel()
 	inner := apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the store is unavailable")

@@ -267,11 +267,10 @@ func (r *Runner) endedSo(ctx context.Context, b Batch, id string) bool {
 
 // passing reports whether an error does not concern the run: the outcome is unknown, or not decided yet.
 func passing(err error) bool {
-	f, ok := apperror.From(err)
-	if !ok {
-		return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, run.ErrUnknownOutcome)
+	if _, ok := apperror.From(err); ok {
+		return apperror.Temporary(err)
 	}
-	return f.Class == apperror.Unavailable || f.RetryAfter > 0 || f.Reason == apperror.ContractMismatch
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, run.ErrUnknownOutcome)
 }
 
 // refused reports whether the run's state does not allow the action. It is false for causes outside the run, such as a paused workflow,

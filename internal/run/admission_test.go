@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -41,7 +42,7 @@ func (b *bench) allow(t testing.TB, runs int64) {
 // startAdmission starts the admission of a service and notifies it of changes of this process until the test ends.
 func (b *bench) startAdmission(t testing.TB, s *run.Service) *pending.Admission {
 	t.Helper()
-	a := pending.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.engine, b.changes, b.opts)
+	a := pending.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.changes, b.opts)
 	b.store.OnAdmissible(a.Wake)
 	require.NoError(t, a.Start(b.ctx))
 	ctx := b.ctx
@@ -269,6 +270,7 @@ func TestAdmittedRunThatEngineRejects(t *testing.T) {
 		"away":                 {unavailable(), []string{"completed", "admission", "admission"}},
 		"over its limits":      {apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"), []string{"completed", "admission", "admission"}},
 		"unknown":              {run.ErrUnknownOutcome, []string{"completed", "starting", "admission"}},
+		"another error":        {errors.New("broken"), []string{"completed", "starting", "admission"}},
 		"rejected permanently": {refused(), []string{"completed", "failed", "worker"}},
 	} {
 		t.Run(name, func(t *testing.T) {

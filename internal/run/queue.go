@@ -69,18 +69,11 @@ type QueueRows interface {
 // queueable reports whether a run that cannot be started for this reason is queued: Temporal is unavailable or over its
 // limits, or no worker serves the project.
 func (s *Service) queueable(refusal error) bool {
-	f, ok := apperror.From(refusal)
-	if !s.opts.Queue.Enabled || !ok {
+	if !s.opts.Queue.Enabled || Classify(refusal) != RefusedForNow {
 		return false
 	}
-	switch f.Class {
-	case apperror.Unavailable:
-		return f.Reason == apperror.EngineUnavailable || f.Reason == apperror.NoWorkerForProject
-	case apperror.Exhausted:
-		return f.Reason == apperror.EngineRefused
-	default:
-		return false
-	}
+	return apperror.Is(refusal, apperror.EngineUnavailable) || apperror.Is(refusal, apperror.EngineRefused) ||
+		apperror.Is(refusal, apperror.NoWorkerForProject)
 }
 
 // enqueue accepts a run that cannot be started yet.

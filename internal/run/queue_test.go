@@ -62,7 +62,7 @@ func (b *bench) accept(t testing.TB, s *run.Service, n int) []string {
 func (b *bench) queue(s *run.Service, over run.Store) *pending.Queue {
 	opts := b.opts
 	opts.Queue.Rate = b.rate
-	return pending.NewQueue(s, over, b.engine, b.changes, opts)
+	return pending.NewQueue(s, over, b.changes, opts)
 }
 
 // open starts a queue and stops it when the test ends.
@@ -339,6 +339,7 @@ func TestEngineBecomesUnavailableInTheMiddle(t *testing.T) {
 		"away":            {unavailable(), run.QueuedEngine},
 		"over its limits": {apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"), run.QueuedEngine},
 		"unknown":         {run.ErrUnknownOutcome, run.QueuedStarting},
+		"another error":   {errors.New("broken"), run.QueuedStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,8 +120,7 @@ func outcomeOf(err error, attempt int) inbox.Outcome {
 	f, ok := apperror.From(err)
 	passes := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if ok {
-		passes = f.Class == apperror.Unavailable || f.Reason == apperror.QueueFull || f.Reason == apperror.ContractMismatch ||
-			f.Reason == apperror.MemoryExhausted
+		passes = apperror.Temporary(err)
 		if !passes {
 			return inbox.Outcome{Result: inbox.Dead, Reason: f.Message}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -83,7 +84,7 @@ func TestChildrenAreStartedAndCanceled(t *testing.T) {
 
 func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 	t.Parallel()
-	refusal := func(class apperror.Class, reason string) error {
+	refusal := func(class apperror.Class, reason string) *apperror.Error {
 		return apperror.New(class, reason, "because of %s", reason)
 	}
 	for name, tt := range map[string]struct {
@@ -99,10 +100,10 @@ func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 		"paused":             {refusal(apperror.Refused, apperror.WorkflowPaused), dsl.ErrorTypeConfiguration, 409, "Workflow paused"},
 		"refused":            {refusal(apperror.Refused, apperror.EngineRefused), dsl.ErrorTypeRuntime, 500, "Not started"},
 		"temporal is away":   {refusal(apperror.Unavailable, apperror.EngineUnavailable), "", 0, ""},
-		"the queue is full":  {refusal(apperror.Exhausted, apperror.QueueFull), "", 0, ""},
+		"the queue is full":  {refusal(apperror.Exhausted, apperror.QueueFull).WithRetry(time.Second), "", 0, ""},
 		"workers differ":     {refusal(apperror.Refused, apperror.ContractMismatch), "", 0, ""},
 		"the store is away":  {errors.New("connection refused"), "", 0, ""},
-		"nobody knows":       {run.ErrUnknownOutcome, "", 0, ""},
+		"unknown outcome":    {run.ErrUnknownOutcome, "", 0, ""},
 		"the caller is slow": {context.DeadlineExceeded, "", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

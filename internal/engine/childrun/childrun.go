@@ -217,20 +217,16 @@ func rejected(err error) error {
 	switch {
 	case errors.Is(err, child.ErrTooDeep):
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
-	case !isFault || f.Class == apperror.Unavailable:
+	case !isFault, apperror.Temporary(err):
 		return err
 	case f.Reason == apperror.InputTooLarge:
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
-	case f.Class == apperror.Exhausted:
-		return err
 	case f.Class == apperror.Invalid:
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
 	case f.Class == apperror.NotFound:
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
 	case f.Reason == apperror.WorkflowPaused:
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
-	case f.Reason == apperror.ContractMismatch:
-		return err
 	default:
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Not started"
 	}

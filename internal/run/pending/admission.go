@@ -33,7 +33,6 @@ type Store interface {
 type Admission struct {
 	service *run.Service
 	store   Store
-	engine  run.Engine
 	changes *pubsub.Notifier
 	opts    run.Options
 
@@ -50,9 +49,9 @@ type Admission struct {
 }
 
 // NewAdmission returns the admission of the service's runs. The arguments after the store are those that the service was made with.
-func NewAdmission(service *run.Service, store Store, engine run.Engine, changes *pubsub.Notifier, opts run.Options) *Admission {
+func NewAdmission(service *run.Service, store Store, changes *pubsub.Notifier, opts run.Options) *Admission {
 	return &Admission{
-		service: service, store: store, engine: engine, changes: changes, opts: opts,
+		service: service, store: store, changes: changes, opts: opts,
 		woken: map[string]struct{}{}, wake: make(chan struct{}, 1), starting: make(chan struct{}, maxConcurrent),
 	}
 }
@@ -208,18 +207,16 @@ func (a *Admission) handOver(ctx context.Context, project, id string) error {
 		}
 		return err
 	}
-	startCtx, cancel := context.WithTimeout(ctx, a.opts.StartTimeout)
-	defer cancel()
-	executionID, refusal := a.engine.Start(startCtx, r)
+	refusal := a.service.StartAccepted(ctx, r)
+	if refusal == nil {
+		return nil
+	}
 	ctx = context.WithoutCancel(ctx)
 	defer a.changes.Notify(id)
-	switch {
-	case refusal == nil:
-		a.service.HandedOver(ctx, r, executionID)
-		return nil
-	case errors.Is(refusal, run.ErrUnknownOutcome):
+	switch run.Classify(refusal) {
+	case run.RefusedUnknown:
 		return refusal
-	case run.Transient(refusal):
+	case run.RefusedForNow:
 		a.mu.Lock()
 		a.refused = time.Now()
 		a.mu.Unlock()

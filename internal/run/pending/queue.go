@@ -10,7 +10,7 @@
 // acceptance, and fails those that have waited too long. It skips a run while its project has no worker. One elected process of
 // all those on a store does this at a time.
 //
-//	q := pending.NewQueue(service, store, engine, changes, options)   // as given to the service
+//	q := pending.NewQueue(service, store, changes, options)   // as given to the service
 //	err := q.Start(ctx)
 //	q.Wake()                                                          // Temporal is available again
 //	err = q.Stop(ctx)
@@ -21,7 +21,7 @@
 //
 // Admission starts the runs that wait for a slot, in order of acceptance.
 //
-//	a := pending.NewAdmission(service, store, engine, changes, options)   // as given to the service
+//	a := pending.NewAdmission(service, store, changes, options)   // as given to the service
 //	store.OnAdmissible(a.Wake)
 //	err := a.Start(ctx)
 //	err = a.Stop(ctx)
@@ -59,7 +59,6 @@ const (
 type Queue struct {
 	service *run.Service
 	store   run.Store
-	engine  run.Engine
 	changes *pubsub.Notifier
 	opts    run.Options
 	wake    chan struct{}
@@ -70,8 +69,8 @@ type Queue struct {
 }
 
 // NewQueue returns the queue of the service's runs. The other arguments are those that the service was made with.
-func NewQueue(service *run.Service, store run.Store, engine run.Engine, changes *pubsub.Notifier, opts run.Options) *Queue {
-	return &Queue{service: service, store: store, engine: engine, changes: changes, opts: opts, wake: make(chan struct{}, 1)}
+func NewQueue(service *run.Service, store run.Store, changes *pubsub.Notifier, opts run.Options) *Queue {
+	return &Queue{service: service, store: store, changes: changes, opts: opts, wake: make(chan struct{}, 1)}
 }
 
 // Start starts the goroutine that processes the queue.
@@ -204,16 +203,14 @@ func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
 	} else if r.QueuedReason != run.QueuedStarting {
 		return false, nil
 	}
-	startCtx, cancel := context.WithTimeout(ctx, q.opts.StartTimeout)
-	defer cancel()
-	executionID, refusal := q.engine.Start(startCtx, r)
+	refusal := q.service.StartAccepted(ctx, r)
+	if refusal == nil {
+		return true, nil
+	}
 	ctx = context.WithoutCancel(ctx)
 	defer q.changes.Notify(r.ID)
-	switch {
-	case refusal == nil:
-		q.service.HandedOver(ctx, r, executionID)
-		return true, nil
-	case errors.Is(refusal, run.ErrUnknownOutcome), !taken:
+	switch why := run.Classify(refusal); {
+	case why == run.RefusedUnknown, !taken:
 		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a queued run's start is not known", "run_id", r.ID, "error", refusal)
 		if taken {
 			// The next pass begins with this run, so that the order is kept.
@@ -221,7 +218,7 @@ func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
 		}
 		// This was the second attempt: the run must not block those behind it.
 		return false, nil
-	case run.Transient(refusal):
+	case why == run.RefusedForNow:
 		if _, err := q.store.ReturnQueued(ctx, r.ID, q.opts.Now()); err != nil {
 			return false, errors.Join(refusal, err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jellydator/ttlcache/v3"
 
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -92,26 +91,17 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 	if Decide(f) != StartAgain {
 		return nil
 	}
-	startCtx, cancel := context.WithTimeout(ctx, p.r.opts.StartTimeout)
-	defer cancel()
-	executionID, err := p.r.engine.Start(startCtx, row)
-	now := p.r.opts.Now()
-	var refused *apperror.Error
-	switch {
-	case err == nil:
-		if err := p.r.store.MarkHandedOver(ctx, row.ID, executionID, now); err != nil {
-			return err
+	if refusal := p.r.starter.StartAccepted(ctx, row); refusal != nil {
+		if run.Classify(refusal) != run.RefusedForGood {
+			return refusal
 		}
-		c.Applied = true
-		p.record(ctx, c)
-		return p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, now, audit.RunHandOver, row.Project, row.ID, c.Detail))
-	case errors.As(err, &refused) && (refused.Class == apperror.Refused || refused.Class == apperror.Invalid):
-		c.Kind, c.Detail = run.CorrectionNotStarted, strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", "\uFFFD"), "\uFFFD")
-		problem := &run.Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: c.Detail, Instance: "/"}
+		problem := run.NotStartedProblem(refusal)
+		c.Kind, c.Detail = run.CorrectionNotStarted, problem.Detail
 		return p.finishMissing(ctx, row, c, problem, audit.RunStartRefused)
-	default:
-		return err
 	}
+	c.Applied = true
+	p.record(ctx, c)
+	return p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunHandOver, row.Project, row.ID, c.Detail))
 }
 
 // ignoreNotFound returns nil for a run that was removed in between.

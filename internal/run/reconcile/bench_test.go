@@ -38,6 +38,8 @@ const (
 
 // fakeEngine stands for the engine, with answers that a test sets. The tests of the whole platform use the real one.
 type fakeEngine struct {
+	run.Engine // for the methods that the reconciler does not call
+
 	mu          sync.Mutex
 	unavailable error
 	cluster     run.ClusterID
@@ -233,7 +235,8 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 
 // restart replaces the reconciler by a new one.
 func (b *bench) restart() {
-	b.Reconciler = reconcile.New(b.store, b.engine, reconcile.Options{
+	runs := run.NewService(b.store, b.engine, nil, nil, b.changes, run.Options{StartTimeout: startTimeout, Now: time.Now})
+	b.Reconciler = reconcile.New(b.store, b.engine, runs, reconcile.Options{
 		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: b.store,
 		Requested: b.repairs.Wake,
 	})

@@ -6,7 +6,7 @@
 // one, the others in turn. Executions without a row are adopted or reported. Runs without a known start outcome are started again once the
 // start has timed out.
 //
-//	r := reconcile.New(store, engine, reconcile.Options{…})
+//	r := reconcile.New(store, engine, service, reconcile.Options{…})
 //	err := r.Start(ctx)
 //	report, err := r.Reconcile(ctx, true) // now, and without changing anything
 //

@@ -27,11 +27,9 @@ const (
 	lockName = "reconciler"
 )
 
-// Engine is the Temporal side.
-type Engine interface {
-	run.Inspector
-	// Start is Start of [run.Engine].
-	Start(ctx context.Context, r run.Run) (executionID string, err error)
+// Starter starts stored runs in Temporal, as [run.Service] does.
+type Starter interface {
+	StartAccepted(ctx context.Context, r run.Run) error
 }
 
 // errElsewhere ends the election of a process that is connected to another Temporal than the one that holds the runs.
@@ -39,7 +37,7 @@ var errElsewhere = errors.New("the runs are in another Temporal")
 
 // Options configure decisions and callbacks.
 type Options struct {
-	// StartTimeout is how long the start of a run waits for Temporal.
+	// StartTimeout is how long a start may wait for Temporal: a run without an outcome is started again after it.
 	StartTimeout time.Duration
 	// Now is the clock.
 	Now func() time.Time
@@ -55,9 +53,10 @@ type Options struct {
 
 // Reconciler compares rows with Temporal and corrects differences.
 type Reconciler struct {
-	store  run.ReconcileStore
-	engine Engine
-	opts   Options
+	store   run.ReconcileStore
+	engine  run.Inspector
+	starter Starter
+	opts    Options
 
 	wake chan struct{}
 	// busy holds a value while a pass is in progress. waiting counts callers that wait for the next one; a background pass then stops
@@ -79,9 +78,9 @@ type Reconciler struct {
 }
 
 // New returns a reconciler. It makes no pass before Start or Reconcile is called.
-func New(store run.ReconcileStore, engine Engine, opts Options) *Reconciler {
+func New(store run.ReconcileStore, engine run.Inspector, starter Starter, opts Options) *Reconciler {
 	return &Reconciler{
-		store: store, engine: engine, opts: opts, wake: make(chan struct{}, 1), busy: make(chan struct{}, 1), memory: newMemory(),
+		store: store, engine: engine, starter: starter, opts: opts, wake: make(chan struct{}, 1), busy: make(chan struct{}, 1), memory: newMemory(),
 	}
 }
 
