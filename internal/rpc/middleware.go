@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 )
 
@@ -32,7 +33,12 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 		s.calls.Add(1)
 		defer s.calls.Done()
 		defer recoverPanic(r)
-		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout}
+		ctx, slot := handler.WithHeldSlot(r.Context())
+		defer slot.Release()
+		r = r.WithContext(ctx)
+		timed := &timedWriter{
+			ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout, before: slot.Release,
+		}
 		body := &timedBody{ReadCloser: r.Body, control: timed.control, timeout: s.opts.StallTimeout}
 		r.Body = body
 		body.bound()
@@ -64,6 +70,7 @@ type timedWriter struct {
 
 	control *http.ResponseController
 	timeout time.Duration
+	before  func() // called before each write and flush
 }
 
 // Unwrap gives http.ResponseController the underlying writer.
@@ -71,12 +78,14 @@ func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // Write writes with a deadline.
 func (t *timedWriter) Write(p []byte) (int, error) {
+	t.before()
 	defer t.limit()()
 	return t.ResponseWriter.Write(p)
 }
 
 // Flush flushes with a deadline.
 func (t *timedWriter) Flush() {
+	t.before()
 	defer t.limit()()
 	_ = t.control.Flush() // the next write fails as well
 }

@@ -181,6 +181,26 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	require.False(t, os.IsTimeout(err), "the server has to cut the connection: %v", err)
 }
 
+// TestClientThatDoesNotReadBlocksNoOther has a client that requests a large run again and again and reads no response.
+func TestClientThatDoesNotReadBlocksNoOther(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.StallTimeout = time.Minute })
+	p.publish()
+	id := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{"name":`+quoted(strings.Repeat("x", 500_000))+`}}`).ok()["run"].(map[string]any)["id"].(string)
+	conn, err := net.Dial("tcp", p.server.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	const responses = 60 // more than all buffers on the way take
+	_, err = io.WriteString(conn, strings.Repeat("GET /v1/projects/default/runs/"+id+" HTTP/1.1\r\nHost: localhost\r\n\r\n", responses))
+	require.NoError(t, err)
+
+	begun := time.Now()
+	for range responses {
+		p.do("GET", "/v1/projects/default/runs/"+id, "").ok()
+	}
+	require.Less(t, time.Since(begun), 30*time.Second, "a slot is held until the client reads")
+}
+
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.MaxConnections = 1 })

@@ -105,11 +105,11 @@ func (h *Runs) GetRun(
 	if err := idGiven(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
-	release, err := h.reads.acquire(ctx, message.ProjectOf(req.Msg.GetProject()))
+	done, err := h.reads.acquire(ctx, message.ProjectOf(req.Msg.GetProject()))
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer done()
 	get := h.service.Get
 	if req.Msg.GetUnredacted() {
 		if h.opts.Unredacted == nil {
@@ -138,11 +138,11 @@ func (h *Runs) ListRuns(
 	if err != nil {
 		return nil, err
 	}
-	release, err := h.reads.acquire(ctx, filter.Project)
+	done, err := h.reads.acquire(ctx, filter.Project)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer done()
 	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
 		return nil, err
 	}
@@ -200,11 +200,11 @@ func (h *Runs) CountRuns(
 	if f.Until, err = message.Time("until", m.GetUntil()); err != nil {
 		return nil, err
 	}
-	release, err := h.reads.acquire(ctx, f.Project)
+	done, err := h.reads.acquire(ctx, f.Project)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer done()
 	counts, err := h.service.Count(ctx, f)
 	more := make([]string, len(counts.More))
 	for i, status := range counts.More {
@@ -221,11 +221,11 @@ func (h *Runs) ListSteps(
 	if err := idGiven(m.GetId()); err != nil {
 		return nil, err
 	}
-	release, err := h.reads.acquire(ctx, message.ProjectOf(m.GetProject()))
+	done, err := h.reads.acquire(ctx, message.ProjectOf(m.GetProject()))
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer done()
 	list := h.service.Steps
 	if m.GetUnredacted() {
 		if h.opts.Unredacted == nil {
