@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -47,25 +46,7 @@ func auditCommand(s *session.Session) *cobra.Command {
 }
 
 func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error {
-	if err := session.Limit(flags.limit); err != nil {
-		return err
-	}
 	since, until, err := flags.period.Bounds(s)
-	if err != nil {
-		return err
-	}
-	entries, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Audit().ListAudit(ctx, connect.NewRequest(&signalboxv1.ListAuditRequest{
-			Project: s.Project(), PageSize: size, PageToken: token,
-			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: since, Until: until,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list the audit log")
-		}
-		return response.Msg.GetEntries(), response.Msg.GetNextPageToken(), nil
-	})
 	if err != nil {
 		return err
 	}
@@ -78,7 +59,13 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 				entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
 			}
 		},
-	}.Print(s, entries, more)
+	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
+		response, err := session.Call(ctx, s, s.Audit().ListAudit, &signalboxv1.ListAuditRequest{
+			Project: s.Project(), PageSize: size, PageToken: token,
+			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: since, Until: until,
+		}, "list the audit log")
+		return response.GetEntries(), response.GetNextPageToken(), err
+	})
 }
 
 // noEntries says that no entry of a project matches; "-" stands for all projects and none.

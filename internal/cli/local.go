@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -110,14 +109,13 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 
 func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
 	if server {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.System().GetVersion(ctx, connect.NewRequest(&signalboxv1.GetVersionRequest{}))
+		request := &signalboxv1.GetVersionRequest{}
+		response, err := session.Call(ctx, s, s.System().GetVersion, request, "ask for the server's version")
 		if err != nil {
-			return s.Failed(err, "ask for the server's version")
+			return err
 		}
 		info.Server = &serverInfo{
-			Version: response.Msg.GetVersion(), Interpreter: response.Msg.GetInterpreter(), ServerID: response.Msg.GetServerId(),
+			Version: response.GetVersion(), Interpreter: response.GetInterpreter(), ServerID: response.GetServerId(),
 		}
 	}
 	if s.Format().Structured() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -35,13 +34,9 @@ func projectListCommand(s *session.Session) *cobra.Command {
 
 func listProjects(ctx context.Context, s *session.Session) error {
 	projects, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Project, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Projects().ListProjects(ctx, connect.NewRequest(&signalboxv1.ListProjectsRequest{PageSize: size, PageToken: token}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list projects")
-		}
-		return response.Msg.GetProjects(), response.Msg.GetNextPageToken(), nil
+		request := &signalboxv1.ListProjectsRequest{PageSize: size, PageToken: token}
+		response, err := session.Call(ctx, s, s.Projects().ListProjects, request, "list projects")
+		return response.GetProjects(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
@@ -63,15 +58,12 @@ func projectCreateCommand(s *session.Session) *cobra.Command {
 		Short: "Create a project; workers serve it within seconds",
 		Args:  session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Projects().CreateProject(ctx, connect.NewRequest(&signalboxv1.CreateProjectRequest{
-				Name: args[0], Description: description,
-			}))
+			request := &signalboxv1.CreateProjectRequest{Name: args[0], Description: description}
+			response, err := session.Call(cmd.Context(), s, s.Projects().CreateProject, request, "create project %q", args[0])
 			if err != nil {
-				return s.Failed(err, "create project %q", args[0])
+				return err
 			}
-			return printProject(s, response.Msg.GetProject())
+			return printProject(s, response.GetProject())
 		},
 	}
 	cmd.Flags().StringVar(&description, "description", "", "what it is for")
@@ -85,13 +77,12 @@ func projectShowCommand(s *session.Session) *cobra.Command {
 		Short: "Show one project",
 		Args:  session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Projects().GetProject(ctx, connect.NewRequest(&signalboxv1.GetProjectRequest{Name: args[0]}))
+			request := &signalboxv1.GetProjectRequest{Name: args[0]}
+			response, err := session.Call(cmd.Context(), s, s.Projects().GetProject, request, "show project %q", args[0])
 			if err != nil {
-				return s.Failed(err, "show project %q", args[0])
+				return err
 			}
-			return printProject(s, response.Msg.GetProject())
+			return printProject(s, response.GetProject())
 		},
 	}
 	s.BindServer(cmd)
@@ -148,13 +139,11 @@ func setProject(cmd *cobra.Command, s *session.Session, name string, flags proje
 	if !changed {
 		return exit.Usagef("nothing to set: give --description, --max-steps or --end-poison")
 	}
-	ctx, cancel := s.Deadline(cmd.Context())
-	defer cancel()
-	response, err := s.Projects().UpdateProject(ctx, connect.NewRequest(request))
+	response, err := session.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
-		return s.Failed(err, "set project %q", name)
+		return err
 	}
-	return printProject(s, response.Msg.GetProject())
+	return printProject(s, response.GetProject())
 }
 
 // parseMaxSteps reads a number from 0 on, or none.
@@ -177,10 +166,7 @@ func maxSteps(limit int64) string {
 }
 
 func printProject(s *session.Session, project *signalboxv1.Project) error {
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), project)
-	}
-	return output.Card(s.Out, s.Style(), []output.Field{
+	return s.Card(project, []output.Field{
 		{Name: "project", Value: project.GetName()},
 		{Name: "description", Value: project.GetDescription()},
 		{Name: "task queue", Value: project.GetTaskQueue()},

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -30,20 +29,16 @@ func New(s *session.Session) *cobra.Command {
 }
 
 func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.Batch, error) {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Batches().GetBatch(ctx, connect.NewRequest(&signalboxv1.GetBatchRequest{Project: s.Project(), Id: id}))
+	request := &signalboxv1.GetBatchRequest{Project: s.Project(), Id: id}
+	response, err := session.Call(ctx, s, s.Batches().GetBatch, request, "show batch %q", id)
 	if err != nil {
-		return nil, s.Failed(err, "show batch %q", id)
+		return nil, err
 	}
-	return response.Msg.GetBatch(), nil
+	return response.GetBatch(), nil
 }
 
 func show(s *session.Session, b *signalboxv1.Batch) error {
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), b)
-	}
-	return output.Card(s.Out, s.Style(), []output.Field{
+	return s.Card(b, []output.Field{
 		{Name: "id", Value: b.GetId()},
 		{Name: "action", Value: action(b)},
 		{Name: "status", Value: s.Style().Status(b.GetStatus())},

@@ -3,7 +3,6 @@ package batchcmd
 import (
 	"context"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -30,23 +29,6 @@ func listCommand(s *session.Session) *cobra.Command {
 }
 
 func list(ctx context.Context, s *session.Session, limit int) error {
-	if err := session.Limit(limit); err != nil {
-		return err
-	}
-	batches, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Batches().ListBatches(ctx, connect.NewRequest(&signalboxv1.ListBatchesRequest{
-			Project: s.Project(), PageSize: size, PageToken: token,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list batches")
-		}
-		return response.Msg.GetBatches(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.Batch]{
 		Thing:   "batch",
 		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
@@ -56,7 +38,12 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
 			}
 		},
-	}.Print(s, batches, more)
+	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
+		response, err := session.Call(ctx, s, s.Batches().ListBatches, &signalboxv1.ListBatchesRequest{
+			Project: s.Project(), PageSize: size, PageToken: token,
+		}, "list batches")
+		return response.GetBatches(), response.GetNextPageToken(), err
+	})
 }
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -100,28 +87,16 @@ func listItems(ctx context.Context, s *session.Session, id, status string, limit
 			return err
 		}
 	}
-	if err := session.Limit(limit); err != nil {
-		return err
-	}
-	items, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Batches().ListBatchItems(ctx, connect.NewRequest(&signalboxv1.ListBatchItemsRequest{
-			Project: s.Project(), Id: id, Status: status, PageSize: size, PageToken: token,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list the runs of batch %q", id)
-		}
-		return response.Msg.GetItems(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.BatchItem]{
 		Thing:   "run",
 		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "REASON"),
 		Row: func(item *signalboxv1.BatchItem) []string {
 			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
 		},
-	}.Print(s, items, more)
+	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
+		response, err := session.Call(ctx, s, s.Batches().ListBatchItems, &signalboxv1.ListBatchItemsRequest{
+			Project: s.Project(), Id: id, Status: status, PageSize: size, PageToken: token,
+		}, "list the runs of batch %q", id)
+		return response.GetItems(), response.GetNextPageToken(), err
+	})
 }

@@ -124,9 +124,7 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest, wait bool) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	call, cancel := s.Deadline(patience)
-	defer cancel()
-	response, err := s.Batches().StartBatch(call, connect.NewRequest(request))
+	response, err := session.Send(patience, s, s.Batches().StartBatch, request)
 	if err != nil {
 		hint := ""
 		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
@@ -134,7 +132,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		}
 		return s.FailedHint(err, hint, "start a batch")
 	}
-	b := response.Msg.GetBatch()
+	b := response.GetBatch()
 	if request.GetDryRun() {
 		s.Note("dry run: would %s %s", b.GetAction(), output.Count(b.GetTotal(), "run"))
 		if s.Format().Structured() {
@@ -142,7 +140,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		}
 		return nil
 	}
-	if !response.Msg.GetCreated() {
+	if !response.GetCreated() {
 		s.Note("request %s had started this batch before", request.GetRequestId())
 	}
 	if !wait {

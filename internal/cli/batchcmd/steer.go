@@ -3,7 +3,6 @@ package batchcmd
 import (
 	"context"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -19,9 +18,7 @@ func steering(
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteBatches,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			b, err := act(ctx, args[0])
+			b, err := act(cmd.Context(), args[0])
 			if err != nil {
 				return s.Failed(err, "%s batch %q", verb, args[0])
 			}
@@ -34,21 +31,17 @@ func steering(
 
 func pauseCommand(s *session.Session) *cobra.Command {
 	return steering(s, "pause", "Stop a batch after what is in flight", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
-		response, err := s.Batches().PauseBatch(ctx, connect.NewRequest(&signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}))
-		if err != nil {
-			return nil, err
-		}
-		return response.Msg.GetBatch(), nil
+		request := &signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}
+		response, err := session.Send(ctx, s, s.Batches().PauseBatch, request)
+		return response.GetBatch(), err
 	})
 }
 
 func unpauseCommand(s *session.Session) *cobra.Command {
 	return steering(s, "unpause", "Let a paused batch go on", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
-		response, err := s.Batches().UnpauseBatch(ctx, connect.NewRequest(&signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}))
-		if err != nil {
-			return nil, err
-		}
-		return response.Msg.GetBatch(), nil
+		request := &signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}
+		response, err := session.Send(ctx, s, s.Batches().UnpauseBatch, request)
+		return response.GetBatch(), err
 	})
 }
 
@@ -56,10 +49,8 @@ func retryCommand(s *session.Session) *cobra.Command {
 	return steering(s, "retry", "Do the runs of a batch again that failed, and those alone",
 		`Do the runs of a batch again that failed, and those alone. What was refused stays so: such a run was in no state for it.`,
 		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
-			response, err := s.Batches().RetryBatch(ctx, connect.NewRequest(&signalboxv1.RetryBatchRequest{Project: s.Project(), Id: id}))
-			if err != nil {
-				return nil, err
-			}
-			return response.Msg.GetBatch(), nil
+			request := &signalboxv1.RetryBatchRequest{Project: s.Project(), Id: id}
+			response, err := session.Send(ctx, s, s.Batches().RetryBatch, request)
+			return response.GetBatch(), err
 		})
 }

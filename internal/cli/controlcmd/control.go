@@ -6,7 +6,6 @@ import (
 	"context"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -69,9 +68,7 @@ func controlCommand(s *session.Session, c control) *cobra.Command {
 			if err := reasonGiven(c.needsReason, reason); err != nil {
 				return err
 			}
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			run, err := c.call(ctx, s, args[0], reason)
+			run, err := c.call(cmd.Context(), s, args[0], reason)
 			if err != nil {
 				return s.Failed(err, "%s run %q", c.verb, args[0])
 			}
@@ -110,33 +107,25 @@ func notePaused(s *session.Session, run *signalboxv1.Run) {
 }
 
 func cancelRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
-	response, err := s.Runs().CancelRun(ctx, connect.NewRequest(&signalboxv1.CancelRunRequest{Project: s.Project(), Id: id, Reason: reason}))
-	if err != nil {
-		return nil, err
-	}
-	return response.Msg.GetRun(), nil
+	request := &signalboxv1.CancelRunRequest{Project: s.Project(), Id: id, Reason: reason}
+	response, err := session.Send(ctx, s, s.Runs().CancelRun, request)
+	return response.GetRun(), err
 }
 
 func terminateRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
-	response, err := s.Runs().TerminateRun(ctx, connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: s.Project(), Id: id, Reason: reason}))
-	if err != nil {
-		return nil, err
-	}
-	return response.Msg.GetRun(), nil
+	request := &signalboxv1.TerminateRunRequest{Project: s.Project(), Id: id, Reason: reason}
+	response, err := session.Send(ctx, s, s.Runs().TerminateRun, request)
+	return response.GetRun(), err
 }
 
 func pauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
-	response, err := s.Runs().PauseRun(ctx, connect.NewRequest(&signalboxv1.PauseRunRequest{Project: s.Project(), Id: id, Reason: reason}))
-	if err != nil {
-		return nil, err
-	}
-	return response.Msg.GetRun(), nil
+	request := &signalboxv1.PauseRunRequest{Project: s.Project(), Id: id, Reason: reason}
+	response, err := session.Send(ctx, s, s.Runs().PauseRun, request)
+	return response.GetRun(), err
 }
 
 func unpauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
-	response, err := s.Runs().UnpauseRun(ctx, connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: s.Project(), Id: id, Reason: reason}))
-	if err != nil {
-		return nil, err
-	}
-	return response.Msg.GetRun(), nil
+	request := &signalboxv1.UnpauseRunRequest{Project: s.Project(), Id: id, Reason: reason}
+	response, err := session.Send(ctx, s, s.Runs().UnpauseRun, request)
+	return response.GetRun(), err
 }

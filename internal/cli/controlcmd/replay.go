@@ -3,7 +3,6 @@ package controlcmd
 import (
 	"context"
 
-	"connectrpc.com/connect"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -56,13 +55,11 @@ func replay(ctx context.Context, s *session.Session, id string, flags replayFlag
 	}
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	call, cancel := s.Deadline(patience)
-	defer cancel()
-	response, err := s.Runs().ReplayRun(call, connect.NewRequest(request))
+	response, err := session.Send(patience, s, s.Runs().ReplayRun, request)
 	if err != nil {
 		return s.FailedHint(err, runcmd.StartedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
 	}
-	return runcmd.Started(patience, s, response.Msg.GetRun(), response.Msg.GetCreated(), flags.wait)
+	return runcmd.Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
 }
 
 func replayRequest(s *session.Session, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {

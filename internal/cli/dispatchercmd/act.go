@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -24,19 +23,16 @@ owner. Where there is no other worker, the same one takes it again.`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Dispatchers().HandOverDispatcher(ctx, connect.NewRequest(&signalboxv1.HandOverDispatcherRequest{
-				Project: args[0], Reason: reason,
-			}))
+			request := &signalboxv1.HandOverDispatcherRequest{Project: args[0], Reason: reason}
+			response, err := session.Call(cmd.Context(), s, s.Dispatchers().HandOverDispatcher, request,
+				"hand over the dispatcher of project %q", args[0])
 			if err != nil {
-				return s.Failed(err, "hand over the dispatcher of project %q", args[0])
+				return err
 			}
-			if s.Format().Structured() {
-				return output.Message(s.Out, s.Format(), response.Msg)
+			if !s.Format().Structured() {
+				s.Note("its owner is asked to resign; look at it with \"signalbox dispatcher show %s\"", args[0])
 			}
-			s.Note("its owner is asked to resign; look at it with \"signalbox dispatcher show %s\"", args[0])
-			return output.Card(s.Out, s.Style(), []output.Field{{Name: "asked", Value: ownerLine(response.Msg.GetOwner())}})
+			return s.Card(response, []output.Field{{Name: "asked", Value: ownerLine(response.GetOwner())}})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
@@ -64,13 +60,11 @@ as it is. Each finding is one line; with --dry-run nothing is changed.`,
 }
 
 func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Dispatchers().ReconcileDispatchers(ctx, connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}))
+	request := &signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}
+	report, err := session.Call(ctx, s, s.Dispatchers().ReconcileDispatchers, request, "reconcile the dispatchers")
 	if err != nil {
-		return s.Failed(err, "reconcile the dispatchers")
+		return err
 	}
-	report := response.Msg
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), report)
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -60,38 +59,30 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 		return err
 	}
 	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Dispatcher, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Dispatchers().ListDispatchers(ctx, connect.NewRequest(&signalboxv1.ListDispatchersRequest{
+		response, err := session.Call(ctx, s, s.Dispatchers().ListDispatchers, &signalboxv1.ListDispatchersRequest{
 			PageSize: size, PageToken: token, States: wanted,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list dispatchers")
-		}
-		return response.Msg.GetDispatchers(), response.Msg.GetNextPageToken(), nil
+		}, "list dispatchers")
+		return response.GetDispatchers(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), found)
+	if !s.Format().Structured() {
+		noteErrors(s, found)
 	}
-	if len(found) == 0 {
-		s.Note("no dispatchers")
-		return nil
-	}
-	noteErrors(s, found)
-	rows := make([][]string, len(found))
-	for i, d := range found {
-		progress := d.GetProgress()
-		rows[i] = []string{
-			d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
-			d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
-			d.GetExecution().GetRunId(), historyLength(d), d.GetDetail(),
-		}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("PROJECT", "STATE", "OWNER", "LEASE", "PENDING", "LAG", "+TASK QUEUE", "+HEAD", "+ROUTED", "+EXECUTION", "+HISTORY", "DETAIL"), rows)
+	return session.Listing[*signalboxv1.Dispatcher]{
+		Thing: "dispatcher",
+		Columns: output.Columns("PROJECT", "STATE", "OWNER", "LEASE", "PENDING", "LAG",
+			"+TASK QUEUE", "+HEAD", "+ROUTED", "+EXECUTION", "+HISTORY", "DETAIL"),
+		Row: func(d *signalboxv1.Dispatcher) []string {
+			progress := d.GetProgress()
+			return []string{
+				d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
+				d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
+				d.GetExecution().GetRunId(), historyLength(d), d.GetDetail(),
+			}
+		},
+	}.Print(s, found, false)
 }
 
 // noteErrors says once what could not be asked for any of them.

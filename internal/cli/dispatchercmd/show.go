@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -21,13 +20,13 @@ events, the workers that are registered with it, and its previous owners.`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Dispatchers().GetDispatcher(ctx, connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: args[0]}))
+			request := &signalboxv1.GetDispatcherRequest{Project: args[0]}
+			response, err := session.Call(cmd.Context(), s, s.Dispatchers().GetDispatcher, request,
+				"show the dispatcher of project %q", args[0])
 			if err != nil {
-				return s.Failed(err, "show the dispatcher of project %q", args[0])
+				return err
 			}
-			return printDispatcher(s, response.Msg.GetDispatcher())
+			return printDispatcher(s, response.GetDispatcher())
 		},
 	}
 	s.BindServer(cmd)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -69,15 +68,13 @@ func (n *named) String() string {
 
 // get asks for the event.
 func (n *named) get(ctx context.Context, s *session.Session, doing string) (*signalboxv1.GetEventResponse, error) {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Events().GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{
+	response, err := session.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
 		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
-	}))
+	}, "%s event %s", doing, n)
 	if err != nil {
-		return nil, s.Failed(err, "%s event %s", doing, n)
+		return nil, err
 	}
-	return response.Msg, nil
+	return response, nil
 }
 
 // printDeliveries prints a table. Ages are by this machine's clock.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -54,19 +53,6 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if err != nil {
 		return err
 	}
-	events, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Event, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		request.PageSize, request.PageToken = size, token
-		response, err := s.Events().ListEvents(ctx, connect.NewRequest(request))
-		if err != nil {
-			return nil, "", s.Failed(err, "list events")
-		}
-		return response.Msg.GetEvents(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.Event]{
 		Thing: "event", None: "no events match in project " + s.Project(),
 		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "REASON"),
@@ -76,15 +62,16 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
 			}
 		},
-	}.Print(s, events, more)
+	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Event, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Events().ListEvents, request, "list events")
+		return response.GetEvents(), response.GetNextPageToken(), err
+	})
 }
 
 func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRequest, error) {
 	wanted, err := session.Words("status", flags.statuses, statuses())
 	if err != nil {
-		return nil, err
-	}
-	if err := session.Limit(flags.limit); err != nil {
 		return nil, err
 	}
 	since, until, err := flags.period.Bounds(s)

@@ -3,7 +3,6 @@ package eventcmd
 import (
 	"context"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -47,15 +46,13 @@ func redeliver(ctx context.Context, s *session.Session, which named, ids []strin
 		}
 		position = found.GetEvent().GetPosition()
 	}
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Events().RedeliverEvent(ctx, connect.NewRequest(&signalboxv1.RedeliverEventRequest{
+	response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
 		Project: s.Project(), Position: position, DeliveryIds: ids, Reason: reason,
-	}))
+	}, "redeliver event %s", &which)
 	if err != nil {
-		return s.Failed(err, "redeliver event %s", &which)
+		return err
 	}
-	deliveries := response.Msg.GetDeliveries()
+	deliveries := response.GetDeliveries()
 	if s.Format().Structured() {
 		return output.List(s.Out, s.Format(), deliveries)
 	}

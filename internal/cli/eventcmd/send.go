@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"connectrpc.com/connect"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -140,9 +139,8 @@ func isJSON(contentType string) bool {
 }
 
 func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) error {
-	call, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Events().PublishEvents(call, connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: s.Project(), Events: events}))
+	request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: events}
+	response, err := session.Send(ctx, s, s.Events().PublishEvents, request)
 	what := output.Count(int64(len(events)), "event")
 	if err != nil {
 		hint := ""
@@ -155,9 +153,9 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 		}
 		return s.FailedHint(err, hint, "send %s", what)
 	}
-	accepted := response.Msg.GetAccepted()
+	accepted := response.GetAccepted()
 	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), response.Msg)
+		return output.Message(s.Out, s.Format(), response)
 	}
 	duplicates := 0
 	rows := make([][]string, len(accepted))

@@ -6,7 +6,6 @@ package quotacmd
 import (
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -38,16 +37,12 @@ func showCommand(s *session.Session) *cobra.Command {
 }
 
 func show(cmd *cobra.Command, s *session.Session) error {
-	ctx, cancel := s.Deadline(cmd.Context())
-	defer cancel()
-	response, err := s.Quotas().GetQuota(ctx, connect.NewRequest(&signalboxv1.GetQuotaRequest{Project: s.Project()}))
+	request := &signalboxv1.GetQuotaRequest{Project: s.Project()}
+	response, err := session.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q", s.Project())
 	if err != nil {
-		return s.Failed(err, "show the quota of project %q", s.Project())
+		return err
 	}
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), response.Msg)
-	}
-	return output.Card(s.Out, s.Style(), fields(s, response.Msg))
+	return s.Card(response, fields(s, response))
 }
 
 func fields(s *session.Session, m *signalboxv1.GetQuotaResponse) []output.Field {

@@ -1,7 +1,6 @@
 package quotacmd
 
 import (
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -24,18 +23,13 @@ the whole limit once more, in this period. Nobody has to: they go on by themselv
 		Args:              session.Args(0, mostRuns, "[RUN…]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Quotas().ResumeQuota(ctx, connect.NewRequest(&signalboxv1.ResumeQuotaRequest{
+			response, err := session.Call(cmd.Context(), s, s.Quotas().ResumeQuota, &signalboxv1.ResumeQuotaRequest{
 				Project: s.Project(), RunIds: args, Reason: reason,
-			}))
+			}, "resume runs of project %q", s.Project())
 			if err != nil {
-				return s.Failed(err, "resume runs of project %q", s.Project())
+				return err
 			}
-			if s.Format().Structured() {
-				return output.Message(s.Out, s.Format(), response.Msg)
-			}
-			return output.Card(s.Out, s.Style(), []output.Field{{Name: "resumed", Value: output.Count(response.Msg.GetResumed(), "run")}})
+			return s.Card(response, []output.Field{{Name: "resumed", Value: output.Count(response.GetResumed(), "run")}})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -48,16 +47,19 @@ func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
 	}
 	ctx, cancel := s.Deadline(cmd.Context())
 	defer cancel()
-	before, err := s.Quotas().GetQuota(ctx, connect.NewRequest(&signalboxv1.GetQuotaRequest{Project: s.Project()}))
+	const what = "set the quota of project %q"
+	get := &signalboxv1.GetQuotaRequest{Project: s.Project()}
+	before, err := session.Call(ctx, s, s.Quotas().GetQuota, get, what, s.Project())
 	if err != nil {
-		return s.Failed(err, "set the quota of project %q", s.Project())
+		return err
 	}
-	quota := before.Msg.GetQuota()
+	quota := before.GetQuota()
 	if err := flags.apply(cmd, quota); err != nil {
 		return err
 	}
-	if _, err := s.Quotas().SetQuota(ctx, connect.NewRequest(&signalboxv1.SetQuotaRequest{Project: s.Project(), Quota: quota})); err != nil {
-		return s.Failed(err, "set the quota of project %q", s.Project())
+	request := &signalboxv1.SetQuotaRequest{Project: s.Project(), Quota: quota}
+	if _, err := session.Call(ctx, s, s.Quotas().SetQuota, request, what, s.Project()); err != nil {
+		return err
 	}
 	return show(cmd, s)
 }

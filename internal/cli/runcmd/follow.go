@@ -93,14 +93,13 @@ func (f *follower) show(message *signalboxv1.WatchRunResponse) {
 }
 
 func (f *follower) fetch(ctx context.Context) (*signalboxv1.Run, error) {
-	ctx, cancel := f.session.Deadline(ctx)
-	defer cancel()
-	response, err := f.session.Runs().GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: f.project, Id: f.id}))
+	request := &signalboxv1.GetRunRequest{Project: f.project, Id: f.id}
+	response, err := session.Send(ctx, f.session, f.session.Runs().GetRun, request)
 	if err != nil {
 		return nil, err
 	}
 	f.answered()
-	return response.Msg.GetRun(), nil
+	return response.GetRun(), nil
 }
 
 func (f *follower) answered() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -49,19 +48,6 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	if err != nil {
 		return err
 	}
-	runs, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		request.PageSize, request.PageToken = size, token
-		response, err := s.Runs().ListRuns(ctx, connect.NewRequest(request))
-		if err != nil {
-			return nil, "", s.Failed(err, "list runs")
-		}
-		return response.Msg.GetRuns(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
 		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
@@ -73,7 +59,11 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 				output.Moment(run.GetBehind().GetSince()),
 			}
 		},
-	}.Print(s, runs, more)
+	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
+		return response.GetRuns(), response.GetNextPageToken(), err
+	})
 }
 
 // mostTitle is how many characters of an error's title are in a list.
@@ -95,9 +85,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	}
 	if flags.by != "newest" && flags.by != "oldest" {
 		return nil, exit.Usagef("--order: %q is neither newest nor oldest", flags.by)
-	}
-	if err := session.Limit(flags.limit); err != nil {
-		return nil, err
 	}
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -21,13 +20,12 @@ func showCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Runs().GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: args[0]}))
+			request := &signalboxv1.GetRunRequest{Project: s.Project(), Id: args[0]}
+			response, err := session.Call(cmd.Context(), s, s.Runs().GetRun, request, "show run %q", args[0])
 			if err != nil {
-				return s.Failed(err, "show run %q", args[0])
+				return err
 			}
-			return Print(s, response.Msg.GetRun())
+			return Print(s, response.GetRun())
 		},
 	}
 	s.BindClient(cmd)
@@ -36,10 +34,7 @@ func showCommand(s *session.Session) *cobra.Command {
 
 // Print prints one run.
 func Print(s *session.Session, run *signalboxv1.Run) error {
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), run)
-	}
-	return output.Card(s.Out, s.Style(), runFields(run, s.Now(), s.Format() == output.Wide))
+	return s.Card(run, runFields(run, s.Now(), s.Format() == output.Wide))
 }
 
 func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
@@ -67,13 +66,11 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	}
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	call, cancel := s.Deadline(patience)
-	defer cancel()
-	response, err := s.Runs().StartRun(call, connect.NewRequest(request))
+	response, err := session.Send(patience, s, s.Runs().StartRun, request)
 	if err != nil {
 		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", name)
 	}
-	return Started(patience, s, response.Msg.GetRun(), response.Msg.GetCreated(), flags.wait)
+	return Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
 }
 
 // StartedOnce describes how to repeat a start with an unknown outcome.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
@@ -43,16 +42,11 @@ did not handle the error.`,
 func listSteps(ctx context.Context, s *session.Session, id string) error {
 	var summary *signalboxv1.StepSummary
 	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Runs().ListSteps(ctx, connect.NewRequest(&signalboxv1.ListStepsRequest{
+		response, err := session.Call(ctx, s, s.Runs().ListSteps, &signalboxv1.ListStepsRequest{
 			Project: s.Project(), Id: id, PageSize: size, PageToken: token,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list the steps of run %q", id)
-		}
-		summary = response.Msg.GetSummary() // that of the last page is as new as the last steps
-		return response.Msg.GetSteps(), response.Msg.GetNextPageToken(), nil
+		}, "list the steps of run %q", id)
+		summary = response.GetSummary() // that of the last page is as new as the last steps
+		return response.GetSteps(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -33,11 +32,10 @@ for. Ctrl-C ends the watching, not the run.`,
 func watch(ctx context.Context, s *session.Session, id string) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	call, cancel := s.Deadline(patience)
-	defer cancel()
 	// This call fails at once for a wrong ID or a server that cannot be reached; a watch would keep retrying.
-	if _, err := s.Runs().GetRun(call, connect.NewRequest(&signalboxv1.GetRunRequest{Project: s.Project(), Id: id})); err != nil {
-		return s.Failed(err, "watch run %q", id)
+	request := &signalboxv1.GetRunRequest{Project: s.Project(), Id: id}
+	if _, err := session.Call(patience, s, s.Runs().GetRun, request, "watch run %q", id); err != nil {
+		return err
 	}
 	follow := newFollower(s, s.Project(), id, watchView(s))
 	finished, err := follow.untilEnd(patience)

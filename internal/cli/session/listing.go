@@ -18,6 +18,15 @@ type Listing[M proto.Message] struct {
 	Row     func(M) []string
 }
 
+// List prints up to limit items that fetch returns page by page; see Pages.
+func (l Listing[M]) List(s *Session, limit int, fetch Fetch[M]) error {
+	items, more, err := Pages(limit, fetch)
+	if err != nil {
+		return err
+	}
+	return l.Print(s, items, more)
+}
+
 // Print prints a list: for programs as it is, for people as a table. That there is none, or more, is said beside it.
 func (l Listing[M]) Print(s *Session, items []M, more bool) error {
 	if s.Format().Structured() {

@@ -13,8 +13,15 @@ import (
 // pageSize is asked for where a list is longer; servers allow 500.
 const pageSize = 200
 
-// Pages collects a list page by page, up to limit items; 0 means all. More says that the list goes on.
-func Pages[T any](limit int, fetch func(size int32, token string) ([]T, string, error)) (items []T, more bool, err error) {
+// Fetch returns a page of a list, and the token of the next page; "" after the last one.
+type Fetch[T any] = func(size int32, token string) ([]T, string, error)
+
+// Pages collects a list page by page, up to limit items; 0 means all, and a negative limit is an error of the flag. More says that
+// the list goes on.
+func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
+	if limit < 0 {
+		return nil, false, exit.Usagef("--limit: %d is less than none; 0 means all", limit)
+	}
 	items = []T{}
 	token := ""
 	for {
@@ -86,14 +93,6 @@ func Timestamp(t time.Time) *timestamppb.Timestamp {
 		return nil
 	}
 	return timestamppb.New(t)
-}
-
-// Limit checks the flag of that name.
-func Limit(limit int) error {
-	if limit < 0 {
-		return exit.Usagef("--limit: %d is less than none; 0 means all", limit)
-	}
-	return nil
 }
 
 // Words checks the values of a flag against the known ones.

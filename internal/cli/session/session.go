@@ -3,9 +3,8 @@
 //
 //	s := session.New(streams)
 //	s.BindClient(cmd)                  // --address, --token, --ca-file, --project, --timeout, -o
-//	ctx, cancel := s.Deadline(cmd.Context())
-//	response, err := s.Runs().GetRun(ctx, …)
-//	return s.Failed(err, "show run %q", id)
+//	response, err := session.Call(cmd.Context(), s, s.Runs().GetRun, &signalboxv1.GetRunRequest{…}, "show run %q", id)
+//	return s.Card(response.GetRun(), fields)
 //
 // A flag wins over a variable, a variable over the context chosen in the file of package contexts, that over the
 // default. The package prints nothing by itself.
@@ -271,7 +270,7 @@ func (s *Session) Tokens() signalboxv1connect.TokenServiceClient {
 	return signalboxv1connect.NewTokenServiceClient(s.client, s.url())
 }
 
-// Deadline bounds one call by --timeout.
+// Deadline bounds a call by --timeout, or several that share the time.
 func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -37,16 +36,15 @@ It exits with 0 whenever the server answers, whatever it says of Temporal: scrip
   signalbox system status -o json | jq -r .connection.state`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.System().GetStatus(ctx, connect.NewRequest(&signalboxv1.GetStatusRequest{}))
+			request := &signalboxv1.GetStatusRequest{}
+			response, err := session.Call(cmd.Context(), s, s.System().GetStatus, request, "ask for the system's status")
 			if err != nil {
-				return s.Failed(err, "ask for the system's status")
+				return err
 			}
 			if s.Format().Structured() {
-				return output.Message(s.Out, s.Format(), response.Msg)
+				return output.Message(s.Out, s.Format(), response)
 			}
-			return printStatus(s, response.Msg)
+			return printStatus(s, response)
 		},
 	}
 	s.BindServer(cmd)
@@ -61,13 +59,12 @@ func resetCommand(s *session.Session) *cobra.Command {
 attempt is not waited for: look at it with "signalbox system status". It changes nothing while the server is connected.`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.System().ResetBreaker(ctx, connect.NewRequest(&signalboxv1.ResetBreakerRequest{}))
+			request := &signalboxv1.ResetBreakerRequest{}
+			response, err := session.Call(cmd.Context(), s, s.System().ResetBreaker, request, "reset the breaker")
 			if err != nil {
-				return s.Failed(err, "reset the breaker")
+				return err
 			}
-			connection := response.Msg.GetConnection()
+			connection := response.GetConnection()
 			if s.Format().Structured() {
 				return output.Message(s.Out, s.Format(), connection)
 			}
@@ -103,13 +100,11 @@ line; with --dry-run nothing is changed.`,
 }
 
 func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.System().Reconcile(ctx, connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: dryRun}))
+	request := &signalboxv1.ReconcileRequest{DryRun: dryRun}
+	report, err := session.Call(ctx, s, s.System().Reconcile, request, "reconcile the runs with Temporal")
 	if err != nil {
-		return s.Failed(err, "reconcile the runs with Temporal")
+		return err
 	}
-	report := response.Msg
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), report)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -99,7 +98,8 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if flags.bootstrap {
 		made, err = bootstrapped(ctx, cmd.Flags(), bootstrap, Wanted{Name: flags.name, Roles: wanted, ExpiresAt: expires, Force: flags.force})
 	} else {
-		made, err = called(ctx, s, &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: session.Timestamp(expires)})
+		request := &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: session.Timestamp(expires)}
+		made, err = session.Call(ctx, s, s.Tokens().CreateToken, request, "create token %q", flags.name)
 	}
 	if err != nil {
 		return err
@@ -111,14 +111,6 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 		roles(made.GetToken().GetRoles()), expiry(made.GetToken()))
 	_, err = fmt.Fprintln(s.Out, made.GetSecret())
 	return err
-}
-
-func called(ctx context.Context, s *session.Session, req *signalboxv1.CreateTokenRequest) (*signalboxv1.CreateTokenResponse, error) {
-	response, err := s.Tokens().CreateToken(ctx, connect.NewRequest(req))
-	if err != nil {
-		return nil, s.Failed(err, "create token %q", req.GetName())
-	}
-	return response.Msg, nil
 }
 
 // bootstrapped is what a server would have answered.

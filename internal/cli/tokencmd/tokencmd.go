@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -45,21 +44,6 @@ func listCommand(s *session.Session) *cobra.Command {
 }
 
 func list(ctx context.Context, s *session.Session, limit int) error {
-	if err := session.Limit(limit); err != nil {
-		return err
-	}
-	found, more, err := session.Pages(limit, func(size int32, page string) ([]*signalboxv1.Token, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Tokens().ListTokens(ctx, connect.NewRequest(&signalboxv1.ListTokensRequest{PageSize: size, PageToken: page}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list tokens")
-		}
-		return response.Msg.GetTokens(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.Token]{
 		Thing:   "token",
 		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
@@ -69,7 +53,11 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 				expiry(t), cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
 			}
 		},
-	}.Print(s, found, more)
+	}.List(s, limit, func(size int32, page string) ([]*signalboxv1.Token, string, error) {
+		request := &signalboxv1.ListTokensRequest{PageSize: size, PageToken: page}
+		response, err := session.Call(ctx, s, s.Tokens().ListTokens, request, "list tokens")
+		return response.GetTokens(), response.GetNextPageToken(), err
+	})
 }
 
 // state is whether a token can be used.
@@ -99,13 +87,12 @@ func revokeCommand(s *session.Session) *cobra.Command {
 		Short: "Make a token invalid at once, for good",
 		Args:  session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Tokens().RevokeToken(ctx, connect.NewRequest(&signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}))
+			request := &signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}
+			response, err := session.Call(cmd.Context(), s, s.Tokens().RevokeToken, request, "revoke token %q", args[0])
 			if err != nil {
-				return s.Failed(err, "revoke token %q", args[0])
+				return err
 			}
-			return show(s, response.Msg.GetToken())
+			return show(s, response.GetToken())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
@@ -114,10 +101,7 @@ func revokeCommand(s *session.Session) *cobra.Command {
 }
 
 func show(s *session.Session, t *signalboxv1.Token) error {
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), t)
-	}
-	return output.Card(s.Out, s.Style(), []output.Field{
+	return s.Card(t, []output.Field{
 		{Name: "id", Value: t.GetId()}, {Name: "name", Value: t.GetName()}, {Name: "roles", Value: roles(t.GetRoles())},
 		{Name: "state", Value: state(s, t)}, {Name: "expires", Value: expiry(t)},
 	})
@@ -137,17 +121,12 @@ func WhoAmI(s *session.Session) *cobra.Command {
 		Short: "Show your identity and roles",
 		Args:  session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Tokens().WhoAmI(ctx, connect.NewRequest(&signalboxv1.WhoAmIRequest{}))
+			request := &signalboxv1.WhoAmIRequest{}
+			me, err := session.Call(cmd.Context(), s, s.Tokens().WhoAmI, request, "read the identity")
 			if err != nil {
-				return s.Failed(err, "read the identity")
+				return err
 			}
-			me := response.Msg
-			if s.Format().Structured() {
-				return output.Message(s.Out, s.Format(), me)
-			}
-			return output.Card(s.Out, s.Style(), []output.Field{
+			return s.Card(me, []output.Field{
 				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()}, {Name: "roles", Value: roles(me.GetRoles())},
 			})
 		},

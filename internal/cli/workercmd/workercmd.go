@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -61,16 +60,11 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	var problems []string
 	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkerProcess, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Workers().ListWorkers(ctx, connect.NewRequest(&signalboxv1.ListWorkersRequest{
+		response, err := session.Call(ctx, s, s.Workers().ListWorkers, &signalboxv1.ListWorkersRequest{
 			PageSize: size, PageToken: token, Project: flags.project, States: wanted,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list workers")
-		}
-		problems = response.Msg.GetErrors()
-		return response.Msg.GetWorkers(), response.Msg.GetNextPageToken(), nil
+		}, "list workers")
+		problems = response.GetErrors()
+		return response.GetWorkers(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -37,19 +36,15 @@ func save(ctx context.Context, s *session.Session, file string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Workflows().SaveDraft(ctx, connect.NewRequest(&signalboxv1.SaveDraftRequest{
-		Project: s.Project(), Source: string(doc.source),
-	}))
+	request := &signalboxv1.SaveDraftRequest{Project: s.Project(), Source: string(doc.source)}
+	response, err := session.Send(ctx, s, s.Workflows().SaveDraft, request)
 	if err != nil {
 		return refusedDocument(s, err, "save", doc)
 	}
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), response.Msg)
+	if !s.Format().Structured() {
+		noteFindings(s, doc.name, response.GetFindings())
 	}
-	noteFindings(s, doc.name, response.Msg.GetFindings())
-	return output.Card(s.Out, s.Style(), workflowFields(response.Msg.GetWorkflow()))
+	return s.Card(response, workflowFields(response.GetWorkflow()))
 }
 
 func publishCommand(s *session.Session) *cobra.Command {
@@ -102,46 +97,42 @@ func publish(ctx context.Context, s *session.Session, doc document, draft string
 		}
 		draft = "" // what was checked is what is published
 	}
-	response, err := s.Workflows().PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
-		Project: s.Project(), Source: string(doc.source), Workflow: draft,
-	}))
+	request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source), Workflow: draft}
+	response, err := session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	if err != nil {
 		return refusedDocument(s, err, "publish", doc)
 	}
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), response.Msg)
+	if !s.Format().Structured() {
+		noteFindings(s, doc.name, response.GetFindings())
+		if !response.GetCreated() {
+			s.Note("this content was published before; nothing changed")
+		}
 	}
-	noteFindings(s, doc.name, response.Msg.GetFindings())
-	if !response.Msg.GetCreated() {
-		s.Note("this content was published before; nothing changed")
-	}
-	version := response.Msg.GetVersion()
-	return output.Card(s.Out, s.Style(), []output.Field{
-		{Name: "workflow", Value: response.Msg.GetWorkflow().GetName()},
+	version := response.GetVersion()
+	return s.Card(response, []output.Field{
+		{Name: "workflow", Value: response.GetWorkflow().GetName()},
 		{Name: "version", Value: version.GetVersion()},
 		{Name: "hash", Value: version.GetHash()},
-		{Name: "state", Value: response.Msg.GetWorkflow().GetState()},
+		{Name: "state", Value: response.GetWorkflow().GetState()},
 	})
 }
 
 // withoutFindings returns the document, or the draft, if the server has nothing to say about it.
 func withoutFindings(ctx context.Context, s *session.Session, doc document, draft string) (document, error) {
 	if draft != "" {
-		response, err := s.Workflows().GetWorkflow(ctx, connect.NewRequest(&signalboxv1.GetWorkflowRequest{
-			Project: s.Project(), Workflow: draft, Draft: true,
-		}))
+		request := &signalboxv1.GetWorkflowRequest{Project: s.Project(), Workflow: draft, Draft: true}
+		response, err := session.Call(ctx, s, s.Workflows().GetWorkflow, request, "publish %s", doc.name)
 		if err != nil {
-			return doc, s.Failed(err, "publish %s", doc.name)
+			return doc, err
 		}
-		doc.source = []byte(response.Msg.GetDraftSource())
+		doc.source = []byte(response.GetDraftSource())
 	}
-	response, err := s.Workflows().ValidateWorkflow(ctx, connect.NewRequest(&signalboxv1.ValidateWorkflowRequest{
-		Project: s.Project(), Source: string(doc.source),
-	}))
+	request := &signalboxv1.ValidateWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
+	response, err := session.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
 	if err != nil {
-		return doc, s.Failed(err, "publish %s", doc.name)
+		return doc, err
 	}
-	if found := response.Msg.GetFindings(); len(found) > 0 {
+	if found := response.GetFindings(); len(found) > 0 {
 		return doc, wrongDocument("publish", doc, received(found))
 	}
 	return doc, nil

@@ -2,10 +2,10 @@ package workflowcmd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -23,9 +23,6 @@ func listCommand(s *session.Session) *cobra.Command {
 		Short: "List workflows by name",
 		Args:  session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return exit.Usagef("--limit: %d is less than none; 0 means all", limit)
-			}
 			return list(cmd.Context(), s, &signalboxv1.ListWorkflowsRequest{Project: s.Project(), Text: text, States: states}, limit)
 		},
 	}
@@ -39,19 +36,6 @@ func listCommand(s *session.Session) *cobra.Command {
 }
 
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
-	workflows, more, err := session.Pages(limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		request.PageSize, request.PageToken = size, token
-		response, err := s.Workflows().ListWorkflows(ctx, connect.NewRequest(request))
-		if err != nil {
-			return nil, "", s.Failed(err, "list workflows")
-		}
-		return response.Msg.GetWorkflows(), response.Msg.GetNextPageToken(), nil
-	})
-	if err != nil {
-		return err
-	}
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: signalbox workflow publish FILE",
 		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON"),
@@ -65,7 +49,11 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 				s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
 			}
 		},
-	}.Print(s, workflows, more)
+	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Workflows().ListWorkflows, request, "list workflows")
+		return response.GetWorkflows(), response.GetNextPageToken(), err
+	})
 }
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -95,25 +83,23 @@ func showCommand(s *session.Session) *cobra.Command {
 }
 
 func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkflowRequest, sourceOnly bool) error {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Workflows().GetWorkflow(ctx, connect.NewRequest(request))
+	response, err := session.Call(ctx, s, s.Workflows().GetWorkflow, request, "show workflow %q", request.GetWorkflow())
 	if err != nil {
-		return s.Failed(err, "show workflow %q", request.GetWorkflow())
+		return err
 	}
-	version := response.Msg.GetVersion()
+	version := response.GetVersion()
 	source := version.GetSource()
 	if version == nil {
-		source = response.Msg.GetDraftSource()
+		source = response.GetDraftSource()
 	}
 	switch {
 	case sourceOnly:
 		_, err := io.WriteString(s.Out, source)
 		return err
 	case s.Format().Structured():
-		return output.Message(s.Out, s.Format(), response.Msg)
+		return output.Message(s.Out, s.Format(), response)
 	}
-	fields := workflowFields(response.Msg.GetWorkflow())
+	fields := workflowFields(response.GetWorkflow())
 	if version != nil {
 		fields = append(fields,
 			output.Field{Name: "version", Value: version.GetVersion()},
@@ -121,7 +107,7 @@ func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkf
 			output.Field{Name: "published", Value: output.Moment(version.GetPublishTime())},
 			output.Field{Name: "publisher", Value: version.GetPublisher()})
 	}
-	fields = append(fields, timerFields(response.Msg.GetTimer())...)
+	fields = append(fields, timerFields(response.GetTimer())...)
 	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
 }
 
@@ -140,32 +126,18 @@ func versionsCommand(s *session.Session) *cobra.Command {
 }
 
 func versions(ctx context.Context, s *session.Session, name string) error {
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
-		ctx, cancel := s.Deadline(ctx)
-		defer cancel()
-		response, err := s.Workflows().ListVersions(ctx, connect.NewRequest(&signalboxv1.ListVersionsRequest{
+	return session.Listing[*signalboxv1.WorkflowVersion]{
+		Thing: "version", None: fmt.Sprintf("no version of %q is published yet", name),
+		Columns: output.Columns("VERSION", "PUBLISHED", "PUBLISHER", "+HASH"),
+		Row: func(version *signalboxv1.WorkflowVersion) []string {
+			return []string{version.GetVersion(), output.Moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
+		},
+	}.List(s, 0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
+		response, err := session.Call(ctx, s, s.Workflows().ListVersions, &signalboxv1.ListVersionsRequest{
 			Project: s.Project(), Workflow: name, PageSize: size, PageToken: token,
-		}))
-		if err != nil {
-			return nil, "", s.Failed(err, "list the versions of workflow %q", name)
-		}
-		return response.Msg.GetVersions(), response.Msg.GetNextPageToken(), nil
+		}, "list the versions of workflow %q", name)
+		return response.GetVersions(), response.GetNextPageToken(), err
 	})
-	if err != nil {
-		return err
-	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), found)
-	}
-	if len(found) == 0 {
-		s.Note("no version of %q is published yet", name)
-		return nil
-	}
-	rows := make([][]string, len(found))
-	for i, version := range found {
-		rows[i] = []string{version.GetVersion(), output.Moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("VERSION", "PUBLISHED", "PUBLISHER", "+HASH"), rows)
 }
 
 func diffCommand(s *session.Session) *cobra.Command {
@@ -183,23 +155,21 @@ func diffCommand(s *session.Session) *cobra.Command {
 }
 
 func diff(ctx context.Context, s *session.Session, name, from, to string) error {
-	ctx, cancel := s.Deadline(ctx)
-	defer cancel()
-	response, err := s.Workflows().DiffVersions(ctx, connect.NewRequest(&signalboxv1.DiffVersionsRequest{
+	response, err := session.Call(ctx, s, s.Workflows().DiffVersions, &signalboxv1.DiffVersionsRequest{
 		Project: s.Project(), Workflow: name, From: from, To: to,
-	}))
+	}, "compare %s and %s of workflow %q", from, to, name)
 	if err != nil {
-		return s.Failed(err, "compare %s and %s of workflow %q", from, to, name)
+		return err
 	}
 	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), response.Msg)
+		return output.Message(s.Out, s.Format(), response)
 	}
-	if response.Msg.GetUnified() == "" {
+	if response.GetUnified() == "" {
 		s.Note("the sources are equal")
 		return nil
 	}
 	var text strings.Builder
-	for line := range strings.SplitSeq(strings.TrimRight(response.Msg.GetUnified(), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(response.GetUnified(), "\n"), "\n") {
 		if session.IsTerminal(s.Out) {
 			line = output.Visible(line)
 		}

@@ -5,7 +5,6 @@
 package workflowcmd
 
 import (
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -23,10 +22,7 @@ func New(s *session.Session) *cobra.Command {
 
 // printWorkflow prints one workflow's record.
 func printWorkflow(s *session.Session, workflow *signalboxv1.Workflow) error {
-	if s.Format().Structured() {
-		return output.Message(s.Out, s.Format(), workflow)
-	}
-	return output.Card(s.Out, s.Style(), workflowFields(workflow))
+	return s.Card(workflow, workflowFields(workflow))
 }
 
 func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
@@ -55,15 +51,12 @@ func pauseCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Workflows().PauseWorkflow(ctx, connect.NewRequest(&signalboxv1.PauseWorkflowRequest{
-				Project: s.Project(), Workflow: args[0], Reason: reason,
-			}))
+			request := &signalboxv1.PauseWorkflowRequest{Project: s.Project(), Workflow: args[0], Reason: reason}
+			response, err := session.Call(cmd.Context(), s, s.Workflows().PauseWorkflow, request, "pause workflow %q", args[0])
 			if err != nil {
-				return s.Failed(err, "pause workflow %q", args[0])
+				return err
 			}
-			return printWorkflow(s, response.Msg.GetWorkflow())
+			return printWorkflow(s, response.GetWorkflow())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log and the callers that start the workflow")
@@ -78,15 +71,12 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			response, err := s.Workflows().UnpauseWorkflow(ctx, connect.NewRequest(&signalboxv1.UnpauseWorkflowRequest{
-				Project: s.Project(), Workflow: args[0],
-			}))
+			request := &signalboxv1.UnpauseWorkflowRequest{Project: s.Project(), Workflow: args[0]}
+			response, err := session.Call(cmd.Context(), s, s.Workflows().UnpauseWorkflow, request, "unpause workflow %q", args[0])
 			if err != nil {
-				return s.Failed(err, "unpause workflow %q", args[0])
+				return err
 			}
-			return printWorkflow(s, response.Msg.GetWorkflow())
+			return printWorkflow(s, response.GetWorkflow())
 		},
 	}
 	s.BindClient(cmd)
@@ -102,13 +92,11 @@ readable.`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := s.Deadline(cmd.Context())
-			defer cancel()
-			_, err := s.Workflows().DeleteWorkflow(ctx, connect.NewRequest(&signalboxv1.DeleteWorkflowRequest{
+			_, err := session.Call(cmd.Context(), s, s.Workflows().DeleteWorkflow, &signalboxv1.DeleteWorkflowRequest{
 				Project: s.Project(), Workflow: args[0],
-			}))
+			}, "delete workflow %q", args[0])
 			if err != nil {
-				return s.Failed(err, "delete workflow %q", args[0])
+				return err
 			}
 			if s.Format().Structured() {
 				return output.Value(s.Out, s.Format(), map[string]string{"deleted": args[0]})
