@@ -1,8 +1,8 @@
 // Package schema migrates a database to the schema that this binary requires, and checks whether it has it.
 //
-// Migrations are plain SQL, one folder per database, with the same numbers; there are no down migrations. [Migrator.Up]
-// takes a lock, so that any number of processes may start at once: one migrates and the others find the schema
-// migrated. Each migration is one transaction.
+// A migration is one SQL text for both databases, a template with a name for each difference between them. There are no
+// down migrations. [Migrator.Up] takes a lock, so that any number of processes may start at once: one migrates and the
+// others find the schema migrated. Each migration is one transaction.
 //
 // # Expand, then contract
 //
@@ -12,5 +12,5 @@
 // the table schema_compat: "oldest" is the number of the newest migration that a binary must contain to work on this
 // schema. [Migrator.Check] accepts a newer schema as long as that holds, and refuses it from then on.
 //
-// A released migration never changes.
+// The SQL of a released migration never changes; a test holds its digests.
 package schema

@@ -1,16 +1,18 @@
 package schema
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"testing/fstest" // the file system in memory that goose reads
+	"text/template"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -21,7 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-//go:embed migrations
+//go:embed migrations/*.sql
 var files embed.FS
 
 // table is goose's table of applied migrations.
@@ -46,25 +48,54 @@ type Migration struct {
 	AppliedAt time.Time
 }
 
+// differences is what the text of a migration names because the databases write it differently.
+type differences struct {
+	// Postgres is for statements that only one of the two has.
+	Postgres bool
+	// Key is the type of text that is compared byte by byte, as in keys and in the order of lists.
+	Key string
+	// Bytes is the type of binary values.
+	Bytes string
+	// WithoutRowID ends a table that is stored in the order of its key.
+	WithoutRowID string
+}
+
+// render returns the SQL of each migration for one database, by file name.
+func render(driver sqldb.Driver) (fstest.MapFS, error) {
+	words := differences{Key: "TEXT", Bytes: "BLOB", WithoutRowID: " WITHOUT ROWID"}
+	if driver == sqldb.Postgres {
+		words = differences{Postgres: true, Key: `TEXT COLLATE "C"`, Bytes: "BYTEA"}
+	}
+	templates, err := template.ParseFS(files, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	steps := fstest.MapFS{}
+	for _, t := range templates.Templates() {
+		var text bytes.Buffer
+		if err := t.Execute(&text, words); err != nil {
+			return nil, err
+		}
+		steps[t.Name()] = &fstest.MapFile{Data: text.Bytes()}
+	}
+	return steps, nil
+}
+
 // Migrator applies the migrations of this binary to one database.
 type Migrator struct {
 	db         *sqldb.DB
-	fsys       fs.FS
+	steps      fstest.MapFS
 	migrations []Migration
 }
 
 // New returns a migrator for an open database.
 func New(db *sqldb.DB) (*Migrator, error) {
-	sub, err := fs.Sub(files, path.Join("migrations", string(db.Dialect().Driver)))
+	steps, err := render(db.Dialect().Driver)
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	names, err := fs.Glob(sub, "*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
-	}
-	m := &Migrator{db: db, fsys: sub}
-	for _, n := range names {
+	m := &Migrator{db: db, steps: steps}
+	for _, n := range slices.Sorted(maps.Keys(steps)) {
 		number, name, _ := strings.Cut(strings.TrimSuffix(n, ".sql"), "_")
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
@@ -135,7 +166,7 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 		}
 		dialect, opts = goose.DialectPostgres, append(opts, goose.WithSessionLocker(session))
 	}
-	p, err := goose.NewProvider(dialect, m.db.Writer(), m.fsys, opts...)
+	p, err := goose.NewProvider(dialect, m.db.Writer(), m.steps, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}
