@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 	"github.com/signalbox-dev/signalbox/conn/internal/workers"
@@ -134,11 +135,11 @@ func (l *loop) handle(event fsm.Event) (cameUp bool) {
 	l.transitions.transition(now, before, after, l.endpoint())
 	l.reportEnded(context.WithoutCancel(l.lifetime), before.Statistics, after)
 	l.startOperation(command)
-	return up(after.State) && !up(before.State)
+	return after.State.Up() && !before.State.Up()
 }
 
 // reportEnded calls ConnectionEnded or OutageEnded if a connection or an outage has ended since the statistics before.
-func (l *loop) reportEnded(ctx context.Context, before Statistics, now fsm.View) {
+func (l *loop) reportEnded(ctx context.Context, before conntype.Statistics, now fsm.View) {
 	after := now.Statistics
 	view := l.view.Load()
 	ended := Ended{Address: view.address, Namespace: view.namespace}
@@ -151,9 +152,6 @@ func (l *loop) reportEnded(ctx context.Context, before Statistics, now fsm.View)
 		l.opts.OutageEnded(ctx, ended)
 	}
 }
-
-// up reports whether requests may be sent.
-func up(s State) bool { return s == Connected || s == Degraded }
 
 // endpoint returns the server of the current client.
 func (l *loop) endpoint() endpoint {
@@ -231,10 +229,10 @@ func (l *loop) finishOperation(r result) {
 	var finish func()
 	switch event := r.event.(type) {
 	case fsm.Checked:
-		if event.Kind == fsm.None && r.used != nil {
+		if event.Kind == None && r.used != nil {
 			l.compareIdentity(r)
 		}
-		if event.Kind == fsm.Hung && r.used != nil && r.used == l.candidate && r.used.client.Connected() {
+		if event.Kind == Hung && r.used != nil && r.used == l.candidate && r.used.client.Connected() {
 			l.closeCandidate() // its connection may be dead in a way that a new one is not
 		}
 	case fsm.Built:
@@ -256,7 +254,7 @@ func (l *loop) finishOperation(r result) {
 		g := l.current
 		l.tasks.Go(func() { l.hooks.run(l.lifetime, g.client.SDK(), g.number) })
 	}
-	if l.current != nil && !l.busy && up(l.machine.View(time.Now()).State) {
+	if l.current != nil && !l.busy && l.machine.View(time.Now()).State.Up() {
 		l.closeCandidate() // the current client recovered first
 	}
 }

@@ -12,7 +12,7 @@ import (
 // maintainWorkers starts the worker sets that have no worker, whose worker has died, or whose worker belongs to an older generation, each
 // with its own back-off. It reports to the machine whether all of them poll, and whether requests are served.
 func (l *loop) maintainWorkers() {
-	if !up(l.machine.View(time.Now()).State) {
+	if !l.machine.View(time.Now()).State.Up() {
 		l.traffic.Reset() // requests that an outage affected say nothing about the connection after it
 		return
 	}

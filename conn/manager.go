@@ -244,7 +244,7 @@ func (m *Manager) publish(state fsm.View, g *generation, now time.Time) {
 		g.client.SetServerDown(state.State == Down)
 		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
 	}
-	if up(state.State) {
+	if state.State.Up() {
 		v.client = g.client.SDK()
 	} else {
 		v.down = &DownError{

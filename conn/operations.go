@@ -27,16 +27,16 @@ func (m *Manager) probe(ctx context.Context, g *generation) result {
 	begin := time.Now()
 	err := g.client.Probe(ctx)
 	kind := kindOf(ctx, err)
-	if kind == fsm.Unreachable && !g.client.Connected() { // not after a timeout, which leaves no time for a diagnosis
+	if kind == Unreachable && !g.client.Connected() { // not after a timeout, which leaves no time for a diagnosis
 		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
 	}
 	return result{used: g, event: fsm.Checked{Kind: kind, Took: time.Since(begin), Err: classify.Explain(g.address, err)}}
 }
 
 // kindOf returns the kind of a check's error. gRPC has several errors for a passed deadline.
-func kindOf(ctx context.Context, err error) fsm.Kind {
+func kindOf(ctx context.Context, err error) Kind {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fsm.Hung
+		return Hung
 	}
 	return classify.Kind(err)
 }
@@ -58,7 +58,7 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	identity, err := g.client.Check(checkCtx)
 	took := time.Since(begin)
 	kind := kindOf(checkCtx, err)
-	if kind != fsm.None && !g.client.Connected() {
+	if kind != None && !g.client.Connected() {
 		kind, err = classify.Diagnose(ctx, g.address, g.tls, kind, err)
 	}
 	if err == nil {
@@ -81,7 +81,7 @@ func (m *Manager) attempt(ctx context.Context, current, fresh *generation, numbe
 	}
 	checked := r.event.(fsm.Checked) //nolint:forcetypeassert // the end of a check
 	timeout := 2 * checked.Took
-	if checked.Kind != fsm.None {
+	if checked.Kind != None {
 		timeout = 0
 		if current.client.Connected() { // it is the only client that could be used
 			timeout = m.opts.CheckTimeout - checked.Took
@@ -89,7 +89,7 @@ func (m *Manager) attempt(ctx context.Context, current, fresh *generation, numbe
 	}
 	_, err := recheck(ctx, current, max(recheckTimeout, min(timeout, m.opts.CheckTimeout)))
 	checked.CurrentAnswered = err == nil
-	if checked.CurrentAnswered && checked.Kind != fsm.None && r.used != nil { // the server may have come back between the two checks
+	if checked.CurrentAnswered && checked.Kind != None && r.used != nil { // the server may have come back between the two checks
 		begin := time.Now()
 		if identity, err := recheck(ctx, r.used, recheckTimeout); err == nil {
 			r.identity = &identity
@@ -134,7 +134,7 @@ func (m *Manager) buildGeneration(ctx context.Context, g *generation, number int
 		if r.made = c.made; c.used != nil {
 			g = c.used
 		}
-		if checked.Kind != fsm.None {
+		if checked.Kind != None {
 			r.used, r.event = c.used, fsm.Built{Err: checked.Err, Kind: checked.Kind}
 			return r
 		}
@@ -157,7 +157,7 @@ func (m *Manager) buildGeneration(ctx context.Context, g *generation, number int
 	}
 	kind := classify.Kind(err)
 	if errors.Is(err, errBuildTimeout) {
-		kind = fsm.Hung
+		kind = Hung
 	}
 	r.event = fsm.Built{Err: err, Kind: kind}
 	return r

@@ -4,92 +4,46 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
-	"github.com/signalbox-dev/signalbox/conn/internal/workers"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// State is the state of the connection. Requests may be sent while it is [Connected] or [Degraded].
-type State = fsm.State
+// Types of the state of a connection, and its constants. Package conntype describes them, and has the types of the other fields of a Status.
+type (
+	// Status is a snapshot of a manager.
+	Status = conntype.Status
+	// State is the state of the connection. Requests may be sent while it is up: [Connected] or [Degraded].
+	State = conntype.State
+	// Kind is the reason why a connection is down or degraded.
+	Kind = conntype.Kind
+)
 
 // The states.
 const (
-	Connecting State = fsm.Connecting // not connected since the start, and no attempt has failed yet
-	Connected  State = fsm.Connected  // Temporal answers in time, and the workers poll
-	Degraded   State = fsm.Degraded   // Temporal answers, but slowly, or does not serve requests, or a worker set does not poll
-	Down       State = fsm.Down       // the connection cannot be used; the kind is the reason
-	Closed     State = fsm.Closed     // the manager was stopped
+	Connecting = conntype.Connecting
+	Connected  = conntype.Connected
+	Degraded   = conntype.Degraded
+	Down       = conntype.Down
+	Closed     = conntype.Closed
 )
 
-// Kind is the reason why a connection is down or degraded.
-type Kind = fsm.Kind
-
-// The kinds.
+// The kinds. The first five belong to Down, the last three to Degraded.
 const (
-	None             Kind = fsm.None             // the connection is neither down nor degraded
-	Unreachable      Kind = fsm.Unreachable      // down: no process listens at the address, or it is no Temporal frontend
-	Hung             Kind = fsm.Hung             // down: connections are accepted, but requests are not answered in time
-	NamespaceMissing Kind = fsm.NamespaceMissing // down: the server has no such namespace
-	AuthFailed       Kind = fsm.AuthFailed       // down: the credentials are refused, or could not be read
-	TLSError         Kind = fsm.TLSError         // down: the TLS handshake fails
-	Slow             Kind = fsm.Slow             // degraded: three consecutive answers were slow
-	Limited          Kind = fsm.Limited          // degraded: Temporal answers checks but does not serve most requests; LastError has the details
-	NotPolling       Kind = fsm.NotPolling       // degraded: a worker set does not poll
+	None             = conntype.None
+	Unreachable      = conntype.Unreachable
+	Hung             = conntype.Hung
+	NamespaceMissing = conntype.NamespaceMissing
+	AuthFailed       = conntype.AuthFailed
+	TLSError         = conntype.TLSError
+	Slow             = conntype.Slow
+	Limited          = conntype.Limited
+	NotPolling       = conntype.NotPolling
 )
-
-// BreakerState is the state of the circuit breaker.
-type BreakerState = fsm.BreakerState
-
-// The breaker's states.
-const (
-	BreakerClosed   BreakerState = fsm.BreakerClosed   // attempts follow the back-off
-	BreakerOpen     BreakerState = fsm.BreakerOpen     // attempts are rare
-	BreakerHalfOpen BreakerState = fsm.BreakerHalfOpen // one attempt decides
-)
-
-// Breaker describes the circuit breaker.
-type Breaker = fsm.Breaker
-
-// Statistics count since [Manager.Start].
-type Statistics = fsm.Statistics
-
-// Status is a snapshot of a manager.
-type Status struct {
-	State State
-	Kind  Kind
-	// Since is when State or Kind last changed. While Down it is when the outage began, also if Kind has changed since: the time of its
-	// first sign, which is that gRPC lost the connection, or the end of the first of the consecutive checks that failed. Statistics count
-	// outages from there.
-	Since time.Time
-	// Address and Namespace are those of the current client. NamespaceID is Temporal's own ID of the namespace, empty before the first
-	// connection.
-	Address, Namespace, NamespaceID string
-	// LastError is the last failure of a check or an attempt; it is kept after recovery.
-	LastError   string
-	LastErrorAt time.Time
-	// Generation is the number of the current client; 0 before the first.
-	Generation int
-	// Latency is the duration of the last full check that was answered.
-	Latency time.Duration
-	// Attempts counts attempts to connect since the start.
-	Attempts int64
-	// NextAttempt is when the next attempt is due; zero if none is, or one is under way.
-	NextAttempt time.Time
-	Breaker     Breaker
-	Statistics  Statistics
-	// Workers are the worker sets, sorted by name.
-	Workers []WorkerStatus
-	// Draining is the number of replaced generations that have not finished yet.
-	Draining int
-}
 
 // Ended is a connection, or an outage after a connection, that has ended. A connection ends when the outage after it begins.
 type Ended struct {
 	Address, Namespace string
 	Lasted             time.Duration
 }
-
-// WorkerStatus is the status of one worker set.
-type WorkerStatus = workers.Status
 
 // DownError is the error of [Manager.Client], [Manager.Borrow] and [Manager.Await] while the connection is not up.
 type DownError struct {

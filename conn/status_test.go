@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
 func TestRetryAfterIsOfTheMomentItIsAskedAt(t *testing.T) {
@@ -31,9 +32,9 @@ func TestStatusShowsRunningAttempt(t *testing.T) {
 	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.BreakerAfter, o.BreakerEvery, o.ProbeEvery = 1, time.Second, time.Hour })
 	r.frontend.Mute()
 	r.start(t)
-	s := r.until(t, func(s conn.Status) bool { return s.Breaker.State == conn.BreakerOpen })
+	s := r.until(t, func(s conn.Status) bool { return s.Breaker.State == conntype.BreakerOpen })
 	require.False(t, s.NextAttempt.IsZero())
-	s = r.until(t, func(s conn.Status) bool { return s.Breaker.State == conn.BreakerHalfOpen })
+	s = r.until(t, func(s conn.Status) bool { return s.Breaker.State == conntype.BreakerHalfOpen })
 	require.Equal(t, int64(2), s.Attempts)
 	require.Zero(t, s.NextAttempt)
 	require.Zero(t, s.Breaker.NextProbe)

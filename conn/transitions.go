@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -39,20 +40,20 @@ func (t *transitionLog) transition(now time.Time, before, after fsm.View, e endp
 	if before.State != after.State || before.Kind != after.Kind {
 		t.attempted, t.failed = time.Time{}, time.Time{}
 		t.changed(before, after, e)
-	} else if after.State == fsm.Down && after.LastErrAt.After(before.LastErrAt) && now.Sub(t.failed) >= repeatEvery {
+	} else if after.State == Down && after.LastErrAt.After(before.LastErrAt) && now.Sub(t.failed) >= repeatEvery {
 		t.failed = now
 		t.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr, "next_attempt", after.NextAttempt)
 	}
-	if after.Breaker.State == fsm.BreakerOpen && before.Breaker.State == fsm.BreakerClosed {
+	if after.Breaker.State == conntype.BreakerOpen && before.Breaker.State == conntype.BreakerClosed {
 		t.log.Error("Temporal circuit breaker opened", "failures", after.Breaker.Failures, "next_attempt", after.Breaker.NextProbe)
 	}
 }
 
 // changed logs a change of state or kind.
 func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
-	isUp, wasUp := up(after.State), up(before.State)
+	isUp, wasUp := after.State.Up(), before.State.Up()
 	switch {
-	case after.State == fsm.Closed:
+	case after.State == Closed:
 		t.log.Info("Temporal connection closed")
 	case isUp && !wasUp && !t.connected:
 		t.connected = true
@@ -63,15 +64,15 @@ func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
 			"generation", e.generation, "attempts", after.Attempts)
 	case !isUp && wasUp:
 		t.log.Warn("Temporal connection unhealthy, initiating reconnection", "kind", after.Kind, "error", after.LastErr)
-	case before.State == fsm.Connecting:
+	case before.State == Connecting:
 		t.log.Warn("Failed initial Temporal connection - will retry automatically", "kind", after.Kind, "error", after.LastErr)
-	case after.State == fsm.Down:
+	case after.State == Down:
 		t.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr)
-	case after.Kind == fsm.Limited:
+	case after.Kind == Limited:
 		t.log.Warn("Temporal connection degraded", "kind", after.Kind, "error", after.LastErr)
-	case after.State == fsm.Degraded:
+	case after.State == Degraded:
 		t.log.Warn("Temporal connection degraded", "kind", after.Kind)
-	case after.State == fsm.Connected:
+	case after.State == Connected:
 		t.log.Info("Temporal connection no longer degraded")
 	}
 }

@@ -1,6 +1,6 @@
 // Package classify derives the state of a connection to Temporal from the error of a request.
 //
-//	kind := classify.Kind(err) // fsm.None: a working frontend has answered
+//	kind := classify.Kind(err) // conntype.None: a working frontend has answered
 //
 // An answer is not an outage: a frontend that answers "too many requests" or "invalid argument" works. What the error of a request does
 // not show (is the port open, does the server require TLS, does it reject the client's certificate) is examined by [Diagnose].
@@ -16,35 +16,35 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// Kind returns the kind of outage that the error shows; fsm.None for no error and for any answer of a working frontend.
-func Kind(err error) fsm.Kind {
+// Kind returns the kind of outage that the error shows; conntype.None for no error and for any answer of a working frontend.
+func Kind(err error) conntype.Kind {
 	if err == nil {
-		return fsm.None
+		return conntype.None
 	}
 	if namespaceMissing(err) {
-		return fsm.NamespaceMissing
+		return conntype.NamespaceMissing
 	}
 	switch code(err) {
 	case codes.Unavailable:
 		switch {
 		case isTLS(err):
-			return fsm.TLSError
+			return conntype.TLSError
 		case noPreface(err):
-			return fsm.Hung
+			return conntype.Hung
 		default:
-			return fsm.Unreachable
+			return conntype.Unreachable
 		}
 	case codes.Unimplemented: // a gRPC server that is no Temporal frontend
-		return fsm.Unreachable
+		return conntype.Unreachable
 	case codes.DeadlineExceeded:
-		return fsm.Hung
+		return conntype.Hung
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return fsm.AuthFailed
+		return conntype.AuthFailed
 	default:
-		return fsm.None
+		return conntype.None
 	}
 }
 
@@ -59,14 +59,14 @@ func namespaceMissing(err error) bool {
 }
 
 // SuggestsOutage reports whether a request's error is a reason to check the connection at once.
-func SuggestsOutage(err error) bool { return Kind(err) != fsm.None }
+func SuggestsOutage(err error) bool { return Kind(err) != conntype.None }
 
 // CredentialsKind returns the kind of an error in making a client: its certificates or key could not be read.
-func CredentialsKind(err error) fsm.Kind {
+func CredentialsKind(err error) conntype.Kind {
 	if isTLS(err) {
-		return fsm.TLSError
+		return conntype.TLSError
 	}
-	return fsm.AuthFailed
+	return conntype.AuthFailed
 }
 
 func code(err error) codes.Code {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
-	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,41 +27,41 @@ func TestKind(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		err  error
-		want fsm.Kind
+		want conntype.Kind
 	}{
-		"no error":            {nil, fsm.None},
-		"refused":             {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), fsm.Unreachable},
-		"unavailable":         {serviceerror.NewUnavailable("shutting down"), fsm.Unreachable},
-		"wrapped":             {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), fsm.Unreachable},
-		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), fsm.Unreachable},
-		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), fsm.TLSError},
-		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), fsm.TLSError},
-		"no preface":          {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), fsm.Hung},
-		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), fsm.Hung},
-		"late, plain":         {context.DeadlineExceeded, fsm.Hung},
-		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), fsm.NamespaceMissing},
-		"denied":              {serviceerror.NewPermissionDenied("no", ""), fsm.AuthFailed},
-		"unauthenticated":     {status.Error(codes.Unauthenticated, "no token"), fsm.AuthFailed},
-		"too many":            {serviceerror.NewResourceExhausted(0, "rps"), fsm.None},
-		"invalid":             {serviceerror.NewInvalidArgument("x"), fsm.None},
-		"not found":           {serviceerror.NewNotFound("run"), fsm.None},
-		"internal":            {serviceerror.NewInternal("panic"), fsm.None},
-		"canceled":            {context.Canceled, fsm.None},
-		"anything":            {errors.New("anything"), fsm.None},
+		"no error":            {nil, conntype.None},
+		"refused":             {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), conntype.Unreachable},
+		"unavailable":         {serviceerror.NewUnavailable("shutting down"), conntype.Unreachable},
+		"wrapped":             {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), conntype.Unreachable},
+		"no frontend":         {status.Error(codes.Unimplemented, "unknown service"), conntype.Unreachable},
+		"handshake":           {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), conntype.TLSError},
+		"expired certificate": {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), conntype.TLSError},
+		"no preface":          {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), conntype.Hung},
+		"late":                {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), conntype.Hung},
+		"late, plain":         {context.DeadlineExceeded, conntype.Hung},
+		"no namespace":        {serviceerror.NewNamespaceNotFound("ns"), conntype.NamespaceMissing},
+		"denied":              {serviceerror.NewPermissionDenied("no", ""), conntype.AuthFailed},
+		"unauthenticated":     {status.Error(codes.Unauthenticated, "no token"), conntype.AuthFailed},
+		"too many":            {serviceerror.NewResourceExhausted(0, "rps"), conntype.None},
+		"invalid":             {serviceerror.NewInvalidArgument("x"), conntype.None},
+		"not found":           {serviceerror.NewNotFound("run"), conntype.None},
+		"internal":            {serviceerror.NewInternal("panic"), conntype.None},
+		"canceled":            {context.Canceled, conntype.None},
+		"anything":            {errors.New("anything"), conntype.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tt.want, classify.Kind(tt.err))
-			require.Equal(t, tt.want != fsm.None, classify.SuggestsOutage(tt.err))
+			require.Equal(t, tt.want != conntype.None, classify.SuggestsOutage(tt.err))
 		})
 	}
 }
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, fsm.TLSError, classify.CredentialsKind(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
-	require.Equal(t, fsm.TLSError, classify.CredentialsKind(x509.UnknownAuthorityError{}))
-	require.Equal(t, fsm.AuthFailed, classify.CredentialsKind(errors.New("read the API key: no such file")))
+	require.Equal(t, conntype.TLSError, classify.CredentialsKind(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
+	require.Equal(t, conntype.TLSError, classify.CredentialsKind(x509.UnknownAuthorityError{}))
+	require.Equal(t, conntype.AuthFailed, classify.CredentialsKind(errors.New("read the API key: no such file")))
 }
 
 func TestDiagnose(t *testing.T) {
@@ -95,24 +95,24 @@ func TestDiagnose(t *testing.T) {
 	for name, tt := range map[string]struct {
 		address string
 		config  *tls.Config
-		kind    fsm.Kind
+		kind    conntype.Kind
 		err     error
-		want    fsm.Kind
+		want    conntype.Kind
 	}{
-		"deadline, port accepts":         {silent.Addr(), nil, fsm.Hung, late, fsm.Hung},
-		"deadline, port closed":          {gone.Addr(), nil, fsm.Hung, late, fsm.Unreachable},
-		"cut, server requires TLS":       {secure.Addr(), nil, fsm.Unreachable, cut, fsm.TLSError},
-		"cut, server without TLS":        {plain.Addr(), nil, fsm.Unreachable, cut, fsm.Unreachable},
-		"cut, server sends nothing":      {silent.Addr(), nil, fsm.Unreachable, cut, fsm.Unreachable},
-		"cut with a valid certificate":   {secure.Addr(), shows(authority, time.Now().Add(time.Hour)), fsm.Unreachable, cut, fsm.Unreachable},
-		"broken without a certificate":   {secure.Addr(), trusts(authority, nil), fsm.Unreachable, broken, fsm.TLSError},
-		"broken with an expired one":     {secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), fsm.Unreachable, broken, fsm.TLSError},
-		"broken, unknown authority":      {secure.Addr(), trusts(authority, unknown), fsm.Unreachable, broken, fsm.TLSError},
-		"broken, TLS against clear text": {plain.Addr(), trusts(authority, nil), fsm.Unreachable, broken, fsm.Unreachable},
-		"refused":                        {gone.Addr(), nil, fsm.Unreachable, errors.New("refused"), fsm.Unreachable},
-		"custom resolver scheme":         {"passthrough:///x", nil, fsm.Hung, late, fsm.Hung},
-		"gRPC's default scheme":          {"dns:///" + gone.Addr(), nil, fsm.Hung, late, fsm.Unreachable},
-		"kind is already definite":       {gone.Addr(), nil, fsm.AuthFailed, late, fsm.AuthFailed},
+		"deadline, port accepts":         {silent.Addr(), nil, conntype.Hung, late, conntype.Hung},
+		"deadline, port closed":          {gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
+		"cut, server requires TLS":       {secure.Addr(), nil, conntype.Unreachable, cut, conntype.TLSError},
+		"cut, server without TLS":        {plain.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
+		"cut, server sends nothing":      {silent.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
+		"cut with a valid certificate":   {secure.Addr(), shows(authority, time.Now().Add(time.Hour)), conntype.Unreachable, cut, conntype.Unreachable},
+		"broken without a certificate":   {secure.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.TLSError},
+		"broken with an expired one":     {secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), conntype.Unreachable, broken, conntype.TLSError},
+		"broken, unknown authority":      {secure.Addr(), trusts(authority, unknown), conntype.Unreachable, broken, conntype.TLSError},
+		"broken, TLS against clear text": {plain.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.Unreachable},
+		"refused":                        {gone.Addr(), nil, conntype.Unreachable, errors.New("refused"), conntype.Unreachable},
+		"custom resolver scheme":         {"passthrough:///x", nil, conntype.Hung, late, conntype.Hung},
+		"gRPC's default scheme":          {"dns:///" + gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
+		"kind is already definite":       {gone.Addr(), nil, conntype.AuthFailed, late, conntype.AuthFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestDiagnoseAddsDialError(t *testing.T) {
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	_, err = classify.Diagnose(t.Context(), address, nil, fsm.Hung, context.DeadlineExceeded)
+	_, err = classify.Diagnose(t.Context(), address, nil, conntype.Hung, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "refused")
 }
 

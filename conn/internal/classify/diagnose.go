@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
 // dialTimeout limits each dial and each handshake.
@@ -21,27 +21,27 @@ const dialTimeout = time.Second
 // before there was a connection (is the port closed, or does a program accept the connection and send nothing?), a connection without
 // TLS that was cut before the server sent anything (does the server require TLS?), and one with TLS (does the server reject the client's
 // certificate?). config is the client's, nil without TLS. It returns the kind and the error to show.
-func Diagnose(ctx context.Context, address string, config *tls.Config, kind fsm.Kind, err error) (fsm.Kind, error) {
+func Diagnose(ctx context.Context, address string, config *tls.Config, kind conntype.Kind, err error) (conntype.Kind, error) {
 	address = strings.TrimPrefix(address, "dns:///")
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil || strings.Contains(address, "//") {
 		return kind, err // several addresses, or a custom resolver scheme
 	}
 	switch {
-	case kind == fsm.Hung:
+	case kind == conntype.Hung:
 		conn, dialErr := dial(ctx, address)
 		if dialErr != nil {
-			return fsm.Unreachable, fmt.Errorf("%w (%w)", err, dialErr)
+			return conntype.Unreachable, fmt.Errorf("%w (%w)", err, dialErr)
 		}
 		_ = conn.Close() // nothing was sent
-	case kind != fsm.Unreachable || !connectionCut(err):
+	case kind != conntype.Unreachable || !connectionCut(err):
 	case config == nil:
 		if speaksTLS(ctx, address) {
-			return fsm.TLSError, fmt.Errorf("the server at %s requires TLS, and this client does not use it: %w", address, err)
+			return conntype.TLSError, fmt.Errorf("the server at %s requires TLS, and this client does not use it: %w", address, err)
 		}
 	default:
 		if alert := clientCertificateAlert(ctx, address, host, config); alert != nil {
-			return fsm.TLSError, fmt.Errorf("the server at %s rejects the client certificate, or requires one (%w): %w", address, alert, err)
+			return conntype.TLSError, fmt.Errorf("the server at %s rejects the client certificate, or requires one (%w): %w", address, alert, err)
 		}
 	}
 	return kind, err

@@ -1,6 +1,10 @@
 package fsm
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+)
 
 const (
 	// signInterval is the minimum time from the end of an attempt that a sign of life caused to the next one that the same kind causes.
@@ -105,8 +109,8 @@ func (r *retry) clearSigns() {
 }
 
 // goDown begins an outage with its first sign at outageAt.
-func (m *Machine) goDown(now, outageAt time.Time, kind Kind) {
-	m.setState(outageAt, Down, kind)
+func (m *Machine) goDown(now, outageAt time.Time, kind conntype.Kind) {
+	m.setState(outageAt, conntype.Down, kind)
 	m.statistics.Outages++
 	m.statistics.ConnectedSince = time.Time{}
 	m.retry.outageAt = outageAt
@@ -150,14 +154,14 @@ func (m *Machine) keepCurrent(now time.Time) {
 // pollersSurvived reports whether the workers of the current client, which is answered again, can be kept: their polls have waited
 // for the connection, were not refused, and did not wait for too long.
 func (m *Machine) pollersSurvived(now time.Time) bool {
-	refused := m.kind == NamespaceMissing || m.kind == AuthFailed
+	refused := m.kind == conntype.NamespaceMissing || m.kind == conntype.AuthFailed
 	return !refused && now.Sub(m.retry.outageAt) < m.settings.RebuildAfter
 }
 
 // attemptFailed processes an attempt that failed, or the failure of its build.
-func (m *Machine) attemptFailed(now time.Time, kind Kind, fresh bool) {
-	if kind != None {
-		m.setState(now, Down, kind)
+func (m *Machine) attemptFailed(now time.Time, kind conntype.Kind, fresh bool) {
+	if kind != conntype.None {
+		m.setState(now, conntype.Down, kind)
 	}
 	m.health.suspectedAt = time.Time{}
 	m.expireSigns(now, kind, fresh)
@@ -177,12 +181,12 @@ func (m *Machine) attemptFailed(now time.Time, kind Kind, fresh bool) {
 }
 
 // expireSigns drops or delays signs of life after a failed attempt: those that caused it, and those that arrived during it.
-func (m *Machine) expireSigns(now time.Time, kind Kind, fresh bool) {
+func (m *Machine) expireSigns(now time.Time, kind conntype.Kind, fresh bool) {
 	r := &m.retry.signs[ready]
 	// A new client has its own connection, so every fresh attempt may cause a Ready by itself. Where the server has answered, that
 	// Ready is dropped. Where the server hangs, it may cause one more attempt, and no third.
-	answered := kind == None || kind == NamespaceMissing || kind == AuthFailed
-	if answered || fresh && kind == Hung && r.cause {
+	answered := kind == conntype.None || kind == conntype.NamespaceMissing || kind == conntype.AuthFailed
+	if answered || fresh && kind == conntype.Hung && r.cause {
 		r.due = time.Time{}
 	}
 	for i := range m.retry.signs {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -19,22 +20,22 @@ func TestSignsOfLifeEndBackoffEarly(t *testing.T) {
 			c := begin(t, settings())
 			c.tick(attempt(1, 0, true))
 			for n, pause := int64(2), s; n <= 5; n, pause = n+1, 2*pause {
-				c.miss(fsm.Unreachable, fsm.Command{})
+				c.miss(conntype.Unreachable, fsm.Command{})
 				if probes := c.m.Deadline().Sub(c.now); probes < pause {
 					c.wait(3*s, fsm.Command{Op: fsm.Probe})
-					c.miss(fsm.Unreachable, fsm.Command{})
+					c.miss(conntype.Unreachable, fsm.Command{})
 					c.wait(pause-3*s, attempt(n, pause, true))
 					continue
 				}
 				c.wait(pause, attempt(n, pause, true))
 			}
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			due := c.m.View(c.now).NextAttempt
 			require.Equal(t, 16*s, due.Sub(c.now))
 			c.pass(100 * ms)
 			c.on(e, attempt(6, 16*s, true))
 			c.pass(5 * ms)
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			require.Equal(t, due, c.m.View(c.now).NextAttempt, "the schedule stays as it was")
 			c.pass(100 * ms)
 			c.on(e, fsm.Command{})
@@ -42,13 +43,13 @@ func TestSignsOfLifeEndBackoffEarly(t *testing.T) {
 			require.Equal(t, 400*ms, c.m.View(c.now).NextAttempt.Sub(c.now))
 			c.wait(400*ms, attempt(7, 16*s, true))
 			c.on(e, fsm.Command{}) // during the attempt
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			c.wait(500*ms, attempt(8, 16*s, true))
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			c.pass(600 * ms)
 			c.on(e, attempt(9, 16*s, true))
 			c.pass(20 * s) // beyond the scheduled time: this attempt replaces the scheduled one
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			require.Equal(t, 30*s, c.m.View(c.now).NextAttempt.Sub(c.now))
 		})
 	}
@@ -57,18 +58,18 @@ func TestSignsOfLifeEndBackoffEarly(t *testing.T) {
 // The minimum interval applies to each kind of sign separately.
 func TestSignsOfTwoKinds(t *testing.T) {
 	t.Parallel()
-	c := down(t, fsm.Unreachable)
+	c := down(t, conntype.Unreachable)
 	c.on(fsm.Ready{}, attempt(1, s, false))
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.on(fsm.Reset{}, attempt(2, s, false))
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.on(fsm.Changed{}, attempt(3, s, true))
 }
 
 // A new client has its own connection, whose Ready must not cause attempt after attempt.
 func TestReadyCausedByAttempt(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []fsm.Kind{fsm.NamespaceMissing, fsm.AuthFailed} {
+	for _, kind := range []conntype.Kind{conntype.NamespaceMissing, conntype.AuthFailed} {
 		c := begin(t, settings())
 		c.tick(attempt(1, 0, true))
 		c.on(fsm.Ready{}, fsm.Command{})
@@ -78,10 +79,10 @@ func TestReadyCausedByAttempt(t *testing.T) {
 	c := begin(t, settings())
 	c.tick(attempt(1, 0, true))
 	c.on(fsm.Ready{}, fsm.Command{})
-	c.miss(fsm.Hung, attempt(2, s, true))
+	c.miss(conntype.Hung, attempt(2, s, true))
 	c.on(fsm.Ready{}, fsm.Command{})
 	c.pass(3 * s)
-	c.miss(fsm.Hung, fsm.Command{})
+	c.miss(conntype.Hung, fsm.Command{})
 	c.wait(2*s, attempt(3, 2*s, true))
 }
 
@@ -90,20 +91,20 @@ func TestAnsweredProbeIsASignOfLife(t *testing.T) {
 	c := begin(t, settings())
 	c.tick(attempt(1, 0, true))
 	for range 4 {
-		c.miss(fsm.Hung, fsm.Command{})
+		c.miss(conntype.Hung, fsm.Command{})
 		next := c.m.View(c.now).NextAttempt
 		for c.now = c.m.Deadline(); c.m.Tick(c.now).Op == fsm.Probe; c.now = c.m.Deadline() {
-			c.miss(fsm.Hung, fsm.Command{})
+			c.miss(conntype.Hung, fsm.Command{})
 		}
 		require.Equal(t, next, c.now)
 	}
-	c.miss(fsm.Hung, fsm.Command{})
+	c.miss(conntype.Hung, fsm.Command{})
 	next := c.m.View(c.now).NextAttempt
 	require.Equal(t, 16*s, next.Sub(c.now))
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
-	c.miss(fsm.Unreachable, fsm.Command{})
-	c.is(fsm.Down, fsm.Unreachable) // the probe's result changes the kind
-	c.breaker(fsm.BreakerClosed, 5)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	c.is(conntype.Down, conntype.Unreachable) // the probe's result changes the kind
+	c.breaker(conntype.BreakerClosed, 5)
 	require.Equal(t, next, c.m.View(c.now).NextAttempt)
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
 	c.answer(attempt(6, 16*s, true))
@@ -115,7 +116,7 @@ func TestProbeDoesNotDelayAttempt(t *testing.T) {
 	t.Parallel()
 	c := begin(t, settings())
 	c.tick(attempt(1, 0, true))
-	c.miss(fsm.Hung, fsm.Command{})
+	c.miss(conntype.Hung, fsm.Command{})
 	for n := int64(2); n < 40; n++ {
 		due := c.m.View(c.now).NextAttempt
 		for {
@@ -128,13 +129,13 @@ func TestProbeDoesNotDelayAttempt(t *testing.T) {
 			}
 			require.Equal(t, fsm.Probe, cmd.Op)
 			c.pass(3 * s)
-			if cmd = c.m.Handle(c.now, fsm.Checked{Kind: fsm.Hung}); cmd.Op != fsm.Nothing {
+			if cmd = c.m.Handle(c.now, fsm.Checked{Kind: conntype.Hung}); cmd.Op != fsm.Nothing {
 				require.Equal(t, fsm.Attempt, cmd.Op)
 				require.Equal(t, due, c.now)
 				break
 			}
 		}
-		c.miss(fsm.Hung, fsm.Command{})
+		c.miss(conntype.Hung, fsm.Command{})
 	}
 }
 
@@ -148,7 +149,7 @@ func TestBackoffSequence(t *testing.T) {
 		c.tick(attempt(1, 0, true))
 		want := s
 		for range 10_000 {
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			got := c.m.View(c.now).NextAttempt.Sub(c.now)
 			require.GreaterOrEqual(t, got, want)
 			require.LessOrEqual(t, got, want+want/5)
@@ -160,12 +161,12 @@ func TestBackoffSequence(t *testing.T) {
 		c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 10_001})
 		c.on(fsm.Built{}, fsm.Command{})
 		c.on(fsm.Lost{}, fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.miss(conntype.Unreachable, fsm.Command{})
 		confirmation := c.m.Deadline().Sub(c.now)
 		require.InDelta(t, float64(s)*(1+0.2*random), float64(confirmation), 1, "the confirmation has jitter")
 		c.pass(confirmation)
 		c.tick(fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.miss(conntype.Unreachable, fsm.Command{})
 		require.LessOrEqual(t, c.m.View(c.now).NextAttempt.Sub(c.now), 1200*ms, "a success resets the back-off")
 	}
 }
@@ -178,7 +179,7 @@ func TestBackoffDoesNotOverflow(t *testing.T) {
 	c.tick(attempt(1, 0, true))
 	before := time.Duration(0)
 	for range 200 {
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.miss(conntype.Unreachable, fsm.Command{})
 		pause := c.m.View(c.now).NextAttempt.Sub(c.now)
 		require.GreaterOrEqual(t, pause, before)
 		require.LessOrEqual(t, pause, set.BackoffMax)
@@ -197,15 +198,15 @@ func breakerOpen(t *testing.T) *script {
 	c := begin(t, set)
 	c.tick(attempt(1, 0, true))
 	for n := range 9 {
-		c.breaker(fsm.BreakerClosed, n)
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.breaker(conntype.BreakerClosed, n)
+		c.miss(conntype.Unreachable, fsm.Command{})
 		c.now = c.m.Deadline()
 		require.Equal(t, fsm.Attempt, c.m.Tick(c.now).Op)
 	}
-	c.breaker(fsm.BreakerClosed, 9)
-	c.miss(fsm.Unreachable, fsm.Command{})
-	c.breaker(fsm.BreakerOpen, 10)
-	require.Equal(t, fsm.Breaker{State: fsm.BreakerOpen, Failures: 10, OpenedAt: c.now, NextProbe: c.now.Add(5 * time.Minute)},
+	c.breaker(conntype.BreakerClosed, 9)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	c.breaker(conntype.BreakerOpen, 10)
+	require.Equal(t, conntype.Breaker{State: conntype.BreakerOpen, Failures: 10, OpenedAt: c.now, NextProbe: c.now.Add(5 * time.Minute)},
 		c.m.View(c.now).Breaker)
 	return c
 }
@@ -215,35 +216,35 @@ func TestBreaker(t *testing.T) {
 	c := breakerOpen(t)
 	opened := c.now
 	c.wait(5*time.Minute, attempt(11, 5*time.Minute, true))
-	c.breaker(fsm.BreakerHalfOpen, 10)
-	c.miss(fsm.Unreachable, fsm.Command{})
-	c.breaker(fsm.BreakerOpen, 11)
+	c.breaker(conntype.BreakerHalfOpen, 10)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	c.breaker(conntype.BreakerOpen, 11)
 	c.pass(time.Minute)
 	c.on(fsm.Reset{}, attempt(12, 5*time.Minute, true))
-	c.breaker(fsm.BreakerHalfOpen, 11)
-	c.miss(fsm.Unreachable, fsm.Command{})
-	require.Equal(t, fsm.Breaker{State: fsm.BreakerOpen, Failures: 12, OpenedAt: opened, NextProbe: c.now.Add(5 * time.Minute)},
+	c.breaker(conntype.BreakerHalfOpen, 11)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	require.Equal(t, conntype.Breaker{State: conntype.BreakerOpen, Failures: 12, OpenedAt: opened, NextProbe: c.now.Add(5 * time.Minute)},
 		c.m.View(c.now).Breaker)
 	c.on(fsm.Reset{}, fsm.Command{})
-	c.breaker(fsm.BreakerHalfOpen, 12)
+	c.breaker(conntype.BreakerHalfOpen, 12)
 	require.Equal(t, c.now.Add(500*ms), c.m.View(c.now).Breaker.NextProbe)
 	c.on(fsm.Ready{}, attempt(13, 5*time.Minute, true)) // also satisfies the reset
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 13})
-	c.breaker(fsm.BreakerHalfOpen, 12)
+	c.breaker(conntype.BreakerHalfOpen, 12)
 	c.on(fsm.Built{}, fsm.Command{})
-	require.Equal(t, fsm.Breaker{State: fsm.BreakerClosed}, c.m.View(c.now).Breaker)
+	require.Equal(t, conntype.Breaker{State: conntype.BreakerClosed}, c.m.View(c.now).Breaker)
 }
 
 func TestResetWhileClosed(t *testing.T) {
 	t.Parallel()
-	c := down(t, fsm.Unreachable)
+	c := down(t, conntype.Unreachable)
 	c.wait(s, attempt(1, s, true))
-	c.miss(fsm.Unreachable, fsm.Command{})
-	c.breaker(fsm.BreakerClosed, 1)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	c.breaker(conntype.BreakerClosed, 1)
 	c.on(fsm.Reset{}, attempt(2, 2*s, true))
-	c.breaker(fsm.BreakerClosed, 0)
-	c.miss(fsm.Unreachable, fsm.Command{})
-	c.breaker(fsm.BreakerClosed, 1)
+	c.breaker(conntype.BreakerClosed, 0)
+	c.miss(conntype.Unreachable, fsm.Command{})
+	c.breaker(conntype.BreakerClosed, 1)
 	c.wait(2*s, attempt(3, 2*s, true))
 
 	c = connected(t)
@@ -253,17 +254,17 @@ func TestResetWhileClosed(t *testing.T) {
 
 func TestFailedBuildIsAFailedAttempt(t *testing.T) {
 	t.Parallel()
-	c := down(t, fsm.Unreachable)
+	c := down(t, conntype.Unreachable)
 	c.wait(s, attempt(1, s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 1})
 	c.pass(s)
 	c.on(fsm.Built{Err: errRefused}, fsm.Command{})
-	c.is(fsm.Down, fsm.Unreachable)
+	c.is(conntype.Down, conntype.Unreachable)
 	c.wait(2*s, attempt(2, 2*s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 2})
-	c.on(fsm.Built{Err: errRefused, Kind: fsm.Hung}, fsm.Command{})
-	c.is(fsm.Down, fsm.Hung)
-	c.breaker(fsm.BreakerClosed, 2)
+	c.on(fsm.Built{Err: errRefused, Kind: conntype.Hung}, fsm.Command{})
+	c.is(conntype.Down, conntype.Hung)
+	c.breaker(conntype.BreakerClosed, 2)
 	due := c.m.View(c.now).NextAttempt
 	c.on(fsm.Ready{}, attempt(3, 4*s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 3})
@@ -279,18 +280,18 @@ func TestCurrentClientIsKept(t *testing.T) {
 	long.RebuildAfter = time.Minute
 	for name, tt := range map[string]struct {
 		settings fsm.Settings
-		kind     fsm.Kind
+		kind     conntype.Kind
 		event    fsm.Event
 		answer   fsm.Checked
 		build    bool
 	}{
-		"both answer":              {long, fsm.Unreachable, nil, both, false},
-		"hung before":              {long, fsm.Hung, nil, both, false},
-		"only the new one answers": {long, fsm.Unreachable, nil, fsm.Checked{Took: ms}, true},
-		"polls were refused":       {long, fsm.AuthFailed, nil, both, true},
-		"the namespace was gone":   {long, fsm.NamespaceMissing, nil, both, true},
-		"identity changed":         {long, fsm.Unreachable, fsm.Changed{}, both, true},
-		"outage too long":          {settings(), fsm.Unreachable, nil, both, true},
+		"both answer":              {long, conntype.Unreachable, nil, both, false},
+		"hung before":              {long, conntype.Hung, nil, both, false},
+		"only the new one answers": {long, conntype.Unreachable, nil, fsm.Checked{Took: ms}, true},
+		"polls were refused":       {long, conntype.AuthFailed, nil, both, true},
+		"the namespace was gone":   {long, conntype.NamespaceMissing, nil, both, true},
+		"identity changed":         {long, conntype.Unreachable, fsm.Changed{}, both, true},
+		"outage too long":          {settings(), conntype.Unreachable, nil, both, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -300,7 +301,7 @@ func TestCurrentClientIsKept(t *testing.T) {
 				want = fsm.Command{Op: fsm.Build, Fresh: true, Number: 1}
 			}
 			c.on(tt.answer, want)
-			require.Equal(t, !tt.build, c.m.View(c.now).State == fsm.Connected)
+			require.Equal(t, !tt.build, c.m.View(c.now).State == conntype.Connected)
 		})
 	}
 }

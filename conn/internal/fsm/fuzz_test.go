@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -15,8 +16,8 @@ import (
 
 func TestAnyEventInAnyState(t *testing.T) {
 	t.Parallel()
-	kinds := rapid.SampledFrom([]fsm.Kind{fsm.None, fsm.None, fsm.None, fsm.Unreachable, fsm.Hung,
-		fsm.NamespaceMissing, fsm.AuthFailed, fsm.TLSError, fsm.Slow, "what"})
+	kinds := rapid.SampledFrom([]conntype.Kind{conntype.None, conntype.None, conntype.None, conntype.Unreachable, conntype.Hung,
+		conntype.NamespaceMissing, conntype.AuthFailed, conntype.TLSError, conntype.Slow, "what"})
 	took := rapid.SampledFrom([]time.Duration{0, ms, 2 * s, -s})
 	failure := rapid.SampledFrom([]error{nil, nil, errors.New("no")})
 	events := rapid.OneOf(
@@ -61,7 +62,7 @@ func TestAnyEventInAnyState(t *testing.T) {
 			require.Equal(t, now.Sub(start), v.Statistics.Uptime+v.Statistics.Downtime)
 			if i == end-1 {
 				m.Handle(now, fsm.Close{})
-				require.Equal(t, fsm.Closed, m.View(now).State)
+				require.Equal(t, conntype.Closed, m.View(now).State)
 				require.Zero(t, m.Deadline())
 			}
 		}

@@ -26,13 +26,17 @@
 // the machine.
 package fsm
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+)
 
 // Machine is the state of one connection. It is not safe for concurrent use.
 type Machine struct {
 	settings Settings
-	state    State
-	kind     Kind
+	state    conntype.State
+	kind     conntype.Kind
 	since    time.Time
 
 	lastErr   error
@@ -50,18 +54,18 @@ type Machine struct {
 	breaker     breaker
 	replacement replacement
 
-	statistics   Statistics
+	statistics   conntype.Statistics
 	countedUntil time.Time // statistics hold the time until then
 }
 
 // New returns a machine in state Connecting. Its first Tick returns the first attempt.
 func New(s Settings, now time.Time) *Machine {
-	return &Machine{settings: s, state: Connecting, since: now, polling: true, nextProbe: now.Add(s.ProbeEvery), retry: retry{next: now}, countedUntil: now}
+	return &Machine{settings: s, state: conntype.Connecting, since: now, polling: true, nextProbe: now.Add(s.ProbeEvery), retry: retry{next: now}, countedUntil: now}
 }
 
 // Handle processes an event and returns the operation that is due after it. The result of an operation that is not running is ignored.
 func (m *Machine) Handle(now time.Time, e Event) Command {
-	if m.state == Closed {
+	if m.state == conntype.Closed {
 		return Command{}
 	}
 	switch e := e.(type) {
@@ -97,7 +101,7 @@ func (m *Machine) Handle(now time.Time, e Event) Command {
 		}
 		m.signOfLife(now, reset)
 	case Close:
-		m.setState(now, Closed, None)
+		m.setState(now, conntype.Closed, conntype.None)
 		m.statistics.ConnectedSince = time.Time{}
 	}
 	return m.Tick(now)
@@ -135,15 +139,15 @@ func (m *Machine) View(now time.Time) View {
 		Attempts: m.retry.total, Statistics: m.statisticsAt(now),
 	}
 	trying := m.operation.Op == Attempt || m.operation.Op == Build
-	if !m.up() && m.state != Closed && !trying {
+	if !m.up() && m.state != conntype.Closed && !trying {
 		v.NextAttempt = latest(m.attemptAt(), now)
 	}
-	v.Breaker = Breaker{State: BreakerClosed, Failures: m.breaker.failures, OpenedAt: m.breaker.openedAt}
+	v.Breaker = conntype.Breaker{State: conntype.BreakerClosed, Failures: m.breaker.failures, OpenedAt: m.breaker.openedAt}
 	if m.breaker.open {
 		v.Breaker.NextProbe = v.NextAttempt
-		v.Breaker.State = BreakerOpen
+		v.Breaker.State = conntype.BreakerOpen
 		if trying || m.signPending() {
-			v.Breaker.State = BreakerHalfOpen
+			v.Breaker.State = conntype.BreakerHalfOpen
 		}
 	}
 	return v
@@ -197,26 +201,26 @@ func (m *Machine) checked(now time.Time, e Checked) {
 	if ended.Op != Probe {
 		m.nextCheck = m.started.Add(m.settings.CheckEvery)
 	}
-	if e.Kind != None {
+	if e.Kind != conntype.None {
 		m.lastErr, m.lastErrAt = e.Err, now
 	} else if ended.Op != Probe {
 		m.latency = e.Took
 	}
 	switch {
-	case m.up() && e.Kind == None:
+	case m.up() && e.Kind == conntype.None:
 		m.answered(now, e.Took)
 	case m.up():
 		m.missed(now, e.Kind)
-	case ended.Op == Attempt && e.Kind == None:
+	case ended.Op == Attempt && e.Kind == conntype.None:
 		m.attemptAnswered(now, ended, e)
 	case ended.Op == Attempt && e.CurrentAnswered:
 		m.keepCurrent(now)
 	case ended.Op == Attempt:
 		m.attemptFailed(now, e.Kind, ended.Fresh)
-	case e.Kind == None:
+	case e.Kind == conntype.None:
 		m.signOfLife(now, probed)
 	default:
-		m.setState(now, Down, e.Kind)
+		m.setState(now, conntype.Down, e.Kind)
 	}
 }
 
@@ -226,12 +230,12 @@ func (m *Machine) built(now time.Time, e Built) {
 		return
 	}
 	m.operation = Command{}
-	if e.Err != nil || e.Kind != None {
+	if e.Err != nil || e.Kind != conntype.None {
 		m.lastErr, m.lastErrAt = e.Err, now
 		switch {
 		case m.up():
 			m.replacementFailed(now)
-			if e.Kind != None {
+			if e.Kind != conntype.None {
 				m.requestCheck(now, suspectInterval) // the build used another client, but the current one may have the same problem
 			}
 		case e.CurrentAnswered:
@@ -250,34 +254,34 @@ func (m *Machine) built(now time.Time, e Built) {
 }
 
 // busy reports whether the machine may return no operation: one is running, or the machine is closed.
-func (m *Machine) busy() bool { return m.operation.Op != Nothing || m.state == Closed }
+func (m *Machine) busy() bool { return m.operation.Op != Nothing || m.state == conntype.Closed }
 
 // up reports whether requests may be sent.
-func (m *Machine) up() bool { return m.state == Connected || m.state == Degraded }
+func (m *Machine) up() bool { return m.state.Up() }
 
 // setState changes state and kind at a time that may be past, since an outage begins with its first sign. Time before it counts for the
 // previous state. A change of kind while down does not change the begin of the outage.
-func (m *Machine) setState(at time.Time, s State, k Kind) {
+func (m *Machine) setState(at time.Time, s conntype.State, k conntype.Kind) {
 	if m.state == s && m.kind == k {
 		return
 	}
 	m.statistics, m.countedUntil = m.statisticsAt(at), at
-	if m.state != Down || s != Down {
+	if m.state != conntype.Down || s != conntype.Down {
 		m.since = at
 	}
 	m.state, m.kind = s, k
 }
 
 // statisticsAt returns the statistics at the given time.
-func (m *Machine) statisticsAt(now time.Time) Statistics {
+func (m *Machine) statisticsAt(now time.Time) conntype.Statistics {
 	s := m.statistics
 	switch {
 	case m.up():
 		s.Uptime += now.Sub(m.countedUntil)
-	case m.state != Closed:
+	case m.state != conntype.Closed:
 		s.Downtime += now.Sub(m.countedUntil)
 	}
-	if began := m.retry.outageAt; m.state == Down && !began.IsZero() {
+	if began := m.retry.outageAt; m.state == conntype.Down && !began.IsZero() {
 		s.LastOutage = now.Sub(began)
 		s.LongestOutage = max(s.LongestOutage, s.LastOutage)
 	}

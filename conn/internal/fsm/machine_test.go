@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -54,13 +55,13 @@ func connectedBy(t *testing.T, set fsm.Settings) *script {
 	c.tick(fsm.Command{Op: fsm.Attempt, Fresh: true, Number: 1})
 	c.on(fsm.Checked{Took: ms}, fsm.Command{Op: fsm.Build, Fresh: true, Number: 1})
 	c.on(fsm.Built{}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	return c
 }
 
 // attempting returns a script with a machine that went down with a kind and runs an attempt: caused by the event or, without one, after the
 // back-off.
-func attempting(t *testing.T, set fsm.Settings, kind fsm.Kind, event fsm.Event) *script {
+func attempting(t *testing.T, set fsm.Settings, kind conntype.Kind, event fsm.Event) *script {
 	t.Helper()
 	c := connectedBy(t, set)
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
@@ -76,14 +77,14 @@ func attempting(t *testing.T, set fsm.Settings, kind fsm.Kind, event fsm.Event) 
 }
 
 // down returns a script with a machine that has just gone down, by an outage that began a second ago.
-func down(t *testing.T, kind fsm.Kind) *script {
+func down(t *testing.T, kind conntype.Kind) *script {
 	t.Helper()
 	c := connected(t)
 	c.on(fsm.Suspected{}, fsm.Command{Op: fsm.Check})
 	c.miss(kind, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
 	c.miss(kind, fsm.Command{})
-	c.is(fsm.Down, kind)
+	c.is(conntype.Down, kind)
 	return c
 }
 
@@ -97,7 +98,7 @@ func (c *script) tick(want fsm.Command) {
 	require.Equal(c, want, c.m.Tick(c.now))
 }
 
-func (c *script) miss(kind fsm.Kind, want fsm.Command) {
+func (c *script) miss(kind conntype.Kind, want fsm.Command) {
 	c.Helper()
 	c.on(fsm.Checked{Kind: kind, Err: errRefused}, want)
 }
@@ -120,14 +121,14 @@ func (c *script) wait(d time.Duration, want fsm.Command) {
 	require.Zero(c, c.m.Deadline(), "an operation is under way")
 }
 
-func (c *script) is(state fsm.State, kind fsm.Kind) {
+func (c *script) is(state conntype.State, kind conntype.Kind) {
 	c.Helper()
 	v := c.m.View(c.now)
 	require.Equal(c, state, v.State)
 	require.Equal(c, kind, v.Kind)
 }
 
-func (c *script) breaker(state fsm.BreakerState, failures int) {
+func (c *script) breaker(state conntype.BreakerState, failures int) {
 	c.Helper()
 	b := c.m.View(c.now).Breaker
 	require.Equal(c, state, b.State)
@@ -141,12 +142,12 @@ func attempt(number int64, pause time.Duration, fresh bool) fsm.Command {
 func TestConnecting(t *testing.T) {
 	t.Parallel()
 	c := begin(t, settings())
-	c.is(fsm.Connecting, fsm.None)
+	c.is(conntype.Connecting, conntype.None)
 	require.Equal(t, c.start, c.m.Deadline())
 	c.tick(attempt(1, 0, true))
 	c.pass(40 * ms)
-	c.miss(fsm.TLSError, fsm.Command{})
-	c.is(fsm.Down, fsm.TLSError)
+	c.miss(conntype.TLSError, fsm.Command{})
+	c.is(conntype.Down, conntype.TLSError)
 	v := c.m.View(c.now)
 	require.Equal(t, c.now, v.Since)
 	require.Equal(t, errRefused, v.LastErr)
@@ -158,14 +159,14 @@ func TestConnecting(t *testing.T) {
 	require.Zero(t, c.m.View(c.now).NextAttempt, "an attempt is under way")
 	c.pass(60 * ms)
 	c.on(fsm.Checked{Took: 60 * ms}, fsm.Command{Op: fsm.Build, Fresh: true, Number: 2})
-	c.is(fsm.Down, fsm.TLSError)
+	c.is(conntype.Down, conntype.TLSError)
 	c.pass(100 * ms)
 	c.on(fsm.Built{}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	v = c.m.View(c.now.Add(s))
 	require.Equal(t, 60*ms, v.Latency)
 	require.Zero(t, v.NextAttempt)
-	require.Equal(t, fsm.Statistics{
+	require.Equal(t, conntype.Statistics{
 		Uptime: s, Downtime: 1200 * ms, Connections: 1, ConnectedSince: c.now,
 	}, v.Statistics)
 }
@@ -176,24 +177,24 @@ func TestFirstBuildFailsWithoutConnectionError(t *testing.T) {
 	c.tick(attempt(1, 0, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 1})
 	c.on(fsm.Built{Err: errRefused}, fsm.Command{})
-	c.is(fsm.Connecting, fsm.None)
-	c.breaker(fsm.BreakerClosed, 1)
+	c.is(conntype.Connecting, conntype.None)
+	c.breaker(conntype.BreakerClosed, 1)
 	c.wait(s, attempt(2, s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 2})
-	c.on(fsm.Built{Err: errRefused, Kind: fsm.Hung}, fsm.Command{})
-	c.is(fsm.Down, fsm.Hung)
+	c.on(fsm.Built{Err: errRefused, Kind: conntype.Hung}, fsm.Command{})
+	c.is(conntype.Down, conntype.Hung)
 	c.wait(2*s, attempt(3, 2*s, true))
 }
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]*script{"up": connected(t), "down": down(t, fsm.Hung), "new": begin(t, settings())} {
+	for name, c := range map[string]*script{"up": connected(t), "down": down(t, conntype.Hung), "new": begin(t, settings())} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &script{t, c.m, c.start, c.now.Add(10 * s)}
 			before := c.m.View(c.now).Statistics
 			c.on(fsm.Close{}, fsm.Command{})
-			c.is(fsm.Closed, fsm.None)
+			c.is(conntype.Closed, conntype.None)
 			for _, e := range []fsm.Event{fsm.Checked{}, fsm.Built{}, fsm.Ready{}, fsm.Lost{}, fsm.Suspected{},
 				fsm.Changed{}, fsm.Polling{}, fsm.Reset{}, fsm.Close{}} {
 				c.pass(time.Minute)
@@ -201,7 +202,7 @@ func TestClose(t *testing.T) {
 				c.tick(fsm.Command{})
 				require.Zero(t, c.m.Deadline())
 			}
-			c.is(fsm.Closed, fsm.None)
+			c.is(conntype.Closed, conntype.None)
 			after := c.m.View(c.now).Statistics
 			require.Equal(t, before.Uptime+before.Downtime, after.Uptime+after.Downtime)
 			require.Zero(t, after.ConnectedSince)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -70,7 +71,7 @@ func newObserver(t *rapid.T, random *rand.Rand) *observer {
 }
 
 func (o *observer) up() bool {
-	return o.last.State == fsm.Connected || o.last.State == fsm.Degraded
+	return o.last.State == conntype.Connected || o.last.State == conntype.Degraded
 }
 
 // run runs a schedule, event by event.
@@ -190,10 +191,10 @@ func (o *observer) finish() {
 	e := o.w.end()
 	up := o.up()
 	c := o.m.Handle(now, e)
-	kind, failed, current := fsm.None, false, false
+	kind, failed, current := conntype.None, false, false
 	switch e := e.(type) {
 	case fsm.Checked:
-		kind, failed, current = e.Kind, e.Kind != fsm.None, e.CurrentAnswered
+		kind, failed, current = e.Kind, e.Kind != conntype.None, e.CurrentAnswered
 	case fsm.Built:
 		kind, failed, current = e.Kind, e.Err != nil, e.CurrentAnswered
 		o.readyAt = time.Time{}                      // connected, or the connection is not the reason
@@ -236,19 +237,19 @@ func (o *observer) finish() {
 // pollersSurvived reports whether the workers of the current client can be kept after the outage: their polls were not refused, and have
 // not waited for too long.
 func (o *observer) pollersSurvived() bool {
-	return o.last.Kind != fsm.NamespaceMissing && o.last.Kind != fsm.AuthFailed && o.w.now.Sub(o.outage) < o.rebuildAfter
+	return o.last.Kind != conntype.NamespaceMissing && o.last.Kind != conntype.AuthFailed && o.w.now.Sub(o.outage) < o.rebuildAfter
 }
 
-func (o *observer) watched(op operation, kind fsm.Kind) {
+func (o *observer) watched(op operation, kind conntype.Kind) {
 	now, began := o.w.now, o.missedAt
 	if !o.lostAt.IsZero() && (began.IsZero() || o.lostAt.Before(began)) {
 		began = o.lostAt
 	}
 	switch {
-	case kind != fsm.None && o.missedAt.IsZero():
+	case kind != conntype.None && o.missedAt.IsZero():
 		o.missedAt = now
-	case kind != fsm.None:
-		require.Equal(o, fsm.Down, o.m.View(now).State)
+	case kind != conntype.None:
+		require.Equal(o, conntype.Down, o.m.View(now).State)
 		o.outage, o.missedAt, o.lostAt = began, time.Time{}, time.Time{}
 		if o.due = o.m.View(now).NextAttempt; o.due.IsZero() { // a sign of life has caused an attempt, or it is too early
 			o.due = now.Add(s)
@@ -277,18 +278,18 @@ func (o *observer) renewed() {
 func (o *observer) connected() {
 	o.failures, o.open, o.outage, o.missedAt, o.lostAt = 0, false, time.Time{}, time.Time{}, time.Time{}
 	clear(o.signs)
-	require.Contains(o, []fsm.State{fsm.Connected, fsm.Degraded}, o.m.View(o.w.now).State)
+	require.Contains(o, []conntype.State{conntype.Connected, conntype.Degraded}, o.m.View(o.w.now).State)
 }
 
-func (o *observer) failed(op operation, kind fsm.Kind, next fsm.Command) {
+func (o *observer) failed(op operation, kind conntype.Kind, next fsm.Command) {
 	v := o.m.View(o.w.now)
-	if kind != fsm.None {
-		require.Equal(o, fsm.Down, v.State)
+	if kind != conntype.None {
+		require.Equal(o, conntype.Down, v.State)
 		require.Equal(o, kind, v.Kind)
 	}
 	// A Ready during an attempt may be caused by it; see TestReadyCausedByAttempt.
-	reached := kind == fsm.None || kind == fsm.NamespaceMissing || kind == fsm.AuthFailed
-	if reached || op.Fresh && kind == fsm.Hung && slices.Contains(o.causes, "ready") {
+	reached := kind == conntype.None || kind == conntype.NamespaceMissing || kind == conntype.AuthFailed
+	if reached || op.Fresh && kind == conntype.Hung && slices.Contains(o.causes, "ready") {
 		delete(o.signs, "ready")
 	}
 	for _, cause := range o.causes {
@@ -309,7 +310,7 @@ func (o *observer) command(c fsm.Command, busy bool) {
 	}
 	require.False(o, busy, "two operations at a time")
 	v := o.m.View(now)
-	up := v.State == fsm.Connected || v.State == fsm.Degraded
+	up := v.State == conntype.Connected || v.State == conntype.Degraded
 	outdated := !o.built || o.current != o.identity
 	switch c.Op {
 	case fsm.Probe:
@@ -347,7 +348,7 @@ func (o *observer) check() {
 		require.Zero(o, o.m.Deadline())
 	}
 	require.Equal(o, now.Sub(o.start), v.Statistics.Uptime+v.Statistics.Downtime)
-	down := v.State == fsm.Down
+	down := v.State == conntype.Down
 	switch {
 	case v.State == o.last.State && (down || v.Kind == o.last.Kind):
 		require.Equal(o, o.last.Since, v.Since)
@@ -364,9 +365,9 @@ func (o *observer) check() {
 		most = 6 * time.Minute
 	}
 	require.LessOrEqual(o, v.NextAttempt.Sub(now), most)
-	require.Equal(o, o.open, v.Breaker.State != fsm.BreakerClosed)
+	require.Equal(o, o.open, v.Breaker.State != conntype.BreakerClosed)
 	require.Equal(o, o.failures, v.Breaker.Failures)
-	require.Equal(o, v.State == fsm.Down || v.State == fsm.Degraded, v.Kind != fsm.None)
+	require.Equal(o, v.State == conntype.Down || v.State == conntype.Degraded, v.Kind != conntype.None)
 	o.last = v
 	right := o.right()
 	if building := o.w.op.Op == fsm.Build; !building && !now.Before(o.rightAt) { // no check runs during a build
@@ -382,16 +383,16 @@ func (o *observer) check() {
 
 // right reports whether the state corresponds to the world.
 func (o *observer) right() bool {
-	state, kind := fsm.Connected, fsm.None
+	state, kind := conntype.Connected, conntype.None
 	switch {
 	case o.noClientPossible():
 		return true // the state is right once the first attempt has failed, which the back-off may delay
 	case o.w.phase.mode == slow:
-		state, kind = fsm.Degraded, fsm.Slow
+		state, kind = conntype.Degraded, conntype.Slow
 	case o.w.phase.mode != serving:
-		state, kind = fsm.Down, o.w.phase.mode.kind()
+		state, kind = conntype.Down, o.w.phase.mode.kind()
 	case !o.polls:
-		state, kind = fsm.Degraded, fsm.NotPolling
+		state, kind = conntype.Degraded, conntype.NotPolling
 	}
 	return o.last.State == state && o.last.Kind == kind
 }

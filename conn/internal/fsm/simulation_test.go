@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -31,9 +32,9 @@ func (m mode) accepts() bool { return m != refusing && m != frozen && m != insec
 func (m mode) hangs() bool { return m == frozen || m == stuck }
 
 // kind is the result of a full check.
-func (m mode) kind() fsm.Kind {
-	return map[mode]fsm.Kind{refusing: fsm.Unreachable, frozen: fsm.Hung, stuck: fsm.Hung,
-		nameless: fsm.NamespaceMissing, forbidden: fsm.AuthFailed, insecure: fsm.TLSError}[m]
+func (m mode) kind() conntype.Kind {
+	return map[mode]conntype.Kind{refusing: conntype.Unreachable, frozen: conntype.Hung, stuck: conntype.Hung,
+		nameless: conntype.NamespaceMissing, forbidden: conntype.AuthFailed, insecure: conntype.TLSError}[m]
 }
 
 // phase is a period of a schedule.
@@ -86,7 +87,7 @@ type operation struct {
 	fsm.Command
 
 	started, ends time.Time
-	kind          fsm.Kind
+	kind          conntype.Kind
 	broken        bool // a build that fails without an error of the connection
 }
 
@@ -151,7 +152,7 @@ func (w *world) begin(c fsm.Command) {
 		}
 	}
 	if w.phase.mode.accepts() && !w.ready { // gRPC is in its back-off, and fails requests meanwhile
-		w.op.ends, w.op.kind = w.now.Add(ms), fsm.Unreachable
+		w.op.ends, w.op.kind = w.now.Add(ms), conntype.Unreachable
 		return
 	}
 	w.computeResult()
@@ -162,11 +163,11 @@ func (w *world) computeResult() {
 	o, m := &w.op, w.phase.mode
 	o.kind = m.kind()
 	if w.badOptions && m == serving && o.Fresh {
-		o.kind = fsm.AuthFailed
+		o.kind = conntype.AuthFailed
 	}
 	light := o.Op == fsm.Probe && (m == nameless || w.probesLight && (m == stuck || m == forbidden))
 	if light {
-		o.kind = fsm.None
+		o.kind = conntype.None
 	}
 	limit := 3 * s
 	if o.Op == fsm.Build {
@@ -185,7 +186,7 @@ func (w *world) computeResult() {
 		o.ends = w.now.Add(w.within(ms, 30*ms))
 	}
 	if end := o.started.Add(limit); o.ends.After(end) {
-		o.ends, o.kind = end, fsm.Hung
+		o.ends, o.kind = end, conntype.Hung
 	}
 }
 
@@ -195,7 +196,7 @@ func (w *world) modeChanged() {
 		w.computeResult()
 		return
 	}
-	w.op.ends, w.op.kind = w.now, fsm.Unreachable
+	w.op.ends, w.op.kind = w.now, conntype.Unreachable
 }
 
 // end ends the running operation and returns its result.
@@ -206,15 +207,15 @@ func (w *world) end() fsm.Event {
 	switch {
 	case o.Op != fsm.Build:
 		return fsm.Checked{Kind: o.kind, Took: w.now.Sub(o.started), Err: errOf(o.kind), CurrentAnswered: current}
-	case o.broken && o.kind == fsm.None:
+	case o.broken && o.kind == conntype.None:
 		return fsm.Built{Err: errRefused, CurrentAnswered: current}
 	default:
-		return fsm.Built{Kind: o.kind, Err: errOf(o.kind), CurrentAnswered: current && o.kind != fsm.None}
+		return fsm.Built{Kind: o.kind, Err: errOf(o.kind), CurrentAnswered: current && o.kind != conntype.None}
 	}
 }
 
-func errOf(k fsm.Kind) error {
-	if k == fsm.None {
+func errOf(k conntype.Kind) error {
+	if k == conntype.None {
 		return nil
 	}
 	return errors.New(string(k))
@@ -227,7 +228,7 @@ func (w *world) request() {
 	case m.hangs():
 		since := w.changed
 		w.later(2*s, fsm.Suspected{}, func() bool { return w.changed.Equal(since) })
-	case m.kind() != fsm.None || !w.ready:
+	case m.kind() != conntype.None || !w.ready:
 		w.later(ms, fsm.Suspected{}, func() bool { return true })
 	}
 }

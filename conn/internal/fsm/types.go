@@ -1,43 +1,9 @@
 package fsm
 
-import "time"
+import (
+	"time"
 
-// State is the state of the connection.
-type State string
-
-// Requests may be sent in states Connected and Degraded, which are "up", and in no other.
-const (
-	Connecting State = "connecting" // not connected since the start, and no attempt has failed yet
-	Connected  State = "connected"  // the server answers in time
-	Degraded   State = "degraded"   // the server answers, but the connection is Slow, Limited or NotPolling
-	Down       State = "down"       // the connection cannot be used; the Kind is the reason
-	Closed     State = "closed"     // permanently
-)
-
-// Kind is the reason why a connection is Down or Degraded.
-type Kind string
-
-// The kinds. The first five belong to Down, the last three to Degraded.
-const (
-	None             Kind = ""
-	Unreachable      Kind = "unreachable"       // no process listens at the address, or no Temporal frontend
-	Hung             Kind = "hung"              // connections are accepted, but requests are not answered in time
-	NamespaceMissing Kind = "namespace_missing" // the server answers, but has no such namespace
-	AuthFailed       Kind = "auth_failed"       // the credentials are refused
-	TLSError         Kind = "tls_error"         // the TLS handshake fails
-	Slow             Kind = "slow"              // three consecutive answers took longer than Settings.SlowAfter
-	Limited          Kind = "limited"           // checks are answered, but most requests are refused or late
-	NotPolling       Kind = "not_polling"       // a worker set does not poll
-)
-
-// BreakerState is the state of the circuit breaker.
-type BreakerState string
-
-// The breaker's states.
-const (
-	BreakerClosed   BreakerState = "closed"    // attempts back off in seconds
-	BreakerOpen     BreakerState = "open"      // attempts are rare
-	BreakerHalfOpen BreakerState = "half_open" // one attempt is due or under way that may close it
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
 // Settings configure a machine. All durations are positive.
@@ -63,7 +29,7 @@ type Event interface{ isEvent() }
 
 // Checked is the result of a Probe, a Check or an Attempt.
 type Checked struct {
-	Kind Kind // None: the server answered; otherwise one of the kinds of Down
+	Kind conntype.Kind // None: the server answered; otherwise one of the kinds of Down
 	Took time.Duration
 	Err  error
 	// CurrentAnswered reports, after a fresh Attempt, that the server answered the current client, whether or not it answered the new one.
@@ -73,7 +39,7 @@ type Checked struct {
 // Built is the result of a Build. Without Err, workers run on the new client and it is the current one.
 type Built struct {
 	Err  error
-	Kind Kind // of the failure, as in Checked; None where the connection is not its cause
+	Kind conntype.Kind // of the failure, as in Checked; None where the connection is not its cause
 	// CurrentAnswered reports, after a Build that failed while not up, that the server then answered the current client.
 	CurrentAnswered bool
 }
@@ -139,33 +105,14 @@ type Command struct {
 
 // View is a snapshot of a machine.
 type View struct {
-	State       State
-	Kind        Kind
+	State       conntype.State
+	Kind        conntype.Kind
 	Since       time.Time // when State or Kind last changed; while Down, when the outage began, also if Kind has changed since
 	LastErr     error     // of the last failure; kept after recovery
 	LastErrAt   time.Time
 	Latency     time.Duration // of the last full check that was answered
 	Attempts    int64         // since New
 	NextAttempt time.Time     // zero while up, closed, or while it runs
-	Breaker     Breaker
-	Statistics  Statistics
-}
-
-// Breaker describes the circuit breaker.
-type Breaker struct {
-	State     BreakerState
-	Failures  int       // consecutive failed attempts
-	OpenedAt  time.Time // zero while closed
-	NextProbe time.Time // the next attempt while not closed; zero while it runs
-}
-
-// Statistics count since New.
-type Statistics struct {
-	Uptime         time.Duration // Connected or Degraded, until the first sign of an outage
-	Downtime       time.Duration // Connecting or Down, from the first sign of an outage
-	Connections    int64         // how often the connection came up
-	Outages        int64         // how often it went down after it had been up
-	LastOutage     time.Duration // from the first sign of it until connected again; until now, while it lasts
-	LongestOutage  time.Duration
-	ConnectedSince time.Time // zero while not up
+	Breaker     conntype.Breaker
+	Statistics  conntype.Statistics
 }

@@ -1,6 +1,10 @@
 package fsm
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+)
 
 const (
 	// slowThreshold is how many consecutive slow answers make a connection Slow.
@@ -106,7 +110,7 @@ func (m *Machine) recovered(now time.Time) {
 func (m *Machine) outageStart() time.Time { return earliest(m.health.missedAt, m.health.lostAt) }
 
 // missed processes a failed check while up: the first one is to be confirmed, the second one is an outage.
-func (m *Machine) missed(now time.Time, kind Kind) {
+func (m *Machine) missed(now time.Time, kind conntype.Kind) {
 	h := &m.health
 	h.suspectedAt = time.Time{} // the confirming check replaces it
 	if h.missedAt.IsZero() {
@@ -133,16 +137,16 @@ func (m *Machine) recordLatency(now time.Time, took time.Duration) {
 func (m *Machine) updateGrade(now time.Time) {
 	switch {
 	case m.health.limited():
-		if m.kind != Limited {
+		if m.kind != conntype.Limited {
 			m.lastErr, m.lastErrAt = m.health.requests.Err, now
 		}
-		m.setState(now, Degraded, Limited)
+		m.setState(now, conntype.Degraded, conntype.Limited)
 	case m.health.slowAnswers >= slowThreshold:
-		m.setState(now, Degraded, Slow)
+		m.setState(now, conntype.Degraded, conntype.Slow)
 	case !m.polling:
-		m.setState(now, Degraded, NotPolling)
+		m.setState(now, conntype.Degraded, conntype.NotPolling)
 	default:
-		m.setState(now, Connected, None)
+		m.setState(now, conntype.Connected, conntype.None)
 	}
 }
 
@@ -167,7 +171,7 @@ func (m *Machine) requestsReported(now time.Time, e Requests) {
 		return
 	}
 	h := &m.health
-	if m.kind == Limited && e.Failing && !h.requests.Failing {
+	if m.kind == conntype.Limited && e.Failing && !h.requests.Failing {
 		m.lastErr, m.lastErrAt = e.Err, now
 	}
 	h.requests = e

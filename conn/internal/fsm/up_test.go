@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
@@ -64,12 +65,12 @@ func TestLostAndSuspectedCauseOneCheck(t *testing.T) {
 			c.on(e, fsm.Command{}) // during the check
 			c.pass(400 * ms)
 			c.answer(fsm.Command{Op: fsm.Check})
-			c.miss(fsm.Unreachable, fsm.Command{})
+			c.miss(conntype.Unreachable, fsm.Command{})
 			c.on(e, fsm.Command{}) // the confirming check is not brought forward
 			c.wait(s, fsm.Command{Op: fsm.Check})
-			c.is(fsm.Connected, fsm.None)
-			c.miss(fsm.Hung, fsm.Command{})
-			c.is(fsm.Down, fsm.Hung)
+			c.is(conntype.Connected, conntype.None)
+			c.miss(conntype.Hung, fsm.Command{})
+			c.is(conntype.Down, conntype.Hung)
 			c.on(e, fsm.Command{}) // no effect while down
 			c.wait(s, attempt(1, s, true))
 		})
@@ -91,14 +92,14 @@ func TestOneMiss(t *testing.T) {
 			t.Parallel()
 			c := connected(t)
 			c.wait(3*s, fsm.Command{Op: fsm.Probe})
-			c.miss(fsm.Hung, fsm.Command{})
+			c.miss(conntype.Hung, fsm.Command{})
 			c.wait(s, fsm.Command{Op: fsm.Check})
 			c.pass(tc.confirmation)
 			c.answer(tc.want)
-			c.is(fsm.Connected, fsm.None)
+			c.is(conntype.Connected, conntype.None)
 			if tc.want == build {
 				c.on(fsm.Built{}, fsm.Command{})
-				c.is(fsm.Connected, fsm.None)
+				c.is(conntype.Connected, conntype.None)
 			}
 			require.Zero(t, c.m.View(c.now).Statistics.Outages)
 		})
@@ -111,7 +112,7 @@ func TestOutageStart(t *testing.T) {
 	c := connected(t)
 	c.on(fsm.Lost{}, fsm.Command{Op: fsm.Check})
 	c.pass(900 * ms)
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
 	c.pass(200 * ms)
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true})
@@ -122,7 +123,7 @@ func TestOutageStart(t *testing.T) {
 	c.on(fsm.Lost{}, fsm.Command{})
 	c.answer(fsm.Command{Op: fsm.Check}) // older than the loss
 	c.pass(900 * ms)
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
 	c.pass(200 * ms)
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true})
@@ -132,9 +133,9 @@ func TestOutageStart(t *testing.T) {
 	c.answer(fsm.Command{}) // the loss was short and is no outage
 	c.pass(s)
 	c.on(fsm.Suspected{}, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.pass(400 * ms)
 	v := c.m.View(c.now)
 	st, began := v.Statistics, c.now.Add(-1400*ms)
@@ -143,7 +144,7 @@ func TestOutageStart(t *testing.T) {
 	require.Equal(t, []time.Duration{began.Sub(c.start), 1400 * ms}, []time.Duration{st.Uptime, st.Downtime})
 	c.on(fsm.Ready{}, attempt(1, s, false))
 	c.answer(fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	st = c.m.View(c.now).Statistics
 	require.Equal(t, 1400*ms, st.LastOutage)
 	require.Equal(t, 1400*ms, st.LongestOutage)
@@ -159,15 +160,15 @@ func TestOldLossesDoNotCount(t *testing.T) {
 		c.Helper()
 		c.pass(s)
 		c.on(fsm.Suspected{}, fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Hung, fsm.Command{})
+		c.miss(conntype.Hung, fsm.Command{})
 		c.wait(s, fsm.Command{Op: fsm.Check})
 		c.answer(fsm.Command{})
 	}
 	c := connected(t)
 	c.on(fsm.Lost{}, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.on(fsm.Ready{}, attempt(1, s, false))
 	c.answer(fsm.Command{})
 	blip(c)
@@ -188,9 +189,9 @@ func TestOldSignsDoNotCount(t *testing.T) {
 		c.Helper()
 		c.pass(300 * ms)
 		c.on(fsm.Suspected{}, fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.miss(conntype.Unreachable, fsm.Command{})
 		c.wait(s, fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Unreachable, fsm.Command{})
+		c.miss(conntype.Unreachable, fsm.Command{})
 		require.Equal(c, s, c.m.View(c.now).NextAttempt.Sub(c.now))
 	}
 	c := connected(t)
@@ -213,21 +214,21 @@ func TestOldSignsDoNotCount(t *testing.T) {
 	fall(c)
 	c.on(fsm.Ready{}, attempt(1, s, false))
 	c.on(fsm.Lost{}, fsm.Command{})
-	c.miss(fsm.Unreachable, fsm.Command{}) // covers the loss
+	c.miss(conntype.Unreachable, fsm.Command{}) // covers the loss
 	c.wait(s, attempt(2, s, true))
 	c.on(fsm.Ready{}, fsm.Command{})
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 2})
-	c.on(fsm.Built{Err: errRefused, Kind: fsm.Unreachable}, fsm.Command{}) // and no attempt for its own Ready
+	c.on(fsm.Built{Err: errRefused, Kind: conntype.Unreachable}, fsm.Command{}) // and no attempt for its own Ready
 	c.wait(2*s, attempt(3, 2*s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 3})
 	c.on(fsm.Built{}, fsm.Command{}) // and no check for a loss long ago
 
 	c.pass(300 * ms)
 	c.on(fsm.Suspected{}, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{})
+	c.miss(conntype.Unreachable, fsm.Command{})
 	c.on(fsm.Ready{}, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.Unreachable, fsm.Command{}) // covers the Ready
+	c.miss(conntype.Unreachable, fsm.Command{}) // covers the Ready
 }
 
 // gRPC may delay a check until there is a connection, so that a restart causes no failed check.
@@ -264,22 +265,22 @@ func TestSlow(t *testing.T) {
 	c.on(slow, fsm.Command{})
 	c.wait(s/4, fsm.Command{Op: fsm.Check})
 	c.on(slow, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	c.wait(s/4, fsm.Command{Op: fsm.Check})
 	c.on(slow, fsm.Command{})
-	c.is(fsm.Degraded, fsm.Slow)
+	c.is(conntype.Degraded, conntype.Slow)
 	since := c.now
 	c.on(fsm.Polling{}, fsm.Command{})
-	c.is(fsm.Degraded, fsm.Slow)
+	c.is(conntype.Degraded, conntype.Slow)
 	c.wait(3*s, fsm.Command{Op: fsm.Check}) // not a probe, which might be quick where the check is slow
 	c.on(slow, fsm.Command{})
 	require.Equal(t, since, c.m.View(c.now).Since)
 	c.wait(3*s, fsm.Command{Op: fsm.Check})
 	c.answer(fsm.Command{})
-	c.is(fsm.Degraded, fsm.NotPolling)
+	c.is(conntype.Degraded, conntype.NotPolling)
 	require.Equal(t, c.now, c.m.View(c.now).Since)
 	c.on(fsm.Polling{OK: true}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
 	c.on(fsm.Checked{Took: s}, fsm.Command{}) // not slow
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
@@ -295,24 +296,24 @@ func TestRequestsThatAreNotServed(t *testing.T) {
 		c := connected(t)
 		c.pass(s)
 		c.on(late, fsm.Command{Op: fsm.Check})
-		c.is(fsm.Connected, fsm.None)
+		c.is(conntype.Connected, conntype.None)
 		c.answer(fsm.Command{})
-		c.is(fsm.Degraded, fsm.Limited)
+		c.is(conntype.Degraded, conntype.Limited)
 		require.Equal(t, late.Err, c.m.View(c.now).LastErr)
 		c.on(failing, fsm.Command{})
-		c.is(fsm.Degraded, fsm.Limited)
+		c.is(conntype.Degraded, conntype.Limited)
 		require.Equal(t, failing.Err, c.m.View(c.now).LastErr)
 		c.on(fsm.Polling{}, fsm.Command{})
-		c.is(fsm.Degraded, fsm.Limited)
+		c.is(conntype.Degraded, conntype.Limited)
 		c.on(fsm.Requests{}, fsm.Command{})
-		c.is(fsm.Degraded, fsm.NotPolling)
+		c.is(conntype.Degraded, conntype.NotPolling)
 		c.on(fsm.Polling{OK: true}, fsm.Command{})
-		c.is(fsm.Connected, fsm.None)
+		c.is(conntype.Connected, conntype.None)
 		require.EqualValues(t, 0, c.m.View(c.now).Statistics.Outages)
 
 		c.pass(s)
 		c.on(failing, fsm.Command{Op: fsm.Check})
-		c.is(fsm.Connected, fsm.None) // an answer from before the trouble does not count
+		c.is(conntype.Connected, conntype.None) // an answer from before the trouble does not count
 	})
 	t.Run("a check under way is older", func(t *testing.T) {
 		t.Parallel()
@@ -321,17 +322,17 @@ func TestRequestsThatAreNotServed(t *testing.T) {
 		c.pass(100 * ms)
 		c.on(failing, fsm.Command{})
 		c.answer(fsm.Command{Op: fsm.Check})
-		c.is(fsm.Connected, fsm.None)
+		c.is(conntype.Connected, conntype.None)
 		c.answer(fsm.Command{})
-		c.is(fsm.Degraded, fsm.Limited)
+		c.is(conntype.Degraded, conntype.Limited)
 	})
 	t.Run("checks are slow as well", func(t *testing.T) {
 		t.Parallel()
 		for _, tt := range []struct {
 			event fsm.Requests
-			kind  fsm.Kind
-			state fsm.State
-		}{{late, fsm.None, fsm.Connected}, {failing, fsm.Limited, fsm.Degraded}} {
+			kind  conntype.Kind
+			state conntype.State
+		}{{late, conntype.None, conntype.Connected}, {failing, conntype.Limited, conntype.Degraded}} {
 			c := connected(t)
 			c.on(tt.event, fsm.Command{Op: fsm.Check})
 			c.on(fsm.Checked{Took: 2 * s}, fsm.Command{})
@@ -342,17 +343,17 @@ func TestRequestsThatAreNotServed(t *testing.T) {
 		t.Parallel()
 		c := connected(t)
 		c.on(late, fsm.Command{Op: fsm.Check})
-		c.miss(fsm.Hung, fsm.Command{})
+		c.miss(conntype.Hung, fsm.Command{})
 		c.wait(s, fsm.Command{Op: fsm.Check})
 		c.on(failing, fsm.Command{})
-		c.is(fsm.Connected, fsm.None)
-		c.miss(fsm.Hung, fsm.Command{})
-		c.is(fsm.Down, fsm.Hung)
+		c.is(conntype.Connected, conntype.None)
+		c.miss(conntype.Hung, fsm.Command{})
+		c.is(conntype.Down, conntype.Hung)
 		c.on(failing, fsm.Command{})
-		c.is(fsm.Down, fsm.Hung)
+		c.is(conntype.Down, conntype.Hung)
 		c.on(fsm.Ready{}, attempt(1, s, false))
 		c.answer(fsm.Command{})
-		c.is(fsm.Connected, fsm.None)
+		c.is(conntype.Connected, conntype.None)
 	})
 	t.Run("known trouble causes few checks", func(t *testing.T) {
 		t.Parallel()
@@ -370,28 +371,28 @@ func TestRequestsThatAreNotServed(t *testing.T) {
 
 func TestPollingStateIsKept(t *testing.T) {
 	t.Parallel()
-	c := down(t, fsm.Unreachable)
+	c := down(t, conntype.Unreachable)
 	c.on(fsm.Polling{}, fsm.Command{})
-	c.is(fsm.Down, fsm.Unreachable)
+	c.is(conntype.Down, conntype.Unreachable)
 	c.on(fsm.Ready{}, attempt(1, s, false))
 	c.answer(fsm.Command{})
-	c.is(fsm.Degraded, fsm.NotPolling)
+	c.is(conntype.Degraded, conntype.NotPolling)
 }
 
 func TestFreshAfterLongOutage(t *testing.T) {
 	t.Parallel()
-	c := down(t, fsm.Unreachable)
+	c := down(t, conntype.Unreachable)
 	c.wait(s, attempt(1, s, true)) // two seconds after the first miss
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 1})
 	c.on(fsm.Built{}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 
-	c = down(t, fsm.Hung)
+	c = down(t, conntype.Hung)
 	c.pass(500 * ms)
 	c.on(fsm.Ready{}, attempt(1, s, false))
 	c.pass(2 * s)
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true}) // short when the attempt began, long when it ended
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 }
 
 func TestChangedWhileUp(t *testing.T) {
@@ -399,13 +400,13 @@ func TestChangedWhileUp(t *testing.T) {
 	build := fsm.Command{Op: fsm.Build, Fresh: true}
 	c := connected(t)
 	c.on(fsm.Changed{}, build)
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	c.on(fsm.Changed{}, fsm.Command{}) // during the build
 	c.on(fsm.Built{}, build)
 	c.on(fsm.Built{Err: errRefused}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 	c.wait(s, build)
-	c.on(fsm.Built{Err: errRefused, Kind: fsm.AuthFailed}, fsm.Command{Op: fsm.Check}) // the failure may be that of the connection
+	c.on(fsm.Built{Err: errRefused, Kind: conntype.AuthFailed}, fsm.Command{Op: fsm.Check}) // the failure may be that of the connection
 	c.answer(fsm.Command{})
 	c.wait(2*s, build)
 	c.on(fsm.Changed{}, fsm.Command{})
@@ -425,10 +426,10 @@ func TestChangedDuringCheckAndMiss(t *testing.T) {
 	c := connected(t)
 	c.wait(3*s, fsm.Command{Op: fsm.Probe})
 	c.on(fsm.Changed{}, fsm.Command{})
-	c.miss(fsm.AuthFailed, fsm.Command{})
+	c.miss(conntype.AuthFailed, fsm.Command{})
 	c.wait(s, fsm.Command{Op: fsm.Check})
-	c.miss(fsm.AuthFailed, attempt(1, s, true))
+	c.miss(conntype.AuthFailed, attempt(1, s, true))
 	c.answer(fsm.Command{Op: fsm.Build, Fresh: true, Number: 1})
 	c.on(fsm.Built{}, fsm.Command{})
-	c.is(fsm.Connected, fsm.None)
+	c.is(conntype.Connected, conntype.None)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
 )
@@ -45,7 +46,7 @@ func (s *Registry) Remove(name string) (*Set, error) {
 }
 
 // Status returns the status of all sets, sorted by name. up reports whether the connection is up.
-func (s *Registry) Status(up bool) (all []Status) {
+func (s *Registry) Status(up bool) (all []conntype.WorkerStatus) {
 	for _, one := range s.List() {
 		all = append(all, one.Status(up))
 	}

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
 )
 
@@ -41,23 +42,6 @@ type Set struct {
 	err      error
 	retryAt  time.Time
 	removed  bool
-}
-
-// Status is the status of one worker set.
-type Status struct {
-	Name       string
-	TaskQueues []string
-	// Running: a worker was started and has not died. Polling: its task queues are polled, and the connection is up.
-	Running, Polling bool
-	// Generation is the one that the running worker belongs to.
-	Generation int
-	// Since is when the running worker was started.
-	Since time.Time
-	// LastPoll is when a poll was last answered or sent.
-	LastPoll time.Time
-	// Failures counts consecutive failed starts. Error is the last of them, or the reason why the worker died or does not poll.
-	Failures int
-	Error    string
 }
 
 // Running is a worker that was started.
@@ -198,10 +182,10 @@ func (s *Set) TakeDeath() error {
 }
 
 // Status returns the status of the set. Over a connection that is not up, no set polls.
-func (s *Set) Status(up bool) Status {
+func (s *Set) Status(up bool) conntype.WorkerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Status{Name: s.Name, Failures: s.failures}
+	out := conntype.WorkerStatus{Name: s.Name, Failures: s.failures}
 	if s.err != nil {
 		out.Error = s.err.Error()
 	}
