@@ -75,8 +75,8 @@ func (c *crowd) Describe(context.Context, string, string) (*supervisor.Listed, e
 	return nil, nil
 }
 
-func (c *crowd) State(_ context.Context, _, _ string) (wire.State, error) {
-	return wire.State{Workers: []wire.Worker{{ServerID: "alive-0"}, {ServerID: "alive-1"}}}, nil
+func (c *crowd) State(_ context.Context, _, _ string) (dispatchtype.State, error) {
+	return dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{{ServerID: "alive-0"}, {ServerID: "alive-1"}}}, nil
 }
 
 func (c *crowd) Ask(context.Context, string, string) plan.Answer { return plan.Answered }
@@ -136,11 +136,11 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 
 func (c *crowd) beat(t testing.TB, server string) []byte {
 	t.Helper()
-	beat := wire.Beat{ServerID: server, Build: "1.2.3", Interpreter: wire.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
+	beat := dispatchtype.Heartbeat{ServerID: server, Build: "1.2.3", Interpreter: wire.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
 	for _, name := range c.dispatchers {
 		beat.Projects = append(beat.Projects, name.Project)
 	}
-	text, err := beat.Encode()
+	text, err := wire.EncodeHeartbeat(beat)
 	require.NoError(t, err)
 	return text
 }
@@ -205,7 +205,7 @@ func (c *crowd) readers(t testing.TB) map[string]func() {
 			require.NoError(t, err)
 			require.Len(t, list, len(c.dispatchers))
 			for i := range list {
-				require.Equal(t, overview.Parked, list[i].Status, list[i].Reason)
+				require.Equal(t, dispatchtype.Parked, list[i].Status, list[i].Reason)
 			}
 		},
 		"list of workers": func() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
@@ -168,7 +169,7 @@ func (d *Dispatchers) filterListed(ctx context.Context, name Name, r *lateReport
 // evicted workers are never reported twice. A dispatcher that is routing checks its workers by itself: for it, the result is empty.
 func (d *Dispatchers) stillListed(ctx context.Context, name Name, r *lateReports) ([]string, error) {
 	state, err := d.temporal.State(ctx, name)
-	if err != nil || state.Phase != wire.Parked {
+	if err != nil || state.Phase != dispatchtype.Parked {
 		r.confirm.later(d.o.Timing.CheckEvery)
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (d *Dispatchers) stillListed(ctx context.Context, name Name, r *lateReports
 }
 
 // serverIDs returns the set of the workers' server IDs.
-func serverIDs(workers []wire.Worker) map[string]bool {
+func serverIDs(workers []dispatchtype.RegisteredWorker) map[string]bool {
 	ids := make(map[string]bool, len(workers))
 	for _, w := range workers {
 		ids[w.ServerID] = true

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
@@ -26,7 +27,7 @@ type dispatcherClient struct {
 	client.Client
 	reports [][]string
 	queries int
-	state   wire.State
+	state   dispatchtype.State
 	failure error
 }
 
@@ -40,7 +41,7 @@ func (s *dispatcherClient) QueryWorkflow(context.Context, string, string, string
 	return answer{s.state}, s.failure
 }
 
-type answer struct{ state wire.State }
+type answer struct{ state dispatchtype.State }
 
 func (answer) HasValue() bool { return true }
 
@@ -56,7 +57,7 @@ func (a answer) Get(into any) error {
 func (s *dispatcherClient) lists(ids ...string) {
 	s.state.Workers = nil
 	for _, id := range ids {
-		s.state.Workers = append(s.state.Workers, wire.Worker{ServerID: id})
+		s.state.Workers = append(s.state.Workers, dispatchtype.RegisteredWorker{ServerID: id})
 	}
 }
 
@@ -70,7 +71,7 @@ type watcher struct {
 }
 
 func newWatcher(t *testing.T, late ...string) *watcher {
-	s := &dispatcherClient{state: wire.State{Phase: wire.Parked}}
+	s := &dispatcherClient{state: dispatchtype.State{Phase: dispatchtype.Parked}}
 	d, err := New(Options{
 		ServerID: "me", Client: func() (client.Client, error) { return s, nil }, Namespace: "default", Leases: lease.NewMemory(),
 		Inbox: memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
@@ -82,7 +83,7 @@ func newWatcher(t *testing.T, late ...string) *watcher {
 	w := &watcher{dispatcherClient: s, Dispatchers: d, beats: map[string]heartbeat.Process{}, sent: map[Name]*lateReports{}}
 	w.owned = []owner.Ownership{{Name: shop, Owner: inbox.Owner{Epoch: 1, Holder: "me"}}}
 	for _, id := range late {
-		w.beats[id] = heartbeat.Process{Beat: wire.Beat{Projects: []string{"shop"}, Serves: 1}}
+		w.beats[id] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 	}
 	return w
 }
@@ -146,7 +147,7 @@ func TestOnlyListedWorkersAreReported(t *testing.T) {
 		require.Equal(t, []int{reports, queries}, []int{len(w.reports), w.queries}, "they are evicted")
 
 		w.lists("late", "me")
-		w.beats["late"] = heartbeat.Process{Beat: wire.Beat{Projects: []string{"shop"}, Serves: 1}}
+		w.beats["late"] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 		w.watch(t, 10*time.Second)
 		require.Equal(t, []string{"late"}, w.reports[len(w.reports)-1])
 		require.Equal(t, queries, w.queries, "few are reported without a query")
@@ -162,7 +163,7 @@ func TestUnlistedWorkersCostOneQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)
 		for i := range 1000 {
-			w.beats[fmt.Sprint("dead-", i)] = heartbeat.Process{Beat: wire.Beat{Projects: []string{"shop"}, Serves: 1}}
+			w.beats[fmt.Sprint("dead-", i)] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 		}
 		w.lists("me")
 		w.watch(t, time.Hour)
@@ -176,10 +177,10 @@ func TestConfirmationSkipsLiveAndRoutedWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t, "a")
 		w.lists("a", "me")
-		w.state.Phase = wire.Routing
+		w.state.Phase = dispatchtype.Routing
 		w.watch(t, time.Hour)
 		require.Len(t, w.reports, 1, "a routing dispatcher checks its workers itself")
-		w.failure, w.state.Phase = errors.New("no poller"), wire.Parked
+		w.failure, w.state.Phase = errors.New("no poller"), dispatchtype.Parked
 		w.watch(t, time.Hour)
 		require.Len(t, w.reports, 1)
 		require.Less(t, w.queries, 30)
@@ -187,10 +188,10 @@ func TestConfirmationSkipsLiveAndRoutedWorkers(t *testing.T) {
 		w.watch(t, time.Hour)
 		require.Greater(t, len(w.reports), 1)
 		reports := len(w.reports)
-		w.beats["a"] = heartbeat.Process{Alive: true, Beat: wire.Beat{Projects: []string{"shop"}, Serves: 1}}
+		w.beats["a"] = heartbeat.Process{Alive: true, Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 		w.watch(t, time.Hour)
 		require.Len(t, w.reports, reports)
-		w.beats["a"] = heartbeat.Process{Beat: wire.Beat{Projects: []string{"shop"}, Serves: 1}}
+		w.beats["a"] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 		w.watch(t, 5*time.Second)
 		require.Len(t, w.reports, reports+1, "the worker died again")
 	})
@@ -215,9 +216,9 @@ func TestNewOwnershipReportsAgain(t *testing.T) {
 func TestLateWorkers(t *testing.T) {
 	t.Parallel()
 	life := func(project string, alive bool) heartbeat.Process {
-		return heartbeat.Process{Alive: alive, Beat: wire.Beat{Projects: []string{project}, Serves: 1}}
+		return heartbeat.Process{Alive: alive, Beat: dispatchtype.Heartbeat{Projects: []string{project}, Serves: 1}}
 	}
-	o := owner.Ownership{Name: Name{Project: "shop", TaskQueue: "orders"}, Workers: []wire.Worker{{ServerID: "forgotten"}, {ServerID: "alive"}}}
+	o := owner.Ownership{Name: Name{Project: "shop", TaskQueue: "orders"}, Workers: []dispatchtype.RegisteredWorker{{ServerID: "forgotten"}, {ServerID: "alive"}}}
 	processes := map[string]heartbeat.Process{"alive": life("shop", true), "b": life("shop", false), "a": life("shop", false), "elsewhere": life("bank", false)}
 	known := map[string]bool{"before": true, "alive": true}
 	late := lateWorkers(processes, o, known)

@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -235,8 +236,8 @@ func same(a, b client.Client) bool {
 }
 
 // beat returns the content of this process's heartbeat.
-func (d *Dispatchers) beat() wire.Beat {
-	b := wire.Beat{ServerID: d.o.ServerID, Build: d.o.Build, Interpreter: wire.Interpreter, StartedAt: d.startedAt}
+func (d *Dispatchers) beat() dispatchtype.Heartbeat {
+	b := dispatchtype.Heartbeat{ServerID: d.o.ServerID, Build: d.o.Build, Interpreter: wire.Interpreter, StartedAt: d.startedAt}
 	for _, name := range d.names() {
 		b.Projects = append(b.Projects, name.Project)
 	}
@@ -249,18 +250,18 @@ func (d *Dispatchers) beat() wire.Beat {
 }
 
 // workers returns the initial workers of a dispatcher: this process, and the live processes whose heartbeats name the project.
-func (d *Dispatchers) workers(name Name) []wire.Worker {
+func (d *Dispatchers) workers(name Name) []dispatchtype.RegisteredWorker {
 	d.mu.Lock()
 	processes := d.processes
 	d.mu.Unlock()
 	now := time.Now()
-	list := []wire.Worker{{ServerID: d.o.ServerID, TaskQueue: name.TaskQueue, Build: d.o.Build, RegisteredAt: now}}
+	list := []dispatchtype.RegisteredWorker{{ServerID: d.o.ServerID, TaskQueue: name.TaskQueue, Build: d.o.Build, RegisteredAt: now}}
 	for id, p := range processes {
 		if id != d.o.ServerID && p.Alive && p.Serves(name.Project) {
-			list = append(list, wire.Worker{ServerID: id, TaskQueue: name.TaskQueue, Build: p.Beat.Build, RegisteredAt: now})
+			list = append(list, dispatchtype.RegisteredWorker{ServerID: id, TaskQueue: name.TaskQueue, Build: p.Beat.Build, RegisteredAt: now})
 		}
 	}
-	slices.SortFunc(list, func(a, b wire.Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
+	slices.SortFunc(list, func(a, b dispatchtype.RegisteredWorker) int { return strings.Compare(a.ServerID, b.ServerID) })
 	return list
 }
 

@@ -14,34 +14,12 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Types of the options and the journal.
+// Types of the options.
 type (
 	// Timing has the durations of leases, heartbeats and checks.
 	Timing = dispatchtype.Timing
 	// SupervisorOptions configure the supervisor, which cleans up after crashed processes.
 	SupervisorOptions = dispatchtype.Supervisor
-	// Journal stores changes of dispatchers.
-	Journal = dispatchtype.Journal
-	// OwnerChange is a change of a dispatcher's owner.
-	OwnerChange = dispatchtype.OwnerChange
-	// Termination is a workflow that was terminated.
-	Termination = dispatchtype.Termination
-	// Eviction is a batch of workers that a dispatcher removed from its list.
-	Eviction = dispatchtype.Eviction
-	// ForeignWorkflow is a workflow that is no dispatcher of this installation and has the ID of one.
-	ForeignWorkflow = dispatchtype.Foreign
-	// Outcome is the result of an attempt to own a dispatcher.
-	Outcome = dispatchtype.Outcome
-)
-
-// The outcomes of an attempt to own a dispatcher.
-const (
-	ColdStart = dispatchtype.ColdStart
-	Joined    = dispatchtype.Joined
-	Handover  = dispatchtype.Handover
-	Takeover  = dispatchtype.Takeover
-	Lost      = dispatchtype.Lost
-	Failed    = dispatchtype.Failed
 )
 
 // Options configure [New].
@@ -65,7 +43,7 @@ type Options struct {
 	Leases    lease.Store
 	Inbox     inbox.Inbox
 	// Journal receives the changes of dispatchers; may be nil.
-	Journal    Journal
+	Journal    dispatchtype.Journal
 	Timing     Timing
 	Supervisor SupervisorOptions
 	// Metrics receives the metrics; nil discards them.

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -53,11 +54,11 @@ func (l *leftover) TerminateWorkflow(_ context.Context, _, runID, _ string, _ ..
 
 // journal stores terminations.
 type journal struct {
-	dispatch.Journal
-	terminated []dispatch.Termination
+	dispatchtype.Journal
+	terminated []dispatchtype.Termination
 }
 
-func (j *journal) Terminated(_ context.Context, t dispatch.Termination) error {
+func (j *journal) Terminated(_ context.Context, t dispatchtype.Termination) error {
 	j.terminated = append(j.terminated, t)
 	return nil
 }

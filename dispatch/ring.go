@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -16,7 +17,7 @@ var (
 	// ErrNotOpen is returned where no dispatcher is open. The owner starts it again, and the new run finds the pending work.
 	ErrNotOpen = errors.New("no dispatcher is open")
 	// ErrNotOwned is returned where the dispatcher has no owner that could hand it over.
-	ErrNotOwned = errors.New("the dispatcher has no owner")
+	ErrNotOwned = dispatchtype.ErrNotOwned
 )
 
 const (

@@ -3,33 +3,16 @@ package dispatch
 import (
 	"context"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 )
 
-// Types of a reconciliation's result.
-type (
-	// Report is the result of one supervisor cycle.
-	Report = supervisor.Report
-	// ReportItem is one action that the cycle took, or would take.
-	ReportItem = supervisor.Item
-	// Action is the kind of a report item.
-	Action = supervisor.Action
-)
-
-// The actions.
-const (
-	ActionTerminate   = supervisor.Terminate
-	ActionPostpone    = supervisor.Postpone
-	ActionDeleteEntry = supervisor.DeleteEntry
-	ActionAlert       = supervisor.Alert
-)
-
 // Reconcile runs one supervisor cycle now, the same as the periodic ones. It reads the leases, the inbox and the open dispatchers in
 // Temporal, of all projects, and terminates dispatchers that have neither an owner nor a worker. A dry run only reports. Reconcile does not
 // need Start. The error is a failed read or a failed action; missing data never causes an action.
-func (d *Dispatchers) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
+func (d *Dispatchers) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
 	report, err := d.supervisor.Reconcile(ctx, dryRun)
 	d.mu.Lock()
 	started := d.ctx != nil

@@ -59,8 +59,8 @@ type Eviction struct {
 	At      time.Time
 }
 
-// Foreign is a workflow that is no dispatcher of this installation and has the ID of one. While it is open, no events are routed.
-type Foreign struct {
+// ForeignWorkflow is a workflow that is no dispatcher of this installation and has the ID of one. While it is open, no events are routed.
+type ForeignWorkflow struct {
 	Name inbox.Name
 	// WorkflowID is the dispatcher's. RunID and Type are those of the open workflow.
 	WorkflowID, RunID, Type string
@@ -78,5 +78,5 @@ type Journal interface {
 	Terminated(ctx context.Context, t Termination) error
 	Evicted(ctx context.Context, e Eviction) error
 	// Foreign is called once for each run by every process that finds it.
-	Foreign(ctx context.Context, f Foreign) error
+	Foreign(ctx context.Context, f ForeignWorkflow) error
 }

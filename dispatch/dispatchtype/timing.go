@@ -1,4 +1,6 @@
-// Package dispatchtype has the plain types of package dispatch: durations, supervisor options, and the changes that a journal receives.
+// Package dispatchtype has the plain types of package dispatch: durations and supervisor options, what is reported of dispatchers and workers,
+// and the changes that a journal receives. It does not import Temporal's SDK, so that a package which shows, counts or records dispatchers
+// does not link it.
 package dispatchtype
 
 import (

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 	"github.com/signalbox-dev/signalbox/test/platform"
@@ -64,7 +65,7 @@ func (c *processGroup) start(ctx context.Context, name dispatch.Name, epoch int6
 }
 
 // countActions counts the actions of a report, by action and kind.
-func countActions(r dispatch.Report) map[string]int {
+func countActions(r dispatchtype.Report) map[string]int {
 	out := map[string]int{}
 	for _, item := range r.Items {
 		out[fmt.Sprintf("%s %s", item.Action, item.Kind)]++

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -108,7 +109,7 @@ func text(id int64) string { return strconv.FormatInt(id, 10) }
 func TestRunOfPreviousReleaseReplays(t *testing.T) {
 	t.Parallel()
 	c := &history{t: t}
-	workers := []wire.Worker{{ServerID: "w1"}, {ServerID: "w2"}, {ServerID: "w3"}}
+	workers := []dispatchtype.RegisteredWorker{{ServerID: "w1"}, {ServerID: "w2"}, {ServerID: "w3"}}
 	c.add(enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
 			WorkflowType: &commonpb.WorkflowType{Name: wire.WorkflowType}, TaskQueue: &taskqueuepb.TaskQueue{Name: name.TaskQueue},

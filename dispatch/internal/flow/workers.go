@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
@@ -26,7 +27,7 @@ func validate(r wire.Registration) error {
 func (d *dispatcher) register(ctx workflow.Context, r wire.Registration) error {
 	d.updated = length(ctx)
 	delete(d.suspects, r.ServerID)
-	fresh := wire.Worker{ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
+	fresh := dispatchtype.RegisteredWorker{ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
 	at, known := d.find(r.ServerID)
 	switch {
 	case known:
@@ -40,7 +41,7 @@ func (d *dispatcher) register(ctx workflow.Context, r wire.Registration) error {
 }
 
 func (d *dispatcher) find(serverID string) (int, bool) {
-	return slices.BinarySearchFunc(d.workers, serverID, func(w wire.Worker, id string) int { return strings.Compare(w.ServerID, id) })
+	return slices.BinarySearchFunc(d.workers, serverID, func(w dispatchtype.RegisteredWorker, id string) int { return strings.Compare(w.ServerID, id) })
 }
 
 // suspect records workers that may be dead, if they are listed.
@@ -138,7 +139,7 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	}
 	again := false
 	var evicted []string
-	d.workers = slices.DeleteFunc(d.workers, func(w wire.Worker) bool {
+	d.workers = slices.DeleteFunc(d.workers, func(w dispatchtype.RegisteredWorker) bool {
 		// A worker that registered during the check is alive.
 		return !w.RegisteredAt.After(began) && slices.Contains(out.Left, w.ServerID)
 	})

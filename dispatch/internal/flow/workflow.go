@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -17,10 +18,10 @@ import (
 // Input is the input of a dispatcher, which it carries over when it continues as new.
 type Input struct {
 	// Version is the version of the workflow's code that the run executes.
-	Version int           `json:"version"`
-	Name    inbox.Name    `json:"name"`
-	Owner   inbox.Owner   `json:"owner"`
-	Workers []wire.Worker `json:"workers,omitempty"`
+	Version int                             `json:"version"`
+	Name    inbox.Name                      `json:"name"`
+	Owner   inbox.Owner                     `json:"owner"`
+	Workers []dispatchtype.RegisteredWorker `json:"workers,omitempty"`
 	// CheckEvery is the interval of worker checks while it routes.
 	CheckEvery time.Duration `json:"checkEvery"`
 	// Parked: it waits for its doorbell. Suspects are workers that may be dead.
@@ -48,7 +49,7 @@ const (
 // dispatcher is the workflow's state. Its coroutines run one at a time.
 type dispatcher struct {
 	in      Input
-	workers []wire.Worker // in the order of their server IDs
+	workers []dispatchtype.RegisteredWorker // in the order of their server IDs
 
 	want    bool  // a routing must be started
 	busy    bool  // it was routing when it was adopted: poll as long as after work
@@ -179,7 +180,7 @@ func (d *dispatcher) next(ctx workflow.Context) error {
 // handle registers the query, the updates and the signal receivers.
 func (d *dispatcher) handle(ctx workflow.Context) error {
 	err := errors.Join(
-		workflow.SetQueryHandler(ctx, wire.StateQuery, func() (wire.State, error) { return d.state(), nil }),
+		workflow.SetQueryHandler(ctx, wire.StateQuery, func() (dispatchtype.State, error) { return d.state(), nil }),
 		workflow.SetUpdateHandlerWithOptions(ctx, wire.AdoptUpdate, d.adopt, workflow.UpdateHandlerOptions{
 			Validator: d.admits,
 		}),
@@ -219,10 +220,10 @@ func (d *dispatcher) admits(a wire.Adoption) error {
 }
 
 // adopt changes the dispatcher's owner, in place.
-func (d *dispatcher) adopt(ctx workflow.Context, a wire.Adoption) (wire.State, error) {
+func (d *dispatcher) adopt(ctx workflow.Context, a wire.Adoption) (dispatchtype.State, error) {
 	// Two adoptions in one task are both validated before either is executed.
 	if err := d.admits(a); err != nil {
-		return wire.State{}, err
+		return dispatchtype.State{}, err
 	}
 	d.updated = length(ctx)
 	if a.Epoch == d.in.Owner.Epoch {
@@ -231,19 +232,19 @@ func (d *dispatcher) adopt(ctx workflow.Context, a wire.Adoption) (wire.State, e
 	d.in.Owner = inbox.Owner{Epoch: a.Epoch, Holder: a.ServerID}
 	err := workflow.UpsertMemo(ctx, wire.Memo{Name: d.in.Name, Owner: a.ServerID, Epoch: a.Epoch, Interpreter: d.in.Version}.Fields())
 	if err != nil {
-		return wire.State{}, err
+		return dispatchtype.State{}, err
 	}
 	d.busy = d.routing != 0
 	d.routing, d.want, d.turn = 0, true, nil
 	return d.state(), nil
 }
 
-func (d *dispatcher) state() wire.State {
-	phase := wire.Parked
+func (d *dispatcher) state() dispatchtype.State {
+	phase := dispatchtype.Parked
 	if d.routing != 0 || d.want {
-		phase = wire.Routing
+		phase = dispatchtype.Routing
 	}
-	return wire.State{
+	return dispatchtype.State{
 		Name: d.in.Name, Owner: d.in.Owner.Holder, Epoch: d.in.Owner.Epoch, Phase: phase, Interpreter: d.in.Version, Workers: d.workers,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
@@ -52,7 +53,7 @@ type bench struct {
 	length     int
 	memo       map[string]any
 	refused    []error
-	accepted   []wire.State
+	accepted   []dispatchtype.State
 }
 
 type leg struct {
@@ -156,10 +157,10 @@ func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
 	return &next
 }
 
-func (b *bench) state() wire.State {
+func (b *bench) state() dispatchtype.State {
 	value, err := b.env.QueryWorkflow(wire.StateQuery)
 	require.NoError(b.t, err)
-	var s wire.State
+	var s dispatchtype.State
 	require.NoError(b.t, value.Get(&s))
 	return s
 }
@@ -171,7 +172,7 @@ func (b *bench) update(update string, arg any) {
 		OnComplete: func(result any, err error) {
 			if err != nil {
 				b.refused = append(b.refused, err)
-			} else if state, ok := result.(wire.State); ok {
+			} else if state, ok := result.(dispatchtype.State); ok {
 				b.accepted = append(b.accepted, state)
 			}
 		},
@@ -190,7 +191,7 @@ func (b *bench) register(ids ...string) {
 
 func (b *bench) doorbell() { b.env.SignalWorkflow(wire.DoorbellSignal, nil) }
 
-func ids(workers []wire.Worker) []string {
+func ids(workers []dispatchtype.RegisteredWorker) []string {
 	var list []string
 	for _, w := range workers {
 		list = append(list, w.ServerID)
@@ -201,9 +202,9 @@ func ids(workers []wire.Worker) []string {
 func TestDispatcherRoutesAndParks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{takes: 10 * time.Second, end: delivery.Parked})
-	b.at(5*time.Second, func() { require.Equal(t, wire.Routing, b.state().Phase) })
+	b.at(5*time.Second, func() { require.Equal(t, dispatchtype.Routing, b.state().Phase) })
 	b.at(time.Hour, func() {
-		require.Equal(t, wire.Parked, b.state().Phase)
+		require.Equal(t, dispatchtype.Parked, b.state().Phase)
 		require.Len(t, b.routes, 1)
 		require.Zero(t, b.timers, "a parked dispatcher has no timers")
 		b.doorbell()
@@ -249,7 +250,7 @@ func TestAdoptionWhileRouting(t *testing.T) {
 		require.Equal(t, 2, b.begun, "without waiting for the old routing")
 	})
 	b.at(25*time.Second, func() {
-		require.Equal(t, wire.Routing, b.state().Phase, "the end of the old routing has no effect")
+		require.Equal(t, dispatchtype.Routing, b.state().Phase, "the end of the old routing has no effect")
 	})
 	b.run(flow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
@@ -481,7 +482,7 @@ func TestParkedDispatcherContinuesAsNewParked(t *testing.T) {
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
 
 	again := newBench(t, leg{end: delivery.Parked})
-	again.at(time.Minute, func() { require.Equal(t, wire.Parked, again.state().Phase); again.doorbell() })
+	again.at(time.Minute, func() { require.Equal(t, dispatchtype.Parked, again.state().Phase); again.doorbell() })
 	again.run(*next, time.Hour)
 	require.Len(t, again.routes, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -25,7 +26,7 @@ type Heartbeat struct {
 	Every    time.Duration
 	Lifetime lease.Lifetime
 	// Beat returns the content. A receive from Changed means that the content has changed, and is written at once.
-	Beat    func() wire.Beat
+	Beat    func() dispatchtype.Heartbeat
 	Changed <-chan struct{}
 	// Returned is called when a lost heartbeat was written again: other processes may have evicted this one.
 	Returned func()
@@ -69,7 +70,7 @@ func (h *Heartbeat) StoreFailed(within time.Duration) bool {
 }
 
 func (h *Heartbeat) once(ctx context.Context) {
-	value, err := h.Beat().Encode()
+	value, err := wire.EncodeHeartbeat(h.Beat())
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, beatTimeout)
 		defer cancel()
@@ -120,7 +121,7 @@ type Process struct {
 	Alive    bool
 	// Gone reports that it resigned its heartbeat.
 	Gone bool
-	Beat wire.Beat
+	Beat dispatchtype.Heartbeat
 }
 
 // Serves reports whether it serves a project. A process with more projects than its heartbeat can list counts as serving all.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -71,9 +72,9 @@ func run(t *testing.T, test func(t *testing.T, h *heartbeat.Heartbeat, s *faulty
 		beats := 0
 		h := &heartbeat.Heartbeat{
 			Leases: s, ServerID: "w", Every: 5 * time.Second, Lifetime: lease.Lifetime{TTL: 20 * time.Second, Retention: 10 * time.Minute},
-			Beat: func() wire.Beat {
+			Beat: func() dispatchtype.Heartbeat {
 				beats++
-				return wire.Beat{ServerID: "w", Projects: []string{"shop"}, Serves: 1, Facts: map[string]string{"beat": fmt.Sprint(beats)}}
+				return dispatchtype.Heartbeat{ServerID: "w", Projects: []string{"shop"}, Serves: 1, Facts: map[string]string{"beat": fmt.Sprint(beats)}}
 			},
 			Returned: func() {}, Log: slog.New(slog.DiscardHandler),
 		}
@@ -126,7 +127,7 @@ func TestHeartbeatIsWrittenAndResigned(t *testing.T) {
 			require.Equal(t, lease.Held, entry(t, s).State)
 			require.LessOrEqual(t, entry(t, s).Age(), 5*time.Second)
 		}
-		var b wire.Beat
+		var b dispatchtype.Heartbeat
 		require.NoError(t, json.Unmarshal(entry(t, s).Value, &b))
 		require.Equal(t, []string{"shop"}, b.Projects)
 		require.NotEqual(t, "1", b.Facts["beat"], "each heartbeat has the current facts")
@@ -179,18 +180,18 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	leases := lease.NewMemory(lease.WithClock(func() time.Time { return now }))
-	put := func(id string, ttl time.Duration, b wire.Beat) lease.Entry {
-		value, err := b.Encode()
+	put := func(id string, ttl time.Duration, b dispatchtype.Heartbeat) lease.Entry {
+		value, err := wire.EncodeHeartbeat(b)
 		require.NoError(t, err)
 		got, _, err := leases.Acquire(t.Context(), wire.WorkerKey(id), id, value, lease.Lifetime{TTL: ttl, Retention: time.Hour})
 		require.NoError(t, err)
 		return got
 	}
-	put("alive", time.Hour, wire.Beat{ServerID: "alive", Projects: []string{"shop"}, Serves: 1})
-	put("busy", time.Hour, wire.Beat{ServerID: "busy", Projects: []string{"a"}, Serves: 500})
-	gone := put("gone", time.Hour, wire.Beat{})
+	put("alive", time.Hour, dispatchtype.Heartbeat{ServerID: "alive", Projects: []string{"shop"}, Serves: 1})
+	put("busy", time.Hour, dispatchtype.Heartbeat{ServerID: "busy", Projects: []string{"a"}, Serves: 500})
+	gone := put("gone", time.Hour, dispatchtype.Heartbeat{})
 	require.NoError(t, leases.Resign(t.Context(), gone.Key, gone.Token))
-	put("late", time.Second, wire.Beat{})
+	put("late", time.Second, dispatchtype.Heartbeat{})
 	_, _, err := leases.Acquire(t.Context(), "worker:odd", "odd", []byte("not JSON"), lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	now = now.Add(time.Minute)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -34,7 +35,7 @@ type Workers struct {
 // beat is the value of a heartbeat, encoded and decoded.
 type beat struct {
 	value []byte
-	says  wire.Beat
+	says  dispatchtype.Heartbeat
 }
 
 // NewWorkers returns a cache that lists all heartbeats once in that time.
@@ -141,7 +142,7 @@ func (r *Workers) process(id string, e *lease.Entry) Process {
 	if !ok || !bytes.Equal(known.value, e.Value) {
 		known = beat{value: e.Value}
 		if err := json.Unmarshal(e.Value, &known.says); err != nil {
-			known.says = wire.Beat{ServerID: id} // the process is alive all the same
+			known.says = dispatchtype.Heartbeat{ServerID: id} // the process is alive all the same
 		}
 		r.beats[e.Key] = known
 	}

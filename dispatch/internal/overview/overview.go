@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
@@ -36,7 +37,7 @@ const (
 type Temporal interface {
 	List(ctx context.Context) ([]supervisor.Listed, error)
 	Describe(ctx context.Context, workflowID, runID string) (*supervisor.Listed, error)
-	State(ctx context.Context, workflowID, runID string) (wire.State, error)
+	State(ctx context.Context, workflowID, runID string) (dispatchtype.State, error)
 }
 
 // Inbox is the part of the inbox that the overview uses.
@@ -55,101 +56,22 @@ type Sources struct {
 	Names func(ctx context.Context) ([]inbox.Name, error)
 }
 
-// Status is the current state of a dispatcher.
-type Status string
-
-// The statuses.
-const (
-	Routing Status = "routing" // it delivers events, or polls for more
-	Parked  Status = "parked"  // it waits for its doorbell signal
-	Stale   Status = "stale"   // it has neither an owner nor a worker; the supervisor terminates it
-	Missing Status = "missing" // nothing is open in Temporal
-	Foreign Status = "foreign" // a foreign workflow has its ID
-	// NoWorkers: no live worker serves its project, so nothing is routed.
-	NoWorkers Status = "no_workers"
-	Unknown   Status = "unknown" // a source that determines the status could not be read
-)
-
-// Dispatcher is one dispatcher as all sources show it.
-type Dispatcher struct {
-	Name       inbox.Name
-	WorkflowID string
-	Status     Status
-	// Class and Reason are the supervisor's classification of the open workflow and the reason for it; empty if none is open.
-	Class  plan.Class
-	Reason string
-	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is none or the
-	// source could not be read. A name of [Sources.Names] without a row has a zero Progress. Others are further open dispatchers of the
-	// same name, with IDs of older schemes.
-	Lease     *Lease
-	Execution *Execution
-	Others    []Execution
-	// Stale is the number of stale workflows among Execution and Others.
-	Stale    int
-	Progress *inbox.Progress
-	// State is its answer to the state query; nil in lists, and if it did not answer.
-	State *wire.State
-	// Errors are those of the sources that could not be read.
-	Errors []Error
-
-	superseded bool
-}
-
-// Lease is an owner's entry, by the clock of its store.
-type Lease struct {
-	State lease.State
-	// Owner is the holder. Its epoch is 0 until the inbox has allocated it.
-	Owner inbox.Owner
-	// Token is the beginning of the acquisition's token.
-	Token                 string
-	AcquiredAt, RenewedAt time.Time
-	// Remaining is the time until the lease expires without a renewal; negative once it has.
-	Remaining time.Duration
-}
-
-// Execution is an open workflow.
-type Execution struct {
-	WorkflowID, RunID string
-	StartedAt         time.Time
-	// Owner is the last owner by its memo; zero if there is no memo.
-	Owner         inbox.Owner
-	Interpreter   int
-	HistoryLength int64
-}
-
-// Part is a source of an overview.
-type Part string
-
-// The parts.
-const (
-	PartLeases   Part = "leases"
-	PartInbox    Part = "inbox"
-	PartTemporal Part = "temporal"
-	PartState    Part = "state" // the dispatcher itself
-)
-
-// Error is the error of a source.
-type Error struct {
-	Part Part
-	Err  error
-}
-
 // seen is the data that was read, and the errors.
 type seen struct {
 	reading plan.Reading
 	listed  map[string]supervisor.Listed // by run ID
 	named   []inbox.Name                 // those of [Sources.Names]
-	errors  []Error
+	errors  []dispatchtype.PartError
 }
 
-func (s *seen) failed(part Part, err error) {
+func (s *seen) failed(part dispatchtype.Part, err error) {
 	if err != nil {
-		s.errors = append(s.errors, Error{part, err})
+		s.errors = append(s.errors, dispatchtype.PartError{Part: part, Err: err})
 	}
 }
 
 // List returns all dispatchers of all sources and of [Sources.Names], ordered by name. It fails only if no source can be read.
-func (s Sources) List(ctx context.Context) ([]Dispatcher, error) {
+func (s Sources) List(ctx context.Context) ([]dispatchtype.Dispatcher, error) {
 	all := s.readAll(ctx)
 	if len(all.errors) == 3 {
 		var failed []error
@@ -184,9 +106,9 @@ func (s Sources) readAll(ctx context.Context) seen {
 	for i := range listed {
 		out.add(listed[i])
 	}
-	out.failed(PartLeases, leases)
-	out.failed(PartInbox, progress)
-	out.failed(PartTemporal, temporal)
+	out.failed(dispatchtype.PartLeases, leases)
+	out.failed(dispatchtype.PartInbox, progress)
+	out.failed(dispatchtype.PartTemporal, temporal)
 	if temporal == nil {
 		s.describeUnlisted(ctx, &out)
 	}
@@ -252,7 +174,7 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 		})
 	}
 	asking.Wait()
-	all.failed(PartTemporal, failure)
+	all.failed(dispatchtype.PartTemporal, failure)
 }
 
 func (s *seen) add(l supervisor.Listed) {
@@ -281,13 +203,13 @@ func names(all seen) []inbox.Name {
 }
 
 // merge combines the data by name.
-func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
-	found := make([]Dispatcher, len(of))
-	at := make(map[inbox.Name]*Dispatcher, len(of))
-	byID := make(map[string][]*Dispatcher, len(of))
+func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
+	found := make([]dispatchtype.Dispatcher, len(of))
+	at := make(map[inbox.Name]*dispatchtype.Dispatcher, len(of))
+	byID := make(map[string][]*dispatchtype.Dispatcher, len(of))
 	for i, name := range of {
 		d := &found[i]
-		*d = Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: Missing, Errors: slices.Clone(all.errors)}
+		*d = dispatchtype.Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: dispatchtype.Missing, Errors: slices.Clone(all.errors)}
 		at[name] = d
 		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
 	}
@@ -302,6 +224,7 @@ func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
 			d.Progress = &all.reading.Progress[i]
 		}
 	}
+	superseded := map[inbox.Name]bool{}
 	verdicts := plan.Make(all.reading, s.Rules).Verdicts
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -309,9 +232,9 @@ func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
 		for _, taken := range byID[v.WorkflowID] {
 			switch {
 			case v.Belongs == wire.NotMine:
-				taken.Status, taken.Reason = Foreign, v.Reason
+				taken.Status, taken.Reason = dispatchtype.Foreign, v.Reason
 			case taken.Name != v.Name:
-				taken.Status = Foreign
+				taken.Status = dispatchtype.Foreign
 				taken.Reason = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
 			}
 		}
@@ -319,22 +242,22 @@ func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
 		if v.Belongs == wire.NotMine || d == nil {
 			continue
 		}
-		if v.Class == plan.Stale || v.Superseded {
+		if v.Class == dispatchtype.ClassStale || v.Superseded {
 			d.Stale++
 		}
 		if v.Belongs == wire.OlderScheme {
 			d.Others = append(d.Others, e)
 		} else {
 			d.Execution, d.Class, d.Reason = &e, v.Class, v.Reason
-			d.superseded = v.Superseded
+			superseded[v.Name] = v.Superseded
 		}
 	}
 	workers := liveWorkersOf(all.reading.Entries)
 	for i := range found {
-		found[i].setStatus(workers)
+		setStatus(&found[i], superseded[found[i].Name], workers)
 	}
 	for _, name := range all.named {
-		if d := at[name]; d != nil && d.Progress == nil && !d.without(PartInbox) {
+		if d := at[name]; d != nil && d.Progress == nil && !without(d, dispatchtype.PartInbox) {
 			d.Progress = &inbox.Progress{Name: name, SinceProgress: -1} // it never had an event
 		}
 	}
@@ -343,7 +266,7 @@ func (s Sources) merge(all seen, of []inbox.Name) []Dispatcher {
 
 // liveWorkers are the workers with current heartbeats.
 type liveWorkers struct {
-	beats []wire.Beat
+	beats []dispatchtype.Heartbeat
 	// known is set if there are any entries: a store that lost its data has none.
 	known bool
 }
@@ -355,7 +278,7 @@ func liveWorkersOf(entries []lease.Entry) liveWorkers {
 		if _, ok := wire.ServerOf(e.Key); !ok || e.State != lease.Held {
 			continue
 		}
-		var beat wire.Beat
+		var beat dispatchtype.Heartbeat
 		if err := json.Unmarshal(e.Value, &beat); err != nil {
 			beat.Serves = 1 // it is alive, and may serve any project
 		}
@@ -365,55 +288,55 @@ func liveWorkersOf(entries []lease.Entry) liveWorkers {
 }
 
 func (l liveWorkers) serve(project string) bool {
-	return slices.ContainsFunc(l.beats, func(b wire.Beat) bool {
+	return slices.ContainsFunc(l.beats, func(b dispatchtype.Heartbeat) bool {
 		return b.Serves > len(b.Projects) || slices.Contains(b.Projects, project)
 	})
 }
 
 // setStatus sets the status of a dispatcher. If a source is missing, its class is unknown.
-func (d *Dispatcher) setStatus(workers liveWorkers) {
+func setStatus(d *dispatchtype.Dispatcher, superseded bool, workers liveWorkers) {
 	switch {
 	case d.Class == "":
-	case d.without(PartLeases):
-		d.Class, d.Reason = plan.Unknown, "the leases cannot be read"
-	case d.without(PartInbox) && d.Class != plan.Healthy:
-		d.Class, d.Reason = plan.Unknown, "the inbox cannot be read"
+	case without(d, dispatchtype.PartLeases):
+		d.Class, d.Reason = dispatchtype.ClassUnknown, "the leases cannot be read"
+	case without(d, dispatchtype.PartInbox) && d.Class != dispatchtype.ClassHealthy:
+		d.Class, d.Reason = dispatchtype.ClassUnknown, "the inbox cannot be read"
 	default:
 	}
 	switch {
-	case d.Status == Foreign && d.Execution == nil:
-	case d.without(PartTemporal):
-		d.Status = Unknown
-	case !d.without(PartLeases) && !workers.known:
-		d.Status = Unknown
+	case d.Status == dispatchtype.Foreign && d.Execution == nil:
+	case without(d, dispatchtype.PartTemporal):
+		d.Status = dispatchtype.Unknown
+	case !without(d, dispatchtype.PartLeases) && !workers.known:
+		d.Status = dispatchtype.Unknown
 		d.Reason = "there is no heartbeat of any worker: none is alive, or the lease store lost its data"
-	case !d.without(PartLeases) && !workers.serve(d.Name.Project) && (d.Class != plan.Stale || len(workers.beats) == 0):
-		d.Status = NoWorkers
+	case !without(d, dispatchtype.PartLeases) && !workers.serve(d.Name.Project) && (d.Class != dispatchtype.ClassStale || len(workers.beats) == 0):
+		d.Status = dispatchtype.NoWorkers
 		d.Reason = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
 		if len(workers.beats) == 0 {
 			d.Reason = "no worker is alive"
 		}
 	case d.Execution == nil:
-		d.Status = Missing
-	case d.Class == plan.Stale || d.superseded:
-		d.Status = Stale
+		d.Status = dispatchtype.Missing
+	case d.Class == dispatchtype.ClassStale || superseded:
+		d.Status = dispatchtype.Stale
 	case d.Progress == nil:
-		d.Status = Unknown
+		d.Status = dispatchtype.Unknown
 	case d.Progress.Parked:
-		d.Status = Parked
+		d.Status = dispatchtype.Parked
 	default:
-		d.Status = Routing
+		d.Status = dispatchtype.Routing
 	}
 }
 
 // without reports whether a side could not be asked.
-func (d *Dispatcher) without(part Part) bool {
-	return slices.ContainsFunc(d.Errors, func(e Error) bool { return e.Part == part })
+func without(d *dispatchtype.Dispatcher, part dispatchtype.Part) bool {
+	return slices.ContainsFunc(d.Errors, func(e dispatchtype.PartError) bool { return e.Part == part })
 }
 
-func leaseOf(e *lease.Entry) *Lease {
+func leaseOf(e *lease.Entry) *dispatchtype.Lease {
 	claim := claimOf(e)
-	return &Lease{
+	return &dispatchtype.Lease{
 		State: e.State, Owner: inbox.Owner{Epoch: claim.Epoch, Holder: e.Holder}, Token: e.Token[:min(len(e.Token), tokenShown)],
 		AcquiredAt: e.AcquiredAt, RenewedAt: e.RenewedAt, Remaining: e.Remaining(),
 	}
@@ -428,8 +351,8 @@ func claimOf(e *lease.Entry) wire.Claim {
 	return claim
 }
 
-func executionOf(l supervisor.Listed) Execution {
-	e := Execution{WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
+func executionOf(l supervisor.Listed) dispatchtype.Execution {
+	e := dispatchtype.Execution{WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
 	if l.Memo != nil {
 		e.Owner, e.Interpreter = inbox.Owner{Epoch: l.Memo.Epoch, Holder: l.Memo.Owner}, l.Memo.Interpreter
 	}
@@ -437,7 +360,7 @@ func executionOf(l supervisor.Listed) Execution {
 }
 
 // Get returns one dispatcher with its answer to a state query. It fails only if no source can be read.
-func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
+func (s Sources) Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatcher, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	one := seen{listed: map[string]supervisor.Listed{}, named: []inbox.Name{name}}
@@ -454,11 +377,11 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	if temporal == nil {
 		temporal = s.addOlder(read, &one)
 	}
-	one.failed(PartLeases, leases)
-	one.failed(PartInbox, progress)
-	one.failed(PartTemporal, temporal)
+	one.failed(dispatchtype.PartLeases, leases)
+	one.failed(dispatchtype.PartInbox, progress)
+	one.failed(dispatchtype.PartTemporal, temporal)
 	if len(one.errors) == 3 {
-		return Dispatcher{}, errors.Join(leases, progress, temporal)
+		return dispatchtype.Dispatcher{}, errors.Join(leases, progress, temporal)
 	}
 	d := s.merge(one, []inbox.Name{name})[0]
 	if d.Execution == nil {
@@ -468,7 +391,7 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (Dispatcher, error) {
 	defer cancel()
 	state, err := s.Temporal.State(ask, d.WorkflowID, d.Execution.RunID)
 	if err != nil {
-		d.Errors = append(d.Errors, Error{PartState, err})
+		d.Errors = append(d.Errors, dispatchtype.PartError{Part: dispatchtype.PartState, Err: err})
 		return d, nil
 	}
 	d.State = &state

@@ -36,8 +36,8 @@ type fixture struct {
 	leases *lease.Memory
 	rows   []inbox.Progress
 	open   []supervisor.Listed
-	states map[string]wire.State // by run ID
-	errs   map[overview.Part]error
+	states map[string]dispatchtype.State // by run ID
+	errs   map[dispatchtype.Part]error
 	lags   bool // Temporal's list lags behind
 	// unlisted: the open workflow has another type, and is never in the list.
 	unlisted bool
@@ -46,7 +46,7 @@ type fixture struct {
 func run(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{leases: lease.NewMemory(), states: map[string]wire.State{}, errs: map[overview.Part]error{}}
+		f := &fixture{leases: lease.NewMemory(), states: map[string]dispatchtype.State{}, errs: map[dispatchtype.Part]error{}}
 		f.Sources = overview.Sources{
 			Leases: f.leases, Inbox: f, Temporal: f,
 			Rules: plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, LegacyIDs: []string{"router-{project}"}},
@@ -56,7 +56,7 @@ func run(t *testing.T, test func(t *testing.T, f *fixture)) {
 }
 
 func (f *fixture) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progress, error) {
-	if err := f.errs[overview.PartInbox]; err != nil {
+	if err := f.errs[dispatchtype.PartInbox]; err != nil {
 		return nil, err
 	}
 	var out []inbox.Progress
@@ -72,25 +72,25 @@ func (f *fixture) List(context.Context) ([]supervisor.Listed, error) {
 	if f.lags || f.unlisted {
 		return nil, nil
 	}
-	return f.open, f.errs[overview.PartTemporal]
+	return f.open, f.errs[dispatchtype.PartTemporal]
 }
 
 func (f *fixture) Describe(_ context.Context, id, _ string) (*supervisor.Listed, error) {
 	for i := range f.open {
 		if f.open[i].WorkflowID == id {
-			return &f.open[i], f.errs[overview.PartTemporal]
+			return &f.open[i], f.errs[dispatchtype.PartTemporal]
 		}
 	}
-	return nil, f.errs[overview.PartTemporal]
+	return nil, f.errs[dispatchtype.PartTemporal]
 }
 
-func (f *fixture) State(ctx context.Context, _, runID string) (wire.State, error) {
+func (f *fixture) State(ctx context.Context, _, runID string) (dispatchtype.State, error) {
 	state, ok := f.states[runID]
 	if !ok {
 		<-ctx.Done() // no worker answers
 		return state, ctx.Err()
 	}
-	return state, f.errs[overview.PartState]
+	return state, f.errs[dispatchtype.PartState]
 }
 
 func (f *fixture) leasesAway(t *testing.T) {
@@ -122,7 +122,7 @@ func (f *fixture) serves(t *testing.T, project string) {
 	key := wire.WorkerKey("a")
 	e, err := f.leases.Get(t.Context(), key)
 	require.NoError(t, err)
-	value, err := json.Marshal(wire.Beat{ServerID: "a", Projects: []string{project}, Serves: 1})
+	value, err := json.Marshal(dispatchtype.Heartbeat{ServerID: "a", Projects: []string{project}, Serves: 1})
 	require.NoError(t, err)
 	_, err = f.leases.Renew(t.Context(), key, e.Token, value, timing.Worker())
 	require.NoError(t, err)
@@ -143,8 +143,8 @@ func (f *fixture) healthy(t *testing.T) lease.Entry {
 	t.Helper()
 	f.opens("dispatcher-shop-orders", "r1", orders, 3)
 	f.rows = append(f.rows, inbox.Progress{Name: orders, Owner: inbox.Owner{Epoch: 3, Holder: "a"}, Head: 9, Routed: 9})
-	f.states["r1"] = wire.State{Name: orders, Owner: "a", Epoch: 3, Phase: wire.Routing, Workers: []wire.Worker{{ServerID: "a"}, {ServerID: "gone"}}}
-	f.holds(t, wire.WorkerKey("a"), "a", wire.Beat{ServerID: "a", Build: "1.2.3", Projects: []string{"shop"}, Serves: 1}, timing.Worker())
+	f.states["r1"] = dispatchtype.State{Name: orders, Owner: "a", Epoch: 3, Phase: dispatchtype.Routing, Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}, {ServerID: "gone"}}}
+	f.holds(t, wire.WorkerKey("a"), "a", dispatchtype.Heartbeat{ServerID: "a", Build: "1.2.3", Projects: []string{"shop"}, Serves: 1}, timing.Worker())
 	return f.holds(t, wire.OwnerKey(orders), "a", wire.Claim{ServerID: "a", Epoch: 3}, timing.Owner())
 }
 
@@ -157,7 +157,7 @@ func TestGetReturnsAllSources(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		d := list[0]
-		require.Equal(t, []any{orders, "dispatcher-shop-orders", overview.Routing, plan.Healthy}, []any{d.Name, d.WorkflowID, d.Status, d.Class})
+		require.Equal(t, []any{orders, "dispatcher-shop-orders", dispatchtype.Routing, dispatchtype.ClassHealthy}, []any{d.Name, d.WorkflowID, d.Status, d.Class})
 		require.Equal(t, []any{"r1", inbox.Owner{Epoch: 3, Holder: "a"}, 1, int64(17)}, []any{d.Execution.RunID, d.Execution.Owner, d.Execution.Interpreter, d.Execution.HistoryLength})
 		require.Equal(t, []any{lease.Held, inbox.Owner{Epoch: 3, Holder: "a"}, 11 * time.Second}, []any{d.Lease.State, d.Lease.Owner, d.Lease.Remaining})
 		require.NotEqual(t, entry.Token, d.Lease.Token, "a token is not shown in full")
@@ -170,7 +170,7 @@ func TestGetReturnsAllSources(t *testing.T) {
 
 		got, err := f.Get(t.Context(), orders)
 		require.NoError(t, err)
-		require.Equal(t, overview.Routing, got.Status)
+		require.Equal(t, dispatchtype.Routing, got.Status)
 		require.Equal(t, d.Others, got.Others)
 		require.Len(t, got.State.Workers, 2)
 	})
@@ -180,49 +180,49 @@ func TestStatuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		arrange func(t *testing.T, f *fixture)
-		status  overview.Status
-		class   plan.Class
+		status  dispatchtype.Status
+		class   dispatchtype.Class
 		errors  int
 	}{
-		"parked":         {func(_ *testing.T, f *fixture) { f.rows[0].Parked = true }, overview.Parked, plan.Healthy, 0},
-		"missing":        {func(_ *testing.T, f *fixture) { f.open = nil }, overview.Missing, "", 0},
-		"not listed yet": {func(_ *testing.T, f *fixture) { f.lags = true }, overview.Routing, plan.Healthy, 0},
-		"foreign":        {func(_ *testing.T, f *fixture) { f.open[0].Memo.Name.Project = "else" }, overview.Foreign, "", 0},
+		"parked":         {func(_ *testing.T, f *fixture) { f.rows[0].Parked = true }, dispatchtype.Parked, dispatchtype.ClassHealthy, 0},
+		"missing":        {func(_ *testing.T, f *fixture) { f.open = nil }, dispatchtype.Missing, "", 0},
+		"not listed yet": {func(_ *testing.T, f *fixture) { f.lags = true }, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
+		"foreign":        {func(_ *testing.T, f *fixture) { f.open[0].Memo.Name.Project = "else" }, dispatchtype.Foreign, "", 0},
 		"stale": {func(t *testing.T, f *fixture) {
 			f.rows[0].SinceProgress = time.Hour
 			<-time.After(time.Minute)
-			f.holds(t, wire.WorkerKey("b"), "b", wire.Beat{ServerID: "b", Projects: []string{"else"}, Serves: 1}, timing.Worker())
-		}, overview.Stale, plan.Stale, 0},
+			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 1}, timing.Worker())
+		}, dispatchtype.Stale, dispatchtype.ClassStale, 0},
 		"stale without workers": {func(_ *testing.T, f *fixture) {
 			f.rows[0].SinceProgress = time.Hour
 			<-time.After(time.Minute)
-		}, overview.NoWorkers, plan.Stale, 0},
+		}, dispatchtype.NoWorkers, dispatchtype.ClassStale, 0},
 		"no workers": {func(t *testing.T, f *fixture) {
 			f.serves(t, "else")
-		}, overview.NoWorkers, plan.Healthy, 0},
+		}, dispatchtype.NoWorkers, dispatchtype.ClassHealthy, 0},
 		"more projects than a heartbeat names": {func(t *testing.T, f *fixture) {
-			f.holds(t, wire.WorkerKey("b"), "b", wire.Beat{ServerID: "b", Projects: []string{"else"}, Serves: 2}, timing.Worker())
+			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 2}, timing.Worker())
 			f.serves(t, "else")
-		}, overview.Routing, plan.Healthy, 0},
+		}, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
 		"foreign of another type": {func(_ *testing.T, f *fixture) {
 			f.open[0].Type, f.open[0].Memo, f.unlisted = "theirs.type", nil, true
-		}, overview.Foreign, "", 0},
+		}, dispatchtype.Foreign, "", 0},
 		"foreign without an owner": {func(t *testing.T, f *fixture) {
 			f.open[0].Type, f.open[0].Memo, f.unlisted = "theirs.type", nil, true
 			e, err := f.leases.Get(t.Context(), wire.OwnerKey(orders))
 			require.NoError(t, err)
 			require.NoError(t, f.leases.Resign(t.Context(), e.Key, e.Token))
-		}, overview.Foreign, "", 0},
+		}, dispatchtype.Foreign, "", 0},
 		"superseded": {func(_ *testing.T, f *fixture) {
 			f.rows[0].Owner.Epoch = 4 // the owner's epoch; its termination fails
 			<-time.After(11 * time.Second)
-		}, overview.Stale, plan.Healthy, 0},
-		"about to be adopted":   {func(_ *testing.T, f *fixture) { f.rows[0].Owner.Epoch = 4 }, overview.Routing, plan.Healthy, 0},
-		"unknown to the inbox":  {func(_ *testing.T, f *fixture) { f.rows = nil }, overview.Unknown, plan.Healthy, 0},
-		"leases away":           {func(t *testing.T, f *fixture) { f.leasesAway(t) }, overview.Routing, plan.Unknown, 1},
-		"inbox away":            {func(_ *testing.T, f *fixture) { f.errs[overview.PartInbox] = errOut }, overview.Unknown, plan.Healthy, 1},
-		"inbox and worker away": {func(_ *testing.T, f *fixture) { f.errs[overview.PartInbox] = errOut; <-time.After(time.Minute) }, overview.NoWorkers, plan.Unknown, 1},
-		"Temporal away":         {func(_ *testing.T, f *fixture) { f.errs[overview.PartTemporal], f.open = errOut, nil }, overview.Unknown, "", 1},
+		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
+		"about to be adopted":   {func(_ *testing.T, f *fixture) { f.rows[0].Owner.Epoch = 4 }, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
+		"unknown to the inbox":  {func(_ *testing.T, f *fixture) { f.rows = nil }, dispatchtype.Unknown, dispatchtype.ClassHealthy, 0},
+		"leases away":           {func(t *testing.T, f *fixture) { f.leasesAway(t) }, dispatchtype.Routing, dispatchtype.ClassUnknown, 1},
+		"inbox away":            {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartInbox] = errOut }, dispatchtype.Unknown, dispatchtype.ClassHealthy, 1},
+		"inbox and worker away": {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartInbox] = errOut; <-time.After(time.Minute) }, dispatchtype.NoWorkers, dispatchtype.ClassUnknown, 1},
+		"Temporal away":         {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartTemporal], f.open = errOut, nil }, dispatchtype.Unknown, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fixture) {
@@ -232,7 +232,7 @@ func TestStatuses(t *testing.T) {
 				require.NoError(t, err)
 				got, err := f.Get(t.Context(), orders)
 				require.NoError(t, err)
-				for _, d := range []overview.Dispatcher{list[0], got} {
+				for _, d := range []dispatchtype.Dispatcher{list[0], got} {
 					require.Equal(t, []any{c.status, c.class, c.errors}, []any{d.Status, d.Class, len(d.Errors)}, d.Reason)
 				}
 			})
@@ -252,17 +252,17 @@ func TestNamesWithoutSource(t *testing.T) {
 			}
 			return []inbox.Name{orders, never, idle}, nil
 		}
-		statuses := func() map[inbox.Name]overview.Status {
+		statuses := func() map[inbox.Name]dispatchtype.Status {
 			list, err := f.Sources.List(t.Context())
 			require.NoError(t, err)
-			found := map[inbox.Name]overview.Status{}
+			found := map[inbox.Name]dispatchtype.Status{}
 			for _, d := range list {
 				found[d.Name] = d.Status
 			}
 			require.Len(t, found, len(list))
 			return found
 		}
-		require.Equal(t, map[inbox.Name]overview.Status{orders: overview.Routing, never: overview.Missing, idle: overview.NoWorkers}, statuses())
+		require.Equal(t, map[inbox.Name]dispatchtype.Status{orders: dispatchtype.Routing, never: dispatchtype.Missing, idle: dispatchtype.NoWorkers}, statuses())
 		for _, name := range []inbox.Name{never, idle} {
 			d, err := f.Get(t.Context(), name)
 			require.NoError(t, err)
@@ -273,14 +273,14 @@ func TestNamesWithoutSource(t *testing.T) {
 		list, err := f.Sources.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 1)
-		require.Equal(t, []overview.Error{{Part: overview.PartInbox, Err: errOut}}, list[0].Errors)
+		require.Equal(t, []dispatchtype.PartError{{Part: dispatchtype.PartInbox, Err: errOut}}, list[0].Errors)
 	})
 }
 
 func TestNoSourceCanBeRead(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
 		f.leasesAway(t)
-		f.errs[overview.PartInbox], f.errs[overview.PartTemporal] = errOut, errOut
+		f.errs[dispatchtype.PartInbox], f.errs[dispatchtype.PartTemporal] = errOut, errOut
 		_, err := f.Sources.List(t.Context())
 		require.ErrorContains(t, err, errOut.Error())
 		_, err = f.Get(t.Context(), orders)
@@ -298,11 +298,11 @@ func TestUnansweringDispatcher(t *testing.T) {
 		d, err := f.Get(t.Context(), orders)
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Second, time.Since(began))
-		require.Equal(t, overview.PartState, d.Errors[0].Part)
-		require.Equal(t, overview.Routing, d.Status)
+		require.Equal(t, dispatchtype.PartState, d.Errors[0].Part)
+		require.Equal(t, dispatchtype.Routing, d.Status)
 		missing, err := f.Get(t.Context(), bills)
 		require.NoError(t, err)
-		require.Equal(t, overview.Missing, missing.Status)
+		require.Equal(t, dispatchtype.Missing, missing.Status)
 	})
 }
 
@@ -313,7 +313,7 @@ func TestWorkers(t *testing.T) {
 		stopped := f.holds(t, wire.WorkerKey("b"), "b", "no beat", timing.Worker())
 		require.NoError(t, f.leases.Resign(t.Context(), stopped.Key, stopped.Token))
 		<-time.After(25 * time.Second)
-		f.holds(t, wire.WorkerKey("c"), "c", wire.Beat{ServerID: "c"}, timing.Worker())
+		f.holds(t, wire.WorkerKey("c"), "c", dispatchtype.Heartbeat{ServerID: "c"}, timing.Worker())
 		<-time.After(5 * time.Second)
 		workers, errs, err := f.Workers(t.Context())
 		require.NoError(t, err)
@@ -323,14 +323,14 @@ func TestWorkers(t *testing.T) {
 		for _, worker := range workers {
 			got = append(got, worker.ServerID, worker.Status, len(worker.Registrations))
 		}
-		require.Equal(t, []any{"a", overview.Late, 1, "b", overview.Stopped, 0, "c", overview.Alive, 0, "gone", overview.Silent, 1}, got)
+		require.Equal(t, []any{"a", dispatchtype.WorkerLate, 1, "b", dispatchtype.WorkerStopped, 0, "c", dispatchtype.WorkerAlive, 0, "gone", dispatchtype.WorkerSilent, 1}, got)
 		require.Equal(t, []any{"1.2.3", 30 * time.Second, -10 * time.Second}, []any{workers[0].Heartbeat.Build, workers[0].Age, workers[0].StaleIn})
 		require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second}, []time.Duration{workers[2].Age, workers[2].StaleIn})
 		f.leasesAway(t)
 		workers, errs, err = f.Workers(t.Context())
 		require.NoError(t, err)
 		require.Len(t, workers, 2)
-		require.Equal(t, []overview.WorkerStatus{overview.UnknownWorker, overview.UnknownWorker}, []overview.WorkerStatus{workers[0].Status, workers[1].Status})
-		require.Equal(t, overview.PartLeases, errs[0].Part)
+		require.Equal(t, []dispatchtype.WorkerStatus{dispatchtype.WorkerUnknown, dispatchtype.WorkerUnknown}, []dispatchtype.WorkerStatus{workers[0].Status, workers[1].Status})
+		require.Equal(t, dispatchtype.PartLeases, errs[0].Part)
 	})
 }

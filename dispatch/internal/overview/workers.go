@@ -9,48 +9,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// WorkerStatus is the status that a worker's heartbeat shows.
-type WorkerStatus string
-
-// The statuses of a worker.
-const (
-	Alive   WorkerStatus = "alive"   // its heartbeat is current
-	Late    WorkerStatus = "late"    // its heartbeat has expired
-	Stopped WorkerStatus = "stopped" // it resigned its heartbeat
-	Silent  WorkerStatus = "silent"  // registered, without a heartbeat
-	// UnknownWorker is registered, and its heartbeat cannot be read.
-	UnknownWorker WorkerStatus = "unknown"
-)
-
-// Worker is a process with its heartbeat and its registrations.
-type Worker struct {
-	ServerID string
-	Status   WorkerStatus
-	// Heartbeat is the content of the heartbeat; zero if there is none or it cannot be decoded.
-	Heartbeat wire.Beat
-	// HeartbeatAt is the time of the last heartbeat by the store's clock, Age the time since then. StaleIn is the time until the worker is late;
-	// negative once it is.
-	HeartbeatAt   time.Time
-	Age, StaleIn  time.Duration
-	Registrations []Registration
-}
-
-// Registration is a worker's registration with a dispatcher.
-type Registration struct {
-	Name inbox.Name
-	wire.Worker
-}
-
 // Workers returns all processes ordered by server ID, and the errors of sources that could not be read. It fails only if neither heartbeats
 // nor registrations can be read.
-func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
+func (s Sources) Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var reading plan.Reading
@@ -64,57 +32,57 @@ func (s Sources) Workers(ctx context.Context) ([]Worker, []Error, error) {
 		return nil, nil, fmt.Errorf("%w; %w", leases, temporal)
 	}
 	all := seen{}
-	all.failed(PartLeases, leases)
-	all.failed(PartTemporal, temporal)
-	workers := map[string]*Worker{}
+	all.failed(dispatchtype.PartLeases, leases)
+	all.failed(dispatchtype.PartTemporal, temporal)
+	workers := map[string]*dispatchtype.Worker{}
 	for i := range reading.Entries {
 		if server, ok := wire.ServerOf(reading.Entries[i].Key); ok {
 			workers[server] = workerOf(server, &reading.Entries[i], s.Rules.StaleAfter)
 		}
 	}
-	without := Silent
+	without := dispatchtype.WorkerSilent
 	if leases != nil {
-		without = UnknownWorker // a missing heartbeat proves nothing
+		without = dispatchtype.WorkerUnknown // a missing heartbeat proves nothing
 	}
 	registered, unasked := s.registrations(ctx, open)
 	all.errors = append(all.errors, unasked...)
 	for _, r := range registered {
 		if workers[r.ServerID] == nil {
-			workers[r.ServerID] = &Worker{ServerID: r.ServerID, Status: without}
+			workers[r.ServerID] = &dispatchtype.Worker{ServerID: r.ServerID, Status: without}
 		}
 		workers[r.ServerID].Registrations = append(workers[r.ServerID].Registrations, r)
 	}
-	list := make([]Worker, 0, len(workers))
+	list := make([]dispatchtype.Worker, 0, len(workers))
 	for _, w := range workers {
-		slices.SortFunc(w.Registrations, func(a, b Registration) int { return a.Name.Compare(b.Name) })
+		slices.SortFunc(w.Registrations, func(a, b dispatchtype.Registration) int { return a.Name.Compare(b.Name) })
 		list = append(list, *w)
 	}
-	slices.SortFunc(list, func(a, b Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
+	slices.SortFunc(list, func(a, b dispatchtype.Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
 	return list, all.errors, nil
 }
 
-func workerOf(server string, e *lease.Entry, stale time.Duration) *Worker {
-	w := &Worker{ServerID: server, HeartbeatAt: e.RenewedAt, Age: e.Age(), StaleIn: stale - e.Age()}
+func workerOf(server string, e *lease.Entry, stale time.Duration) *dispatchtype.Worker {
+	w := &dispatchtype.Worker{ServerID: server, HeartbeatAt: e.RenewedAt, Age: e.Age(), StaleIn: stale - e.Age()}
 	switch e.State {
 	case lease.Held:
-		w.Status = Alive
+		w.Status = dispatchtype.WorkerAlive
 	case lease.Resigned:
-		w.Status = Stopped
+		w.Status = dispatchtype.WorkerStopped
 	default:
-		w.Status = Late
+		w.Status = dispatchtype.WorkerLate
 	}
 	if err := json.Unmarshal(e.Value, &w.Heartbeat); err != nil {
-		w.Heartbeat = wire.Beat{}
+		w.Heartbeat = dispatchtype.Heartbeat{}
 	}
 	return w
 }
 
 // registrations queries dispatchers for their workers, as many as possible within the time limit.
-func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([]Registration, []Error) {
+func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([]dispatchtype.Registration, []dispatchtype.PartError) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var mu sync.Mutex
-	var list []Registration
+	var list []dispatchtype.Registration
 	var failures int
 	var last error
 	slots := make(chan struct{}, askAtOnce)
@@ -135,17 +103,17 @@ func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([
 				return
 			}
 			for _, w := range state.Workers {
-				list = append(list, Registration{l.Memo.Name, w})
+				list = append(list, dispatchtype.Registration{Name: l.Memo.Name, RegisteredWorker: w})
 			}
 		})
 	}
 	asking.Wait()
-	var errs []Error
+	var errs []dispatchtype.PartError
 	if failures > 0 {
-		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d dispatchers could not be read: %w", failures, last)})
+		errs = append(errs, dispatchtype.PartError{Part: dispatchtype.PartState, Err: fmt.Errorf("the registrations with %d dispatchers could not be read: %w", failures, last)})
 	}
 	if more := len(open) - askMost; more > 0 {
-		errs = append(errs, Error{PartState, fmt.Errorf("the registrations with %d further dispatchers were not read", more)})
+		errs = append(errs, dispatchtype.PartError{Part: dispatchtype.PartState, Err: fmt.Errorf("the registrations with %d further dispatchers were not read", more)})
 	}
 	return list, errs
 }

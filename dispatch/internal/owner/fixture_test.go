@@ -92,7 +92,7 @@ func (f *fixture) Describe(context.Context, inbox.Name) (*wire.Execution, error)
 	return &open, nil
 }
 
-func (f *fixture) Start(_ context.Context, n inbox.Name, o inbox.Owner, workers []wire.Worker) (string, error) {
+func (f *fixture) Start(_ context.Context, n inbox.Name, o inbox.Owner, workers []dispatchtype.RegisteredWorker) (string, error) {
 	if err := f.begin("start", fmt.Sprintf("%s/%d", o.Holder, o.Epoch)); err != nil {
 		return "", err
 	}
@@ -117,32 +117,32 @@ func (f *fixture) put(memo *wire.Memo) {
 	}
 }
 
-func (f *fixture) Adopt(ctx context.Context, n inbox.Name, runID string, o inbox.Owner) (wire.State, error) {
+func (f *fixture) Adopt(ctx context.Context, n inbox.Name, runID string, o inbox.Owner) (dispatchtype.State, error) {
 	if err := f.begin("adopt", fmt.Sprintf("%s %s/%d", runID, o.Holder, o.Epoch)); err != nil {
-		return wire.State{}, err
+		return dispatchtype.State{}, err
 	}
 	if ctx.Err() != nil {
 		f.mu.Unlock()
-		return wire.State{}, ctx.Err()
+		return dispatchtype.State{}, ctx.Err()
 	}
 	if f.unanswered {
 		f.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return wire.State{}, ctx.Err()
+			return dispatchtype.State{}, ctx.Err()
 		case <-time.After(10 * time.Second):
-			return wire.State{}, remote.ErrUnanswered
+			return dispatchtype.State{}, remote.ErrUnanswered
 		}
 	}
 	defer f.mu.Unlock()
 	switch {
 	case f.open == nil || f.open.RunID != runID:
-		return wire.State{}, remote.ErrGone
+		return dispatchtype.State{}, remote.ErrGone
 	case o.Epoch <= f.open.Memo.Epoch:
-		return wire.State{}, remote.ErrFenced
+		return dispatchtype.State{}, remote.ErrFenced
 	}
 	f.open.Memo = &wire.Memo{Name: n, Owner: o.Holder, Epoch: o.Epoch, Interpreter: 1}
-	return wire.State{Name: n, Owner: o.Holder, Epoch: o.Epoch}, nil
+	return dispatchtype.State{Name: n, Owner: o.Holder, Epoch: o.Epoch}, nil
 }
 
 func (f *fixture) Ask(_ context.Context, _ inbox.Name, runID string, o inbox.Owner) error {
@@ -266,7 +266,7 @@ type events struct {
 	terminated []dispatchtype.Termination
 	errors     int
 	active     int
-	foreign    []dispatchtype.Foreign
+	foreign    []dispatchtype.ForeignWorkflow
 	ours       int // calls of NotForeign
 }
 
@@ -295,8 +295,10 @@ func (f *fixture) process(id string) *process {
 			defer p.store.mu.Unlock()
 			return p.store.away != nil || !p.store.failed.IsZero() && time.Since(p.store.failed) < within
 		},
-		Workers: func(inbox.Name) []wire.Worker { return []wire.Worker{{ServerID: id}} },
-		Pace:    pace.NewLimit(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
+		Workers: func(inbox.Name) []dispatchtype.RegisteredWorker {
+			return []dispatchtype.RegisteredWorker{{ServerID: id}}
+		},
+		Pace: pace.NewLimit(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
 	}, name)
 	return p
 }
@@ -352,7 +354,7 @@ func (p *process) Terminated(t dispatchtype.Termination, err error) {
 	})
 }
 
-func (p *process) Foreign(f dispatchtype.Foreign) {
+func (p *process) Foreign(f dispatchtype.ForeignWorkflow) {
 	p.note(func() { p.seen.foreign = append(p.seen.foreign, f) })
 }
 

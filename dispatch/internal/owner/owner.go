@@ -25,8 +25,8 @@ import (
 // Temporal is the part of Temporal that the loop uses; its errors are those of package remote.
 type Temporal interface {
 	Describe(ctx context.Context, name inbox.Name) (*wire.Execution, error)
-	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []wire.Worker) (runID string, err error)
-	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (wire.State, error)
+	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []dispatchtype.RegisteredWorker) (runID string, err error)
+	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (dispatchtype.State, error)
 	// Ask returns nil if the run answers and has this owner.
 	Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error
 	Terminate(ctx context.Context, name inbox.Name, runID, reason string) error
@@ -52,7 +52,7 @@ type Observer interface {
 	// Terminated: a run was terminated, or with an error could not be.
 	Terminated(t dispatchtype.Termination, err error)
 	// Foreign: a foreign workflow has the dispatcher's ID, so no process can own it. It is reported at every attempt.
-	Foreign(f dispatchtype.Foreign)
+	Foreign(f dispatchtype.ForeignWorkflow)
 	// NotForeign: the dispatcher has an owner, so no foreign workflow has its ID.
 	NotForeign(name inbox.Name)
 	// Active: this process owns the dispatcher, or no longer does.
@@ -72,7 +72,7 @@ type Process struct {
 	// StoreFailed reports whether the lease store failed within that time: an expired lease then proves no crash.
 	StoreFailed func(within time.Duration) bool
 	// Workers returns the initial workers of a dispatcher that is started.
-	Workers func(name inbox.Name) []wire.Worker
+	Workers func(name inbox.Name) []dispatchtype.RegisteredWorker
 	// Pace limits the rate of acquisitions. Slots limits how many loops take a dispatcher at the same time.
 	Pace     *pace.Limit
 	Slots    chan struct{}
@@ -106,7 +106,7 @@ type Ownership struct {
 	RunID string
 	Since time.Time
 	// Workers are the workers that the dispatcher listed when it got this owner.
-	Workers []wire.Worker
+	Workers []dispatchtype.RegisteredWorker
 }
 
 // Loop is the ownership loop of one dispatcher.
@@ -269,7 +269,7 @@ func (l *Loop) failed(ctx context.Context, err error) {
 		return
 	}
 	if foreign, ok := errors.AsType[*foreignError](err); ok {
-		l.p.Observer.Foreign(foreign.Foreign)
+		l.p.Observer.Foreign(foreign.ForeignWorkflow)
 	} else {
 		l.p.Observer.Failed(l.name, err)
 	}

@@ -573,7 +573,7 @@ func TestForeignWorkflowConsumesNoEpochs(t *testing.T) {
 		require.Greater(t, len(seen.foreign), 10, "attempts are repeated")
 		got := seen.foreign[0]
 		got.At = time.Time{}
-		require.Equal(t, dispatchtype.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
+		require.Equal(t, dispatchtype.ForeignWorkflow{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
 		progress, err := f.inbox.Progress(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), progress[0].Owner.Epoch)

@@ -28,7 +28,7 @@ const (
 var errReplacing = errors.New("the previous run was terminated")
 
 // foreignError means that the dispatcher cannot be owned because a foreign workflow has its ID.
-type foreignError struct{ dispatchtype.Foreign }
+type foreignError struct{ dispatchtype.ForeignWorkflow }
 
 // Error implements error.
 func (e *foreignError) Error() string {
@@ -159,7 +159,7 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 	}
 	if plan.Decide(a.before, seen, a.owner).Kind == plan.Refuse {
 		// Decided before an epoch is allocated: the epoch would stay unused, and the next attempt would allocate another.
-		return true, &foreignError{dispatchtype.Foreign{
+		return true, &foreignError{dispatchtype.ForeignWorkflow{
 			Name: t.l.name, WorkflowID: open.WorkflowID, RunID: open.RunID, Type: open.Type, By: t.l.p.ServerID, At: time.Now(),
 		}}
 	}
@@ -286,7 +286,7 @@ func (a *attempt) terminate(ctx context.Context, act plan.Act, seen plan.Seen, r
 }
 
 // done records that this process owns the dispatcher.
-func (a *attempt) done(act plan.Act, runID string, workers []wire.Worker) {
+func (a *attempt) done(act plan.Act, runID string, workers []dispatchtype.RegisteredWorker) {
 	t := a.t
 	now := time.Now()
 	t.l.p.Observer.NotForeign(t.l.name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -11,7 +12,7 @@ import (
 
 // classify sets the class of a dispatcher, the reason and its kind. The cases are in order of precedence.
 func (w *index) classify(v *Verdict) {
-	v.Class = Unknown
+	v.Class = dispatchtype.ClassUnknown
 	switch {
 	case v.Unread:
 		v.Reason = "its memo cannot be read"
@@ -28,7 +29,7 @@ func (w *index) classify(v *Verdict) {
 	case v.Belongs == wire.OlderScheme:
 		w.classifyOlder(v)
 	case v.Entry != nil && v.Entry.State == lease.Held:
-		v.Class, v.Reason = Healthy, fmt.Sprintf("its owner %q holds the lease", v.Entry.Holder)
+		v.Class, v.Reason = dispatchtype.ClassHealthy, fmt.Sprintf("its owner %q holds the lease", v.Entry.Holder)
 		w.markSuperseded(v)
 	case w.progress[v.Name] == nil:
 		v.Reason = "the inbox has no row for it"
@@ -85,7 +86,7 @@ func (w *index) classifyUnowned(v *Verdict) {
 			v.Reason = "it has no owner, and it could not be asked"
 			return
 		default:
-			v.Class, v.Kind, v.Reason = Stale, s.kind, s.why
+			v.Class, v.Kind, v.Reason = dispatchtype.ClassStale, s.kind, s.why
 			return
 		}
 	}
@@ -148,7 +149,7 @@ func (w *index) classifyOlder(v *Verdict) {
 	held := v.Entry != nil && v.Entry.State == lease.Held
 	switch {
 	case held && w.current[v.Name]:
-		v.Class, v.Kind = Stale, OlderScheme
+		v.Class, v.Kind = dispatchtype.ClassStale, OlderScheme
 		v.Reason = fmt.Sprintf("%s has taken its place, and %q owns that", v.Name.DispatcherID(), v.Entry.Holder)
 		return
 	case held:
@@ -160,7 +161,7 @@ func (w *index) classifyOlder(v *Verdict) {
 	}
 	beat := w.workers[v.Memo.Owner]
 	if beat != nil && beat.State == lease.Held {
-		v.Class, v.Reason = Healthy, fmt.Sprintf("its owner %q is alive, and nothing has taken its place yet", v.Memo.Owner)
+		v.Class, v.Reason = dispatchtype.ClassHealthy, fmt.Sprintf("its owner %q is alive, and nothing has taken its place yet", v.Memo.Owner)
 		return
 	}
 	if beat == nil {
@@ -178,7 +179,7 @@ func (w *index) classifyOlder(v *Verdict) {
 	case v.Answer == Unclear:
 		v.Reason = "its owner is gone, and it could not be asked"
 	default:
-		v.Class, v.Kind, v.Reason = Stale, OwnerGone, fmt.Sprintf("the heartbeat of its owner %q expired", v.Memo.Owner)
+		v.Class, v.Kind, v.Reason = dispatchtype.ClassStale, OwnerGone, fmt.Sprintf("the heartbeat of its owner %q expired", v.Memo.Owner)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -26,7 +27,7 @@ func Make(reading Reading, rules Rules) Plan {
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
 		w.classify(v)
-		if v.Class == Stale {
+		if v.Class == dispatchtype.ClassStale {
 			p.Terminate = append(p.Terminate, *v)
 		}
 	}

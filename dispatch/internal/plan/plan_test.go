@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -98,7 +99,7 @@ type situation struct {
 	open    []plan.Open
 	rows    []inbox.Progress
 	// class, kind and why (a substring) are those of the first verdict; next is the plan's Next.
-	class plan.Class
+	class dispatchtype.Class
 	kind  plan.Kind
 	why   string
 	next  time.Duration
@@ -113,7 +114,7 @@ func (s situation) run(t *testing.T) {
 	require.Equal(t, []any{s.class, s.kind}, []any{v.Class, v.Kind}, v.Reason)
 	require.Contains(t, v.Reason, s.why)
 	require.Equal(t, s.next, p.Next)
-	require.Equal(t, s.class == plan.Stale, len(p.Terminate) > 0 && p.Terminate[0].RunID == v.RunID, "a dispatcher is terminated if and only if it is stale")
+	require.Equal(t, s.class == dispatchtype.ClassStale, len(p.Terminate) > 0 && p.Terminate[0].RunID == v.RunID, "a dispatcher is terminated if and only if it is stale")
 }
 
 func TestOwned(t *testing.T) {
@@ -121,13 +122,13 @@ func TestOwned(t *testing.T) {
 	held := owner(orders, "a", lease.Held, 4*time.Second)
 	dead := beat("a", lease.Expired, time.Hour)
 	for _, s := range []situation{
-		{"held", []lease.Entry{held, beat("a", lease.Held, time.Second)}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}, plan.Healthy, "", `"a" holds the lease`, 0},
-		{"held, whatever the heartbeat", []lease.Entry{held, dead}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}, plan.Healthy, "", "holds", 0},
-		{"held, whatever the progress", []lease.Entry{held, me()}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{due(row(orders, 3), time.Hour)}, plan.Healthy, "", "holds", 0},
-		{"held, unknown to the inbox", []lease.Entry{held, me()}, nil, []plan.Open{open(orders, "a", 3)}, nil, plan.Healthy, "", "holds", 0},
-		{"held by another than the memo's", []lease.Entry{owner(orders, "b", lease.Held, 0), dead}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 4)}, plan.Healthy, "", `"b"`, 0},
-		{"held, silent", []lease.Entry{held, dead}, nil, []plan.Open{answering(open(orders, "a", 3), plan.Silent)}, []inbox.Progress{row(orders, 3)}, plan.Healthy, "", "holds", 0},
-		{"held, legacy", []lease.Entry{held, dead}, nil, []plan.Open{legacy("dispatcher-shop-orders", "orders")}, []inbox.Progress{row(orders, 3)}, plan.Healthy, "", "holds", 0},
+		{"held", []lease.Entry{held, beat("a", lease.Held, time.Second)}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}, dispatchtype.ClassHealthy, "", `"a" holds the lease`, 0},
+		{"held, whatever the heartbeat", []lease.Entry{held, dead}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}, dispatchtype.ClassHealthy, "", "holds", 0},
+		{"held, whatever the progress", []lease.Entry{held, me()}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{due(row(orders, 3), time.Hour)}, dispatchtype.ClassHealthy, "", "holds", 0},
+		{"held, unknown to the inbox", []lease.Entry{held, me()}, nil, []plan.Open{open(orders, "a", 3)}, nil, dispatchtype.ClassHealthy, "", "holds", 0},
+		{"held by another than the memo's", []lease.Entry{owner(orders, "b", lease.Held, 0), dead}, nil, []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 4)}, dispatchtype.ClassHealthy, "", `"b"`, 0},
+		{"held, silent", []lease.Entry{held, dead}, nil, []plan.Open{answering(open(orders, "a", 3), plan.Silent)}, []inbox.Progress{row(orders, 3)}, dispatchtype.ClassHealthy, "", "holds", 0},
+		{"held, legacy", []lease.Entry{held, dead}, nil, []plan.Open{legacy("dispatcher-shop-orders", "orders")}, []inbox.Progress{row(orders, 3)}, dispatchtype.ClassHealthy, "", "holds", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
@@ -139,21 +140,21 @@ func TestOwnerGone(t *testing.T) {
 	ours, rows := []plan.Open{open(orders, "a", 3)}, []inbox.Progress{row(orders, 3)}
 	silent := []plan.Open{answering(ours[0], plan.Silent)}
 	for _, s := range []situation{
-		{"both expired", []lease.Entry{out, gone}, nil, ours, rows, plan.Stale, plan.OwnerGone, `the heartbeat of "a" expired`, 0},
-		{"both expired, and no worker answers", []lease.Entry{out, gone}, nil, silent, rows, plan.Stale, plan.OwnerGone, "", 0},
-		{"the process resigned its heartbeat", []lease.Entry{out, beat("a", lease.Resigned, time.Second)}, nil, ours, rows, plan.Stale, plan.OwnerGone, "", 0},
-		{"the heartbeat is no longer kept", []lease.Entry{out}, nil, ours, rows, plan.Stale, plan.OwnerGone, "", 0},
-		{"a later holder died", []lease.Entry{owner(orders, "b", lease.Expired, time.Minute), beat("b", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, rows, plan.Stale, plan.OwnerGone, `"b"`, 0},
-		{"a worker answers", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
-		{"it cannot be asked", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Unclear)}, rows, plan.Unknown, "", "could not be asked", 0},
-		{"it makes progress", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), 17*time.Second)}, plan.Unknown, "", "makes progress", 3 * time.Second},
-		{"its progress has stopped", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), stale)}, plan.Stale, plan.OwnerGone, "", 0},
-		{"the process is alive", []lease.Entry{out, beat("a", lease.Held, 19*time.Second)}, nil, ours, rows, plan.Unknown, "", "has no new owner yet", 0},
-		{"a heartbeat with a shorter lifetime than ours", []lease.Entry{out, beat("a", lease.Expired, 12*time.Second)}, nil, ours, rows, plan.Unknown, "", "", 8 * time.Second},
-		{"the lease expired a moment ago", []lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, ours, rows, plan.Unknown, "", "", 4 * time.Second},
-		{"a heartbeat that cannot be read", []lease.Entry{out}, []string{"worker:a"}, ours, rows, plan.Unknown, "", "", 0},
-		{"an epoch that the inbox has not allocated", []lease.Entry{out, gone}, nil, []plan.Open{open(orders, "a", 4)}, rows, plan.Unknown, "", "has not allocated its epoch", 0},
-		{"unknown to the inbox", []lease.Entry{out, gone}, nil, ours, nil, plan.Unknown, "", "the inbox has no row", 0},
+		{"both expired", []lease.Entry{out, gone}, nil, ours, rows, dispatchtype.ClassStale, plan.OwnerGone, `the heartbeat of "a" expired`, 0},
+		{"both expired, and no worker answers", []lease.Entry{out, gone}, nil, silent, rows, dispatchtype.ClassStale, plan.OwnerGone, "", 0},
+		{"the process resigned its heartbeat", []lease.Entry{out, beat("a", lease.Resigned, time.Second)}, nil, ours, rows, dispatchtype.ClassStale, plan.OwnerGone, "", 0},
+		{"the heartbeat is no longer kept", []lease.Entry{out}, nil, ours, rows, dispatchtype.ClassStale, plan.OwnerGone, "", 0},
+		{"a later holder died", []lease.Entry{owner(orders, "b", lease.Expired, time.Minute), beat("b", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, rows, dispatchtype.ClassStale, plan.OwnerGone, `"b"`, 0},
+		{"a worker answers", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Answered)}, rows, dispatchtype.ClassUnknown, "", "a worker answers", 0},
+		{"it cannot be asked", []lease.Entry{out, gone}, nil, []plan.Open{answering(ours[0], plan.Unclear)}, rows, dispatchtype.ClassUnknown, "", "could not be asked", 0},
+		{"it makes progress", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), 17*time.Second)}, dispatchtype.ClassUnknown, "", "makes progress", 3 * time.Second},
+		{"its progress has stopped", []lease.Entry{out, gone}, nil, ours, []inbox.Progress{moved(row(orders, 3), stale)}, dispatchtype.ClassStale, plan.OwnerGone, "", 0},
+		{"the process is alive", []lease.Entry{out, beat("a", lease.Held, 19*time.Second)}, nil, ours, rows, dispatchtype.ClassUnknown, "", "has no new owner yet", 0},
+		{"a heartbeat with a shorter lifetime than ours", []lease.Entry{out, beat("a", lease.Expired, 12*time.Second)}, nil, ours, rows, dispatchtype.ClassUnknown, "", "", 8 * time.Second},
+		{"the lease expired a moment ago", []lease.Entry{owner(orders, "a", lease.Expired, 16*time.Second), gone}, nil, ours, rows, dispatchtype.ClassUnknown, "", "", 4 * time.Second},
+		{"a heartbeat that cannot be read", []lease.Entry{out}, []string{"worker:a"}, ours, rows, dispatchtype.ClassUnknown, "", "", 0},
+		{"an epoch that the inbox has not allocated", []lease.Entry{out, gone}, nil, []plan.Open{open(orders, "a", 4)}, rows, dispatchtype.ClassUnknown, "", "has not allocated its epoch", 0},
+		{"unknown to the inbox", []lease.Entry{out, gone}, nil, ours, nil, dispatchtype.ClassUnknown, "", "the inbox has no row", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
@@ -165,22 +166,22 @@ func TestUnowned(t *testing.T) {
 	resigned := owner(orders, "a", lease.Resigned, time.Minute)
 	busy := []inbox.Progress{due(row(orders, 3), time.Minute)}
 	for _, s := range []situation{
-		{"resigned, nothing to do", []lease.Entry{resigned, me()}, nil, ours, rows, plan.Unknown, "", `"a" resigned`, 0},
-		{"resigned, work due for long", []lease.Entry{resigned, me()}, nil, ours, busy, plan.Stale, plan.NoProgress, "work has been due for 1m0s", 0},
-		{"resigned, work due, answers", []lease.Entry{resigned, me()}, nil, []plan.Open{answering(ours[0], plan.Answered)}, busy, plan.Unknown, "", "a worker answers", 0},
-		{"resigned, parked for days, work due for a moment", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{due(row(orders, 3), time.Second)}, plan.Unknown, "", "", 19 * time.Second},
-		{"resigned a moment ago, work due for long", []lease.Entry{owner(orders, "a", lease.Resigned, 5*time.Second), me()}, nil, ours, busy, plan.Unknown, "", "", 15 * time.Second},
-		{"resigned, work due, with progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], 5*time.Second)}, plan.Unknown, "", "makes progress", 15 * time.Second},
-		{"resigned, work due, never any progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], -1)}, plan.Stale, plan.NoProgress, "", 0},
-		{"expired, the process alive, work due for long", []lease.Entry{owner(orders, "a", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, busy, plan.Stale, plan.NoProgress, "", 0},
-		{"no entry, work due for long", []lease.Entry{me()}, nil, ours, busy, plan.Stale, plan.NoProgress, "", 0},
-		{"no entry in a young store, work due for long", young(me()), nil, ours, busy, plan.Unknown, "", "no evidence", 19 * time.Second},
-		{"no entry for longer than entries are kept", []lease.Entry{me()}, nil, ours, rows, plan.Stale, plan.Orphaned, "", 0},
-		{"no entry in a young store", young(me()), nil, ours, rows, plan.Unknown, "", "no evidence", retention - time.Second},
-		{"no entry, unknown to the inbox", []lease.Entry{me()}, nil, ours, nil, plan.Unknown, "", "the inbox has no row", 0},
-		{"no keys at all", nil, nil, ours, busy, plan.Unknown, "", "no keys at all", 0},
-		{"only an entry that cannot be read", nil, []string{"worker:x"}, ours, busy, plan.Unknown, "", "no evidence", stale},
-		{"an entry that cannot be read", []lease.Entry{me()}, []string{"dispatcher:shop:orders"}, ours, busy, plan.Unknown, "", "entry cannot be read", 0},
+		{"resigned, nothing to do", []lease.Entry{resigned, me()}, nil, ours, rows, dispatchtype.ClassUnknown, "", `"a" resigned`, 0},
+		{"resigned, work due for long", []lease.Entry{resigned, me()}, nil, ours, busy, dispatchtype.ClassStale, plan.NoProgress, "work has been due for 1m0s", 0},
+		{"resigned, work due, answers", []lease.Entry{resigned, me()}, nil, []plan.Open{answering(ours[0], plan.Answered)}, busy, dispatchtype.ClassUnknown, "", "a worker answers", 0},
+		{"resigned, parked for days, work due for a moment", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{due(row(orders, 3), time.Second)}, dispatchtype.ClassUnknown, "", "", 19 * time.Second},
+		{"resigned a moment ago, work due for long", []lease.Entry{owner(orders, "a", lease.Resigned, 5*time.Second), me()}, nil, ours, busy, dispatchtype.ClassUnknown, "", "", 15 * time.Second},
+		{"resigned, work due, with progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], 5*time.Second)}, dispatchtype.ClassUnknown, "", "makes progress", 15 * time.Second},
+		{"resigned, work due, never any progress", []lease.Entry{resigned, me()}, nil, ours, []inbox.Progress{moved(busy[0], -1)}, dispatchtype.ClassStale, plan.NoProgress, "", 0},
+		{"expired, the process alive, work due for long", []lease.Entry{owner(orders, "a", lease.Expired, time.Minute), beat("a", lease.Held, 0)}, nil, ours, busy, dispatchtype.ClassStale, plan.NoProgress, "", 0},
+		{"no entry, work due for long", []lease.Entry{me()}, nil, ours, busy, dispatchtype.ClassStale, plan.NoProgress, "", 0},
+		{"no entry in a young store, work due for long", young(me()), nil, ours, busy, dispatchtype.ClassUnknown, "", "no evidence", 19 * time.Second},
+		{"no entry for longer than entries are kept", []lease.Entry{me()}, nil, ours, rows, dispatchtype.ClassStale, plan.Orphaned, "", 0},
+		{"no entry in a young store", young(me()), nil, ours, rows, dispatchtype.ClassUnknown, "", "no evidence", retention - time.Second},
+		{"no entry, unknown to the inbox", []lease.Entry{me()}, nil, ours, nil, dispatchtype.ClassUnknown, "", "the inbox has no row", 0},
+		{"no keys at all", nil, nil, ours, busy, dispatchtype.ClassUnknown, "", "no keys at all", 0},
+		{"only an entry that cannot be read", nil, []string{"worker:x"}, ours, busy, dispatchtype.ClassUnknown, "", "no evidence", stale},
+		{"an entry that cannot be read", []lease.Entry{me()}, []string{"dispatcher:shop:orders"}, ours, busy, dispatchtype.ClassUnknown, "", "entry cannot be read", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
@@ -195,22 +196,22 @@ func TestOlderReleases(t *testing.T) {
 	foreign.WorkflowID = "a-" + foreign.WorkflowID
 	held, alive := owner(orders, "a", lease.Held, 0), beat("old", lease.Held, time.Second)
 	for _, s := range []situation{
-		{"legacy, the name has no owner", []lease.Entry{me()}, nil, []plan.Open{lone}, rows, plan.Stale, plan.LegacyKind, "release without owners", 0},
-		{"legacy, resigned a moment ago", []lease.Entry{owner(orders, "a", lease.Resigned, 8*time.Second)}, nil, []plan.Open{lone}, rows, plan.Unknown, "", "", 12 * time.Second},
-		{"legacy, a worker rejects the query", []lease.Entry{me()}, nil, []plan.Open{answering(lone, plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
-		{"legacy, young store", young(me()), nil, []plan.Open{lone}, rows, plan.Unknown, "", "", 19 * time.Second},
-		{"legacy, unknown to the inbox", []lease.Entry{me(), owner(orders, "a", lease.Expired, time.Hour)}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "the inbox has no row", 0},
-		{"legacy, of an unknown name", []lease.Entry{me()}, nil, []plan.Open{lone}, nil, plan.Unknown, "", "cannot be determined", 0},
-		{"no ID of ours, with our memo", []lease.Entry{held, alive}, nil, []plan.Open{foreign, mine}, rows, plan.Unknown, "", "its ID does not", 0},
-		{"older ID, alive", []lease.Entry{me(), alive}, nil, []plan.Open{old}, rows, plan.Healthy, "", `"old" is alive`, 0},
-		{"older ID, alive, ours about to come", []lease.Entry{held, alive}, nil, []plan.Open{old}, rows, plan.Unknown, "", "about to put another", 0},
-		{"older ID, gone", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{old}, rows, plan.Stale, plan.OwnerGone, `owner "old" expired`, 0},
-		{"older ID, gone, answers", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Answered)}, rows, plan.Unknown, "", "a worker answers", 0},
-		{"older ID, gone, not asked", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Unclear)}, rows, plan.Unknown, "", "could not be asked", 0},
-		{"older ID, heartbeat expired a moment ago", []lease.Entry{me(), beat("old", lease.Expired, 12*time.Second)}, nil, []plan.Open{old}, rows, plan.Unknown, "", "expired a moment ago", 8 * time.Second},
-		{"older ID, no heartbeat ever seen", []lease.Entry{me()}, nil, []plan.Open{old}, rows, plan.Unknown, "", "no heartbeat of its owner", 0},
-		{"older ID, without memo", []lease.Entry{me()}, nil, []plan.Open{mute}, rows, plan.Unknown, "", "memo has no owner", 0},
-		{"older ID on another queue", []lease.Entry{held}, nil, []plan.Open{legacy("router-shop-host-17", "bills")}, rows, plan.Unknown, "", "cannot be determined", 0},
+		{"legacy, the name has no owner", []lease.Entry{me()}, nil, []plan.Open{lone}, rows, dispatchtype.ClassStale, plan.LegacyKind, "release without owners", 0},
+		{"legacy, resigned a moment ago", []lease.Entry{owner(orders, "a", lease.Resigned, 8*time.Second)}, nil, []plan.Open{lone}, rows, dispatchtype.ClassUnknown, "", "", 12 * time.Second},
+		{"legacy, a worker rejects the query", []lease.Entry{me()}, nil, []plan.Open{answering(lone, plan.Answered)}, rows, dispatchtype.ClassUnknown, "", "a worker answers", 0},
+		{"legacy, young store", young(me()), nil, []plan.Open{lone}, rows, dispatchtype.ClassUnknown, "", "", 19 * time.Second},
+		{"legacy, unknown to the inbox", []lease.Entry{me(), owner(orders, "a", lease.Expired, time.Hour)}, nil, []plan.Open{lone}, nil, dispatchtype.ClassUnknown, "", "the inbox has no row", 0},
+		{"legacy, of an unknown name", []lease.Entry{me()}, nil, []plan.Open{lone}, nil, dispatchtype.ClassUnknown, "", "cannot be determined", 0},
+		{"no ID of ours, with our memo", []lease.Entry{held, alive}, nil, []plan.Open{foreign, mine}, rows, dispatchtype.ClassUnknown, "", "its ID does not", 0},
+		{"older ID, alive", []lease.Entry{me(), alive}, nil, []plan.Open{old}, rows, dispatchtype.ClassHealthy, "", `"old" is alive`, 0},
+		{"older ID, alive, ours about to come", []lease.Entry{held, alive}, nil, []plan.Open{old}, rows, dispatchtype.ClassUnknown, "", "about to put another", 0},
+		{"older ID, gone", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{old}, rows, dispatchtype.ClassStale, plan.OwnerGone, `owner "old" expired`, 0},
+		{"older ID, gone, answers", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Answered)}, rows, dispatchtype.ClassUnknown, "", "a worker answers", 0},
+		{"older ID, gone, not asked", []lease.Entry{me(), beat("old", lease.Expired, time.Minute)}, nil, []plan.Open{answering(old, plan.Unclear)}, rows, dispatchtype.ClassUnknown, "", "could not be asked", 0},
+		{"older ID, heartbeat expired a moment ago", []lease.Entry{me(), beat("old", lease.Expired, 12*time.Second)}, nil, []plan.Open{old}, rows, dispatchtype.ClassUnknown, "", "expired a moment ago", 8 * time.Second},
+		{"older ID, no heartbeat ever seen", []lease.Entry{me()}, nil, []plan.Open{old}, rows, dispatchtype.ClassUnknown, "", "no heartbeat of its owner", 0},
+		{"older ID, without memo", []lease.Entry{me()}, nil, []plan.Open{mute}, rows, dispatchtype.ClassUnknown, "", "memo has no owner", 0},
+		{"older ID on another queue", []lease.Entry{held}, nil, []plan.Open{legacy("router-shop-host-17", "bills")}, rows, dispatchtype.ClassUnknown, "", "cannot be determined", 0},
 	} {
 		t.Run(s.name, s.run)
 	}
@@ -257,17 +258,17 @@ func TestNamesWithOneID(t *testing.T) {
 	for _, of := range []struct {
 		open  plan.Open
 		name  inbox.Name
-		class plan.Class
+		class dispatchtype.Class
 	}{
-		{open(wide, "w", 1), wide, plan.Healthy},
-		{open(narrow, "n", 1), narrow, plan.Stale},
-		{legacy(wide.DispatcherID(), "c"), wide, plan.Healthy},
-		{legacy(wide.DispatcherID(), "b-c"), narrow, plan.Stale},
-		{legacy(wide.DispatcherID(), "elsewhere"), inbox.Name{}, plan.Unknown},
+		{open(wide, "w", 1), wide, dispatchtype.ClassHealthy},
+		{open(narrow, "n", 1), narrow, dispatchtype.ClassStale},
+		{legacy(wide.DispatcherID(), "c"), wide, dispatchtype.ClassHealthy},
+		{legacy(wide.DispatcherID(), "b-c"), narrow, dispatchtype.ClassStale},
+		{legacy(wide.DispatcherID(), "elsewhere"), inbox.Name{}, dispatchtype.ClassUnknown},
 	} {
 		p := plan.Make(plan.Reading{Entries: entries, Open: []plan.Open{of.open}, Progress: rows}, rules)
 		require.Equal(t, []any{of.name, of.class}, []any{p.Verdicts[0].Name, p.Verdicts[0].Class}, p.Verdicts[0].Reason)
-		require.Equal(t, of.class == plan.Unknown, len(p.Alerts) > 0)
+		require.Equal(t, of.class == dispatchtype.ClassUnknown, len(p.Alerts) > 0)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -108,7 +109,7 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 		require.Equal(t, p, plan.Make(shuffled(t, reading), rules), "the order of the reading has no effect")
 		var stales int
 		for _, v := range p.Verdicts {
-			if v.Class == plan.Stale {
+			if v.Class == dispatchtype.ClassStale {
 				stales++
 			} else {
 				require.Empty(t, v.Kind)

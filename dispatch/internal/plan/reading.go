@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -49,16 +50,6 @@ type Rules struct {
 	LegacyIDs []string
 }
 
-// Class is the classification of a dispatcher.
-type Class string
-
-// The classes.
-const (
-	Healthy Class = "healthy" // it has an owner, or a live worker until it has one
-	Stale   Class = "stale"   // there is evidence that it has neither an owner nor a worker
-	Unknown Class = "unknown" // there is evidence for neither; it is left alone
-)
-
 // Kind is the reason why a dispatcher is stale, in one word.
 type Kind string
 
@@ -80,7 +71,7 @@ type Verdict struct {
 	// Name is the name of the dispatcher; empty for a foreign workflow.
 	Name    inbox.Name
 	Belongs wire.Belonging
-	Class   Class
+	Class   dispatchtype.Class
 	// Kind is set for stale ones. Reason is a text for operators.
 	Kind   Kind
 	Reason string

@@ -240,7 +240,7 @@ func (r *Record) Failed(name inbox.Name, err error) {
 }
 
 // Foreign implements [owner.Observer]. One log line and one note stand for all attempts to own the dispatcher.
-func (r *Record) Foreign(f dispatchtype.Foreign) {
+func (r *Record) Foreign(f dispatchtype.ForeignWorkflow) {
 	r.outcome(f.Name, dispatchtype.Failed)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -124,7 +124,7 @@ func (j *journal) taken() []any {
 
 func (j *journal) OwnerChanged(_ context.Context, c dispatchtype.OwnerChange) error { return j.take(c) }
 func (j *journal) Terminated(_ context.Context, t dispatchtype.Termination) error   { return j.take(t) }
-func (j *journal) Foreign(_ context.Context, f dispatchtype.Foreign) error          { return j.take(f) }
+func (j *journal) Foreign(_ context.Context, f dispatchtype.ForeignWorkflow) error  { return j.take(f) }
 func (j *journal) Evicted(_ context.Context, e dispatchtype.Eviction) error         { return j.take(e) }
 
 // start runs the record; end stops it after the last writes.
@@ -292,7 +292,7 @@ func TestForeignWorkflowIsReportedOnce(t *testing.T) {
 		r := record.New(j, m, slog.New(slog.NewTextHandler(&log, nil)))
 		end := start(t, r)
 		const gauge = "dispatcher_foreign{project=shop}"
-		taken := dispatchtype.Foreign{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
+		taken := dispatchtype.ForeignWorkflow{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
 		r.Foreign(taken)
 		r.Foreign(taken)
 		require.InDelta(t, 1, m.shelf.get(gauge), 0)

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -84,7 +85,7 @@ func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*wire.Executi
 }
 
 // Start starts the dispatcher with its initial workers, and returns the run ID. It returns [ErrOpen] and [ErrTooSoon].
-func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []wire.Worker) (string, error) {
+func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []dispatchtype.RegisteredWorker) (string, error) {
 	c, err := t.Client()
 	if err != nil {
 		return "", err
@@ -117,8 +118,8 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 }
 
 // Adopt changes the owner of an open dispatcher. It returns [ErrGone], [ErrFenced] and [ErrUnanswered].
-func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (wire.State, error) {
-	var state wire.State
+func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (dispatchtype.State, error) {
+	var state dispatchtype.State
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
 		UpdateID: fmt.Sprintf("adopt-%d-%s", owner.Epoch, owner.Holder), RunID: runID,
 		UpdateName: wire.AdoptUpdate, Args: []any{wire.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
@@ -210,8 +211,8 @@ func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptio
 }
 
 // State queries the dispatcher, whichever run is open. A query leaves nothing in the history.
-func (t *Temporal) State(ctx context.Context, name inbox.Name) (wire.State, error) {
-	var state wire.State
+func (t *Temporal) State(ctx context.Context, name inbox.Name) (dispatchtype.State, error) {
+	var state dispatchtype.State
 	c, err := t.Client()
 	if err != nil {
 		return state, err
@@ -223,7 +224,7 @@ func (t *Temporal) State(ctx context.Context, name inbox.Name) (wire.State, erro
 		err = value.Get(&state)
 	}
 	if err != nil {
-		return wire.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", name.DispatcherID(), err)
+		return dispatchtype.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", name.DispatcherID(), err)
 	}
 	return state, nil
 }

@@ -21,9 +21,9 @@ import (
 const guardPrefix = "super:"
 
 // act takes the actions of the second plan that the first plan had too. The error joins the failed ones.
-func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *Report) error {
+func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *result) error {
 	var failed []error
-	done := func(item *Item, applied bool, err error) {
+	done := func(item *dispatchtype.ReportItem, applied bool, err error) {
 		item.Applied = applied
 		if err != nil {
 			item.Error = err.Error()
@@ -36,18 +36,18 @@ func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *Report) er
 	}
 	for i := range confirmed.Terminate {
 		v := &confirmed.Terminate[i]
-		item := r.find(Terminate, v.Name, v.RunID)
+		item := r.find(dispatchtype.ActionTerminate, v.Name, v.RunID)
 		switch {
 		case item == nil:
 		case i >= allowed:
-			item.Action = Postpone
+			item.Action = dispatchtype.ActionPostpone
 		case s.o.Pace.Wait(ctx):
 			applied, err := s.end(ctx, v, currentOf(confirmed, v.Name))
 			done(item, applied, err)
 		}
 	}
 	for _, d := range confirmed.Delete {
-		if item := r.find(DeleteEntry, d.Name, ""); item != nil && ctx.Err() == nil {
+		if item := r.find(dispatchtype.ActionDeleteEntry, d.Name, ""); item != nil && ctx.Err() == nil {
 			applied, err := s.remove(ctx, d.Name, d.Key, d.Token, d.Revision)
 			if applied {
 				s.o.Record.Cleaned(d.Name, 0)
@@ -61,7 +61,7 @@ func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *Report) er
 // currentOf returns the owner, by its memo, of the dispatcher that has replaced one with an older ID.
 func currentOf(p plan.Plan, name inbox.Name) inbox.Owner {
 	for i := range p.Verdicts {
-		if v := &p.Verdicts[i]; v.Name == name && v.Belongs == wire.Mine && v.Class == plan.Healthy {
+		if v := &p.Verdicts[i]; v.Name == name && v.Belongs == wire.Mine && v.Class == dispatchtype.ClassHealthy {
 			return ownerOf(v)
 		}
 	}

@@ -410,7 +410,7 @@ func wait(d time.Duration) {
 }
 
 // lines returns the items of a report, one per line.
-func lines(r supervisor.Report) []string {
+func lines(r dispatchtype.Report) []string {
 	var out []string
 	for _, it := range r.Items {
 		out = append(out, fmt.Sprintf("%s %s %s applied=%t %s", it.Action, it.Kind, it.RunID, it.Applied, it.Error))

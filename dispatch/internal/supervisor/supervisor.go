@@ -145,12 +145,12 @@ func (s *Supervisor) background(ctx context.Context) (time.Duration, error) {
 }
 
 // Reconcile runs one cycle now, after a cycle that is running in this process. A dry run reads twice as well, and takes no action.
-func (s *Supervisor) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
+func (s *Supervisor) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
 	select {
 	case s.busy <- struct{}{}:
 		defer func() { <-s.busy }()
 	case <-ctx.Done():
-		return Report{}, fmt.Errorf("reconcile dispatchers: a cycle is already running: %w", context.Cause(ctx))
+		return dispatchtype.Report{}, fmt.Errorf("reconcile dispatchers: a cycle is already running: %w", context.Cause(ctx))
 	}
 	r, _, err := s.cycle(ctx, dryRun)
 	return r, err
@@ -224,11 +224,11 @@ type observed struct {
 }
 
 // cycle runs a cycle.
-func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (Report, observed, error) {
+func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (dispatchtype.Report, observed, error) {
 	began := time.Now()
 	reading, err := s.observe(ctx)
 	if err != nil {
-		return s.ended(ctx, began, Report{DryRun: dryRun}, observed{}, Cycle{Err: err})
+		return s.ended(ctx, began, dispatchtype.Report{DryRun: dryRun}, observed{}, Cycle{Err: err})
 	}
 	o := observed{reading, plan.Make(reading, s.o.Rules.Rules)}
 	result, totals := report(o.plan), summary(o.plan, reading)
@@ -239,7 +239,7 @@ func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (Report, observed, 
 	if len(o.plan.Terminate)+len(o.plan.Delete) > 0 {
 		second, err := s.confirm(ctx, suspectsOf(o.plan))
 		if err != nil {
-			return s.ended(ctx, began, result, o, Cycle{Err: fmt.Errorf("confirm what is stale: %w", err)})
+			return s.ended(ctx, began, result.Report, o, Cycle{Err: fmt.Errorf("confirm what is stale: %w", err)})
 		}
 		confirmed := plan.Make(second, s.o.Rules.Rules)
 		result.confirm(confirmed)
@@ -248,11 +248,11 @@ func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (Report, observed, 
 			totals.subtractResolved(o.plan, result)
 		}
 	}
-	return s.ended(ctx, began, result, o, totals)
+	return s.ended(ctx, began, result.Report, o, totals)
 }
 
 // ended records the end of a cycle.
-func (s *Supervisor) ended(ctx context.Context, began time.Time, r Report, o observed, c Cycle) (Report, observed, error) {
+func (s *Supervisor) ended(ctx context.Context, began time.Time, r dispatchtype.Report, o observed, c Cycle) (dispatchtype.Report, observed, error) {
 	r.Duration = time.Since(began)
 	c.Duration = r.Duration
 	if !r.DryRun && (c.Err == nil || ctx.Err() == nil) {
@@ -278,7 +278,7 @@ func summary(p plan.Plan, reading plan.Reading) Cycle {
 			continue
 		}
 		c.Stale[v.Name.Project] += 0
-		if v.Class == plan.Stale || v.Superseded {
+		if v.Class == dispatchtype.ClassStale || v.Superseded {
 			c.Stale[v.Name.Project]++
 		}
 	}
@@ -287,7 +287,7 @@ func summary(p plan.Plan, reading plan.Reading) Cycle {
 
 // subtractResolved removes from the counts what is no longer stale: terminated dispatchers, closed ones, and those that the second reading
 // found healthy. It also counts what was postponed meanwhile.
-func (c *Cycle) subtractResolved(first plan.Plan, r Report) {
+func (c *Cycle) subtractResolved(first plan.Plan, r result) {
 	open := map[inbox.Name]map[string]bool{} // workflow IDs
 	for i := range first.Verdicts {
 		if v := &first.Verdicts[i]; v.Belongs != wire.NotMine {
@@ -301,11 +301,11 @@ func (c *Cycle) subtractResolved(first plan.Plan, r Report) {
 	for i := range r.Items {
 		it := &r.Items[i]
 		switch {
-		case it.Action == Postpone:
+		case it.Action == dispatchtype.ActionPostpone:
 			c.Postponed++
-		case it.Action == Terminate && (it.Applied || it.Error == "" || it.unconfirmed):
+		case it.Action == dispatchtype.ActionTerminate && (it.Applied || it.Error == "" || r.unconfirmed[i]):
 			c.Stale[it.Name.Project]--
-			if len(open[it.Name]) > 1 && !it.unconfirmed {
+			if len(open[it.Name]) > 1 && !r.unconfirmed[i] {
 				delete(open[it.Name], it.WorkflowID)
 				c.Duplicates[it.Name.Project]--
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
@@ -433,6 +434,6 @@ func TestPostponedEntriesAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 30, f.record.cycles[0].Postponed)
 		require.Len(t, report.Items, 50)
-		require.Equal(t, supervisor.Postpone, report.Items[0].Action)
+		require.Equal(t, dispatchtype.ActionPostpone, report.Items[0].Action)
 	})
 }

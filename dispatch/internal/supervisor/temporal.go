@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -134,8 +135,8 @@ func (r *Remote) Ask(ctx context.Context, workflowID, runID string) plan.Answer 
 }
 
 // State returns the run's answer to the state query. It waits for the answer until ctx ends.
-func (r *Remote) State(ctx context.Context, workflowID, runID string) (wire.State, error) {
-	var state wire.State
+func (r *Remote) State(ctx context.Context, workflowID, runID string) (dispatchtype.State, error) {
+	var state dispatchtype.State
 	c, err := r.Client()
 	if err != nil {
 		return state, err
@@ -145,7 +146,7 @@ func (r *Remote) State(ctx context.Context, workflowID, runID string) (wire.Stat
 		err = value.Get(&state)
 	}
 	if err != nil {
-		return wire.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", workflowID, err)
+		return dispatchtype.State{}, fmt.Errorf("ask dispatcher %q for its state: %w", workflowID, err)
 	}
 	return state, nil
 }

@@ -22,7 +22,7 @@ const (
 	// DoorbellSignal wakes a parked dispatcher, LateSignal reports workers whose heartbeats are missing.
 	DoorbellSignal = "doorbell"
 	LateSignal     = "late"
-	// StateQuery returns a [State].
+	// StateQuery returns a [dispatchtype.State].
 	StateQuery = "state"
 	// FencedError is the type of the application error that rejects an adoption with an outdated epoch.
 	FencedError = "fenced"

@@ -12,6 +12,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -158,19 +159,19 @@ func TestPatterns(t *testing.T) {
 
 func TestEncodedBeatFitsEntry(t *testing.T) {
 	t.Parallel()
-	b := wire.Beat{ServerID: "w", Build: "v1", Interpreter: 1, StartedAt: time.Now(), Facts: map[string]string{"contract": "abc"}}
+	b := dispatchtype.Heartbeat{ServerID: "w", Build: "v1", Interpreter: 1, StartedAt: time.Now(), Facts: map[string]string{"contract": "abc"}}
 	for i := range 2000 {
 		b.Projects = append(b.Projects, fmt.Sprintf("project-%d", i))
 	}
 	b.Serves = len(b.Projects)
-	value, err := b.Encode()
+	value, err := wire.EncodeHeartbeat(b)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(value), lease.MaxValue)
 	require.Contains(t, string(value), `"serves":2000`)
 	require.Contains(t, string(value), `"contract":"abc"`)
 	require.Len(t, b.Projects, 2000, "the heartbeat itself is unchanged")
 	b.Facts["novel"] = strings.Repeat("x", lease.MaxValue)
-	value, err = b.Encode()
+	value, err = wire.EncodeHeartbeat(b)
 	require.NoError(t, err, "facts that are too large are left out")
 	require.NotContains(t, string(value), "novel")
 }
