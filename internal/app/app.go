@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 	temporalworker "go.temporal.io/sdk/worker"
 
+	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -200,19 +201,19 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		Requested: repairs.Wake,
 	})
 	manager.OnConnect("queue and reconciler", resumeOnConnect(runs.Service, waiting, compare))
-	platform := system.NewService(connection{manager}, a.store, reconciler{compare}, a.store, a.store, system.Options{
+	platform := system.NewService(manager, a.store, compare, a.store, a.store, system.Options{
 		Version: opts.Version, ServerID: serverID, Roles: roles(cfg), StartedAt: now(), Now: now,
-		Fingerprint: fingerprint, Dependencies: a.dependenciesNow,
+		Fingerprint: fingerprint, Health: a.Health,
 		QueueMode: system.QueueMode{
 			Enabled: cfg.Runs.QueueWhenUnavailable.Enabled, MaxRuns: cfg.Runs.QueueWhenUnavailable.MaxRuns, TTL: cfg.Runs.QueueWhenUnavailable.TTL,
 		},
 	})
 	certificate := &clientCertificate{temporal: a.cfg.Temporal, now: now, log: a.log}
-	if err := tel.Observe(telemetry.Observed{Connection: connection{manager}.Connection, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts,
+	if err := tel.Observe(telemetry.Observed{Connection: manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: waiting.Len, StuckRuns: watcher.Counts,
 		Mismatch: func() bool { return placed.Mismatch() != "" }, Memory: a.memory.Used, CertificateEnds: certificate.ends}); err != nil {
 		return err
 	}
-	dependencies := append(a.dependencies(connection{manager}, certificate, placed), events.dependency())
+	dependencies := append(a.dependencies(manager, certificate, placed), events.dependency())
 	var workers *engine.Workers
 	if cfg.HasRole(config.RoleWorker) {
 		caller := httpcall.New(httpcall.Options{
@@ -228,7 +229,7 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 		return err
 	}
 	a.api, err = a.newServer(tel, a.rpcOptions(opts.Version, serverID, tel, services{workflows, runs, projects, platform, events.events,
-		dispatcher.NewService(newDispatcherSource(events.overview, events.dispatchers), events.events, a.store, now), events.schedules, batches.service, quotas.service, sealed.NewViewer(stores.Sealer, runs, a.store, now), a.newExplainer(stores, documents), codec}))
+		dispatcher.NewService(dispatcher.Options{Overview: events.overview, Operator: events.dispatchers, History: events.events, Audit: a.store, Name: dispatcherName, Now: now}), events.schedules, batches.service, quotas.service, sealed.NewViewer(stores.Sealer, runs, a.store, now), a.newExplainer(stores, documents), codec}))
 	if err != nil {
 		return err
 	}
@@ -242,10 +243,10 @@ func (a *App) wire(opts Options, tel *telemetry.Telemetry) error {
 }
 
 // dependencies returns what every process depends on, whatever its roles.
-func (a *App) dependencies(temporal connection, certificate *clientCertificate, placed *placement.Monitor) []health.Dependency {
+func (a *App) dependencies(manager *conn.Manager, certificate *clientCertificate, placed *placement.Monitor) []health.Dependency {
 	all := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(a.store.Ping), Required: []string{config.RoleAPI, config.RoleWorker}},
-		{Name: "temporal", Condition: temporal.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+		{Name: "temporal", Condition: func() health.Condition { return connectionCondition(manager) }, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
 		{Name: "placement", Checker: health.CheckFunc(placed.Healthy), Used: []string{config.RoleAPI, config.RoleWorker}},
 		{Name: "memory", Checker: a.memory, Used: []string{config.RoleAPI, config.RoleWorker}},
 	}
@@ -253,19 +254,6 @@ func (a *App) dependencies(temporal connection, certificate *clientCertificate, 
 		all = append(all, health.Dependency{Name: "certificate", Condition: certificate.condition, Used: []string{config.RoleAPI, config.RoleWorker}})
 	}
 	return all
-}
-
-// dependenciesNow returns the dependency states that /readyz shows.
-func (a *App) dependenciesNow(ctx context.Context) []system.Dependency {
-	var list []system.Dependency
-	for _, d := range a.health.Report(ctx).Dependencies {
-		shown := system.Dependency{Name: d.Name, State: d.State, Since: d.Since}
-		if d.State != health.Up {
-			shown.Error = d.LastError
-		}
-		list = append(list, shown)
-	}
-	return list
 }
 
 // services are the domain services behind the API.

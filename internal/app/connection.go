@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
-	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -93,31 +92,10 @@ func clusterOf(f worker.Fingerprint) run.ClusterID {
 	return run.ClusterID{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
 }
 
-// connection adapts the connection manager to [system.Connector].
-type connection struct{ *conn.Manager }
-
-// Connection implements [system.Connector].
-func (l connection) Connection() system.Connection {
-	s := l.Status()
-	c := system.Connection{
-		State: string(s.State), Kind: string(s.Kind), Since: s.Since, Address: s.Address, Namespace: s.Namespace,
-		NamespaceID: s.NamespaceID, LastError: s.LastError, LastErrorAt: s.LastErrorAt, Generation: s.Generation,
-		Latency: s.Latency, Attempts: s.Attempts, NextAttempt: s.NextAttempt, Draining: s.Draining,
-		Breaker: system.Breaker{
-			State: string(s.Breaker.State), Failures: s.Breaker.Failures, OpenedAt: s.Breaker.OpenedAt, NextProbe: s.Breaker.NextProbe,
-		},
-		Statistics: system.Statistics(s.Statistics),
-	}
-	for _, w := range s.Workers {
-		c.WorkerSets = append(c.WorkerSets, system.WorkerSet(w))
-	}
-	return c
-}
-
-// condition returns the state of the connection for the process's health.
-func (l connection) condition() health.Condition {
-	s := l.Status()
-	_, err := l.Client()
+// connectionCondition returns the state of the connection for the process's health.
+func connectionCondition(m *conn.Manager) health.Condition {
+	s := m.Status()
+	_, err := m.Client()
 	c := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
 	if s.State == conn.Degraded {
 		c.Err = fmt.Errorf("temporal at %s is degraded: %s", s.Address, s.Kind)
@@ -126,19 +104,6 @@ func (l connection) condition() health.Condition {
 		}
 	}
 	return c
-}
-
-// reconciler adapts the reconciler to [system.Reconciler].
-type reconciler struct{ *reconcile.Reconciler }
-
-// Last implements [system.Reconciler].
-func (c reconciler) Last() system.Reconciliation {
-	report, at, err := c.Reconciler.Last()
-	out := system.Reconciliation{At: at, Checked: report.Checked, Corrections: report.Total, Failed: report.Failed}
-	if err != nil {
-		out.Error = err.Error()
-	}
-	return out
 }
 
 // resumeOnConnect returns a hook that resumes waiting runs, the queue and the reconciler when Temporal is connected again.

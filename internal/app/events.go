@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/worker"
@@ -17,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -78,7 +76,7 @@ func (a *App) newEventParts(opts Options, serverID string, tel *telemetry.Teleme
 		Describe:  func() map[string]string { return heartbeatFacts(manager) },
 		// A worker that does not poll yet must not own a dispatcher.
 		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
-		Leases: leases, Inbox: e.inbox, Journal: NewDispatcherJournal(e.events, a.store),
+		Leases: leases, Inbox: e.inbox, Journal: dispatcher.NewJournal(e.events, a.store),
 		Timing: timing(a.cfg), Supervisor: supervisor(a.cfg), Metrics: tel.Dispatch(), Log: a.log,
 	})
 	if err != nil {
@@ -97,6 +95,11 @@ func (a *App) newEventParts(opts Options, serverID string, tel *telemetry.Teleme
 	e.schedules = schedule.New(schedule.Options{Client: manager.Client, Timers: timers, Store: a.store, Now: time.Now})
 	a.add(step{e.events, false}, step{e.inbox, false})
 	return e, nil
+}
+
+// dispatcherName returns the name of a project's dispatcher.
+func dispatcherName(project string) dispatch.Name {
+	return dispatch.Name{Project: project, TaskQueue: contract.TaskQueue(project)}
 }
 
 // dispatcherNames returns the dispatcher names of all projects, including projects with a dispatcher that was never started.
@@ -120,17 +123,9 @@ func (a *App) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
 // dispatchMetrics returns the sources of the dispatcher metrics of this process, whatever its roles.
 func (a *App) dispatchMetrics(e *eventParts, manager *conn.Manager) telemetry.Dispatching {
 	return telemetry.Dispatching{
-		Conditions: func(ctx context.Context) ([]telemetry.Conditions, error) {
-			found, err := e.overview.List(ctx)
-			return conditions(found), err
-		},
-		Backlogs: func(ctx context.Context) ([]telemetry.Backlog, error) {
-			read, err := a.store.Events().Backlogs(ctx, timing(a.cfg).WithDefaults().StaleAfter)
-			list := make([]telemetry.Backlog, len(read))
-			for i, b := range read {
-				list[i] = telemetry.Backlog(b)
-			}
-			return list, err
+		Dispatchers: e.overview.List,
+		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
+			return a.store.Events().Backlogs(ctx, timing(a.cfg).WithDefaults().StaleAfter)
 		},
 		Begin: e.dispatchers.InitMetrics,
 		Usable: func() bool {
@@ -138,31 +133,6 @@ func (a *App) dispatchMetrics(e *eventParts, manager *conn.Manager) telemetry.Di
 			return err == nil
 		},
 	}
-}
-
-// conditions counts the unhealthy dispatchers by project. Projects with an unknown state are left out.
-func conditions(found []dispatch.Dispatcher) []telemetry.Conditions {
-	counts, unknown := map[string]telemetry.Conditions{}, map[string]bool{}
-	for i := range found {
-		d := &found[i]
-		project := d.Name.Project
-		if len(d.Errors) > 0 || d.Status == dispatch.Unknown && d.Execution != nil {
-			unknown[project] = true
-		}
-		c := counts[project]
-		c.Project = project
-		c.Stale += d.Stale
-		c.Duplicates += len(d.Others)
-		if d.Execution == nil && len(d.Others) > 0 {
-			c.Duplicates--
-		}
-		if d.Status == dispatch.Foreign {
-			c.Foreign++
-		}
-		counts[project] = c
-	}
-	maps.DeleteFunc(counts, func(project string, _ telemetry.Conditions) bool { return unknown[project] })
-	return slices.Collect(maps.Values(counts))
 }
 
 // Wake implements [event.Waker].
@@ -194,17 +164,13 @@ func (e *eventParts) dependency() health.Dependency {
 
 // heartbeatFacts returns the facts that a worker adds to its heartbeat besides server ID and version.
 func heartbeatFacts(m *conn.Manager) map[string]string {
-	facts := map[string]string{InterpreterFact: strconv.Itoa(interp.Version), ContractFact: contract.Fingerprint()}
-	var last time.Time
+	facts := dispatcher.Facts{Interpreter: interp.Version, Contract: contract.Fingerprint()}
 	for _, w := range m.Status().Workers {
-		if w.LastPoll.After(last) {
-			last = w.LastPoll
+		if w.LastPoll.After(facts.LastPoll) {
+			facts.LastPoll = w.LastPoll
 		}
 	}
-	if !last.IsZero() {
-		facts[LastPollFact] = last.UTC().Format(time.RFC3339)
-	}
-	return facts
+	return facts.Encode()
 }
 
 func eventLimits(cfg *config.Config) event.Limits {

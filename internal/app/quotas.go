@@ -50,21 +50,11 @@ func (a *App) newQuotaParts(
 			Now: options.Now, Admit: admitting.Wake, Engine: a.engine, Runs: runs,
 		}),
 		admission: admitting,
-	}, tel.ObserveQuotas(a.heldUp)
+	}, tel.ObserveQuotas(a.store.Quotas().HeldUp)
 }
 
 // grant is the activity in which runs request steps.
 func (p quotaParts) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
 	g, err := p.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
 	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}, err
-}
-
-// heldUp returns how many runs quotas hold up, for metrics.
-func (a *App) heldUp(ctx context.Context) ([]telemetry.Held, error) {
-	held, err := a.store.Quotas().HeldUp(ctx)
-	all := make([]telemetry.Held, len(held))
-	for i, h := range held {
-		all[i] = telemetry.Held(h)
-	}
-	return all, err
 }

@@ -1,13 +1,12 @@
 package dispatcher
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
+	"errors"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -18,18 +17,22 @@ import (
 // ownersShown is the number of last owners that are returned with a dispatcher.
 const ownersShown = 20
 
-// Source reads leases, Temporal and the inbox, and acts on dispatchers. Its results may be in any order.
-type Source interface {
-	// List returns the dispatchers of all three sources, and one of each project. It fails only if no source can be read.
-	List(ctx context.Context) ([]Dispatcher, error)
-	// Get returns a project's dispatcher with its workers; its state is [Missing] if there is none.
-	Get(ctx context.Context, project string) (Dispatcher, error)
-	Workers(ctx context.Context) (Workers, error)
-	// HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns [apperror.DispatcherNotOwned] if there
-	// is none, and [apperror.LeasesUnavailable] if the leases cannot be read.
-	HandOver(ctx context.Context, project, by, reason string) (inbox.Owner, error)
-	// Reconcile runs one supervisor cycle now. It returns an [apperror.Unavailable] if the sources cannot be read.
-	Reconcile(ctx context.Context, dryRun bool) (Report, error)
+// Overview reads dispatchers and workers. Its lists are ordered by name, those of workers by server ID. [dispatch.Overview] implements it.
+type Overview interface {
+	// List returns the dispatchers of all sources, and one of each project. It fails only if no source can be read.
+	List(ctx context.Context) ([]dispatchtype.Dispatcher, error)
+	// Get returns one dispatcher with its answer to a state query. Its status is [dispatchtype.Missing] if there is none.
+	Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatcher, error)
+	// Workers returns all workers with their registrations, and the sources that could not be read.
+	Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error)
+}
+
+// Operator acts on dispatchers. [dispatch.Dispatchers] implements it.
+type Operator interface {
+	// RequestHandover asks the owner of a dispatcher to resign. It returns [dispatchtype.ErrNotOwned] if there is none.
+	RequestHandover(ctx context.Context, name inbox.Name, by, reason string) error
+	// Reconcile runs one supervisor cycle now.
+	Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error)
 }
 
 // History stores the owners of dispatchers.
@@ -43,58 +46,74 @@ type AuditLog interface {
 	WriteAudit(ctx context.Context, e audit.Entry) error
 }
 
-// Service reads dispatchers and workers, and runs the operations.
-type Service struct {
-	source  Source
-	history History
-	audit   AuditLog
-	now     func() time.Time
+// Options configure [NewService].
+type Options struct {
+	Overview Overview
+	Operator Operator
+	History  History
+	Audit    AuditLog
+	// Name returns the name of a project's dispatcher.
+	Name func(project string) inbox.Name
+	Now  func() time.Time
 }
 
+// Service reads dispatchers and workers, and runs the operations.
+type Service struct{ o Options }
+
 // NewService returns a service.
-func NewService(source Source, history History, log AuditLog, now func() time.Time) *Service {
-	return &Service{source: source, history: history, audit: log, now: now}
-}
+func NewService(o Options) *Service { return &Service{o} }
 
 // List returns all dispatchers, ordered by project and task queue.
 func (s *Service) List(ctx context.Context) ([]Dispatcher, error) {
-	all, err := s.source.List(ctx)
-	slices.SortFunc(all, func(a, b Dispatcher) int { return a.Name.Compare(b.Name) })
-	return all, err
+	found, err := s.o.Overview.List(ctx)
+	all := make([]Dispatcher, len(found))
+	for i := range found {
+		all[i] = describe(ctx, found[i])
+	}
+	return all, statusError(ctx, err)
 }
 
 // Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is reported in the dispatcher's
-// Errors.
+// Problems.
 func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
-	d, err := s.source.Get(ctx, project)
+	found, err := s.o.Overview.Get(ctx, s.o.Name(project))
 	if err != nil {
-		return Dispatcher{}, err
+		return Dispatcher{}, statusError(ctx, err)
 	}
-	slices.SortFunc(d.Workers, func(a, b Registered) int {
-		return cmp.Or(strings.Compare(a.ServerID, b.ServerID), strings.Compare(a.TaskQueue, b.TaskQueue))
-	})
-	if d.Owners, err = s.history.OwnerHistory(ctx, d.Name, ownersShown); err != nil {
-		d.Errors = append(d.Errors, "the history of its owners: "+publicError(ctx, err))
+	d := describe(ctx, found)
+	if d.Owners, err = s.o.History.OwnerHistory(ctx, d.Name, ownersShown); err != nil {
+		d.Problems = append(d.Problems, "the history of its owners: "+publicError(ctx, err))
 	}
 	return d, nil
 }
 
 // Workers returns all workers, ordered by server ID.
 func (s *Service) Workers(ctx context.Context) (Workers, error) {
-	found, err := s.source.Workers(ctx)
-	slices.SortFunc(found.Workers, func(a, b Worker) int { return strings.Compare(a.ServerID, b.ServerID) })
-	for _, w := range found.Workers {
-		slices.SortFunc(w.Registrations, func(a, b Registration) int { return a.Name.Compare(b.Name) })
-	}
-	return found, err
+	found, failed, err := s.o.Overview.Workers(ctx)
+	return Workers{found, problems(ctx, failed)}, statusError(ctx, err)
 }
 
-// HandOver asks the owner of a project's dispatcher to resign, and returns the owner.
+// HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns [apperror.DispatcherNotOwned] if there is
+// none, and [apperror.LeasesUnavailable] if the leases cannot be read.
 func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.Owner, error) {
-	entry := audit.NewEntry(ctx, s.now(), audit.DispatcherHandOver, project, project, reason)
-	owner, err := s.source.HandOver(ctx, project, entry.Actor.Name, reason)
+	name := s.o.Name(project)
+	before, err := s.o.Overview.Get(ctx, name)
 	if err != nil {
-		return inbox.Owner{}, err
+		return inbox.Owner{}, statusError(ctx, err)
+	}
+	entry := audit.NewEntry(ctx, s.o.Now(), audit.DispatcherHandOver, project, project, reason)
+	err = s.o.Operator.RequestHandover(ctx, name, entry.Actor.Name, reason)
+	if errors.Is(err, dispatchtype.ErrNotOwned) {
+		return inbox.Owner{}, apperror.New(apperror.Refused, apperror.DispatcherNotOwned,
+			"the dispatcher of project %q has no owner that could hand it over; `signalbox dispatcher show %s` shows its state", project, project)
+	}
+	if err != nil {
+		return inbox.Owner{}, apperror.New(apperror.Unavailable, apperror.LeasesUnavailable,
+			"the leases cannot be read; see redis in the configuration").WithRetry(retryDelay).WithCause(err)
+	}
+	var owner inbox.Owner
+	if before.Lease != nil {
+		owner = before.Lease.Owner
 	}
 	entry.Detail, _ = json.Marshal(map[string]any{ //nolint:errchkjson // a text and a number always encode
 		"owner": owner.Holder, "epoch": owner.Epoch,
@@ -104,11 +123,14 @@ func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.O
 }
 
 // Reconcile runs one supervisor cycle now. A dry run takes no action and has no audit entry. Each termination has its own entry, which the
-// terminating process writes.
-func (s *Service) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
-	report, err := s.source.Reconcile(ctx, dryRun)
-	if err != nil || dryRun {
-		return report, err
+// terminating process writes. A cycle that failed after it took actions is reported with their errors.
+func (s *Service) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
+	report, err := s.o.Operator.Reconcile(ctx, dryRun)
+	if err != nil && len(report.Items) == 0 {
+		return dispatchtype.Report{}, statusError(ctx, err)
+	}
+	if dryRun {
+		return report, nil
 	}
 	counts := map[string]int{"dispatchers": report.Dispatchers, "healthy": report.Healthy, "stale": report.Stale, "unknown": report.Unknown}
 	for _, item := range report.Items {
@@ -116,7 +138,7 @@ func (s *Service) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
 			counts[string(item.Action)]++
 		}
 	}
-	entry := audit.NewEntry(ctx, s.now(), audit.DispatcherReconcile, "", "dispatchers", "")
+	entry := audit.NewEntry(ctx, s.o.Now(), audit.DispatcherReconcile, "", "dispatchers", "")
 	entry.Detail, _ = json.Marshal(counts) //nolint:errchkjson // numbers always encode
 	s.record(ctx, entry)
 	return report, nil
@@ -124,17 +146,8 @@ func (s *Service) Reconcile(ctx context.Context, dryRun bool) (Report, error) {
 
 // record writes the entry of a completed operation: a failure is logged with the contents of the entry.
 func (s *Service) record(ctx context.Context, e audit.Entry) {
-	if err := s.audit.WriteAudit(ctx, e); err != nil {
+	if err := s.o.Audit.WriteAudit(ctx, e); err != nil {
 		logger.FromContext(ctx).ErrorContext(ctx, "An audit entry could not be written", "action", e.Action,
 			"subject", e.Subject, "actor", e.Actor.Name, "reason", e.Reason, "detail", string(e.Detail), "error", err)
 	}
-}
-
-// publicError returns the text of an error for callers; the log has the error.
-func publicError(ctx context.Context, err error) string {
-	if f, ok := apperror.From(err); ok {
-		return f.Message
-	}
-	logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "error", err)
-	return "cannot be read; the server's log has the cause"
 }

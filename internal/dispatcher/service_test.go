@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -25,10 +27,10 @@ var shop = inbox.Name{Project: "shop", TaskQueue: "signalbox-shop"}
 
 // dependencies are the service's dependencies, with the answers that a test sets.
 type dependencies struct {
-	all        []dispatcher.Dispatcher
-	workers    dispatcher.Workers
-	owner      inbox.Owner
-	report     dispatcher.Report
+	all        []dispatchtype.Dispatcher
+	workers    []dispatchtype.Worker
+	failed     []dispatchtype.PartError
+	report     dispatchtype.Report
 	refuse     error
 	history    error
 	by         []string
@@ -37,27 +39,29 @@ type dependencies struct {
 	auditError error
 }
 
-func (s *dependencies) List(context.Context) ([]dispatcher.Dispatcher, error) { return s.all, s.refuse }
+func (s *dependencies) List(context.Context) ([]dispatchtype.Dispatcher, error) {
+	return s.all, s.refuse
+}
 
-func (s *dependencies) Get(_ context.Context, project string) (dispatcher.Dispatcher, error) {
+func (s *dependencies) Get(_ context.Context, name inbox.Name) (dispatchtype.Dispatcher, error) {
 	for _, d := range s.all {
-		if d.Name.Project == project {
+		if d.Name == name {
 			return d, nil
 		}
 	}
-	return dispatcher.Dispatcher{}, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "none can be asked")
+	return dispatchtype.Dispatcher{}, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "none can be asked")
 }
 
-func (s *dependencies) Workers(context.Context) (dispatcher.Workers, error) {
-	return s.workers, s.refuse
+func (s *dependencies) Workers(context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error) {
+	return s.workers, s.failed, s.refuse
 }
 
-func (s *dependencies) HandOver(_ context.Context, project, by, reason string) (inbox.Owner, error) {
-	s.by = append(s.by, project+" "+by+" "+reason)
-	return s.owner, s.refuse
+func (s *dependencies) RequestHandover(_ context.Context, name inbox.Name, by, reason string) error {
+	s.by = append(s.by, name.Project+" "+by+" "+reason)
+	return s.refuse
 }
 
-func (s *dependencies) Reconcile(_ context.Context, dryRun bool) (dispatcher.Report, error) {
+func (s *dependencies) Reconcile(_ context.Context, dryRun bool) (dispatchtype.Report, error) {
 	s.dry = append(s.dry, dryRun)
 	return s.report, s.refuse
 }
@@ -75,62 +79,79 @@ func (s *dependencies) WriteAudit(_ context.Context, e audit.Entry) error {
 }
 
 func newService(s *dependencies) *dispatcher.Service {
-	return dispatcher.NewService(s, s, s, func() time.Time { return noon })
+	return dispatcher.NewService(dispatcher.Options{
+		Overview: s, Operator: s, History: s, Audit: s, Now: func() time.Time { return noon },
+		Name: func(project string) inbox.Name {
+			return inbox.Name{Project: project, TaskQueue: "signalbox-" + project}
+		},
+	})
 }
 
-func TestListsAreSorted(t *testing.T) {
+// Lists keep the order of the overview, and say what could not be read without the address of the backend that failed.
+func TestListsReportWhatCouldNotBeRead(t *testing.T) {
 	t.Parallel()
-	queue := func(project, queue string) dispatcher.Dispatcher {
-		return dispatcher.Dispatcher{Name: inbox.Name{Project: project, TaskQueue: queue}}
+	away := dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: errors.New("dial tcp temporal.example.com:7233")}
+	queue := func(project, queue string) dispatchtype.Dispatcher {
+		return dispatchtype.Dispatcher{Name: inbox.Name{Project: project, TaskQueue: queue}, Errors: []dispatchtype.PartError{away}}
 	}
 	s := &dependencies{
-		all: []dispatcher.Dispatcher{queue("b", "x"), queue("a", "y"), queue("a", "x")},
-		workers: dispatcher.Workers{Errors: []string{"Temporal is away"}, Workers: []dispatcher.Worker{
-			{ServerID: "2", Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "b"}}, {Name: inbox.Name{Project: "a"}}}},
-			{ServerID: "1"},
-		}},
+		all:     []dispatchtype.Dispatcher{queue("a", "x"), queue("a", "y"), queue("b", "x")},
+		workers: []dispatchtype.Worker{{ServerID: "1"}, {ServerID: "2"}}, failed: []dispatchtype.PartError{away},
 	}
+	var log strings.Builder
+	ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
 	service := newService(s)
-	all, err := service.List(t.Context())
+	all, err := service.List(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []dispatcher.Dispatcher{queue("a", "x"), queue("a", "y"), queue("b", "x")}, all)
-	workers, err := service.Workers(t.Context())
+	problems := []string{"temporal: Temporal does not answer; check `signalbox system status`; see the server's log for the cause"}
+	var want []dispatcher.Dispatcher
+	for _, d := range s.all {
+		want = append(want, dispatcher.Dispatcher{Dispatcher: d, Problems: problems})
+	}
+	require.Equal(t, want, all)
+	workers, err := service.Workers(ctx)
 	require.NoError(t, err)
-	require.Equal(t, dispatcher.Workers{Errors: []string{"Temporal is away"}, Workers: []dispatcher.Worker{
-		{ServerID: "1"},
-		{ServerID: "2", Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "a"}}, {Name: inbox.Name{Project: "b"}}}},
-	}}, workers)
+	require.Equal(t, dispatcher.Workers{Workers: s.workers, Problems: problems}, workers)
+	require.Contains(t, log.String(), "temporal.example.com:7233")
 
 	s.refuse = apperror.New(apperror.Unavailable, apperror.LeasesUnavailable, "away")
-	_, err = service.List(t.Context())
+	_, err = service.List(ctx)
 	require.True(t, apperror.Is(err, apperror.LeasesUnavailable))
-	_, err = service.Workers(t.Context())
+	_, err = service.Workers(ctx)
 	require.True(t, apperror.Is(err, apperror.LeasesUnavailable))
+}
+
+func TestFactsOfHeartbeats(t *testing.T) {
+	t.Parallel()
+	facts := dispatcher.Facts{Interpreter: 3, Contract: "c1", LastPoll: noon}
+	encoded := facts.Encode()
+	require.Equal(t, map[string]string{"interpreter": "3", "contract": "c1", "lastPoll": "2026-01-31T12:00:00Z"}, encoded)
+	require.Equal(t, facts, dispatcher.FactsOf(dispatchtype.Worker{Heartbeat: dispatchtype.Heartbeat{Facts: encoded}}))
+	require.NotContains(t, dispatcher.Facts{}.Encode(), "lastPoll")
+	require.Equal(t, dispatcher.Facts{}, dispatcher.FactsOf(dispatchtype.Worker{}), "of a worker without a heartbeat")
 }
 
 // A history that cannot be read affects nothing else, and the cause is not in the answer.
 func TestGetReturnsHistory(t *testing.T) {
 	t.Parallel()
-	s := &dependencies{all: []dispatcher.Dispatcher{{
-		Name: shop, State: dispatcher.Routing,
-		Workers: []dispatcher.Registered{{ServerID: "b"}, {ServerID: "a", TaskQueue: "y"}, {ServerID: "a", TaskQueue: "x"}},
-	}}}
+	state := &dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}, {ServerID: "b"}}}
+	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shop, Status: dispatchtype.Routing, State: state}}}
 	service := newService(s)
 	d, err := service.Get(t.Context(), "shop")
 	require.NoError(t, err)
 	require.Equal(t, []event.OwnerChange{{Name: shop, How: "takeover"}}, d.Owners)
-	require.Equal(t, []dispatcher.Registered{{ServerID: "a", TaskQueue: "x"}, {ServerID: "a", TaskQueue: "y"}, {ServerID: "b"}}, d.Workers)
-	require.Empty(t, d.Errors)
+	require.Equal(t, state, d.State)
+	require.Empty(t, d.Problems)
 
 	s.history = errors.New("password=hunter2")
 	d, err = service.Get(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)), "shop")
 	require.NoError(t, err)
-	require.Equal(t, dispatcher.Routing, d.State)
-	require.Equal(t, []string{"the history of its owners: cannot be read; the server's log has the cause"}, d.Errors)
+	require.Equal(t, dispatchtype.Routing, d.Status)
+	require.Equal(t, []string{"the history of its owners: cannot be read; the server's log has the cause"}, d.Problems)
 	s.history = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(s.history)
 	d, err = service.Get(t.Context(), "shop")
 	require.NoError(t, err)
-	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Errors)
+	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Problems)
 
 	_, err = service.Get(t.Context(), "other")
 	require.True(t, apperror.Is(err, apperror.StoreUnavailable))
@@ -140,11 +161,12 @@ func TestHandOverIsAuditedUnlessRejected(t *testing.T) {
 	t.Parallel()
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}
 	ctx := auth.WithActor(t.Context(), ada)
-	s := &dependencies{owner: inbox.Owner{Epoch: 7, Holder: "host-1"}}
+	holder := inbox.Owner{Epoch: 7, Holder: "host-1"}
+	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shop, Lease: &dispatchtype.Lease{Owner: holder}}}}
 	service := newService(s)
 	owner, err := service.HandOver(ctx, "shop", "a new node")
 	require.NoError(t, err)
-	require.Equal(t, s.owner, owner)
+	require.Equal(t, holder, owner)
 	require.Equal(t, []string{"shop ada a new node"}, s.by)
 	require.Len(t, s.entries, 1)
 	require.JSONEq(t, `{"owner":"host-1","epoch":7}`, string(s.entries[0].Detail))
@@ -160,17 +182,22 @@ func TestHandOverIsAuditedUnlessRejected(t *testing.T) {
 	require.Contains(t, log.String(), "actor=ada")
 	require.Contains(t, log.String(), "reason=again")
 
-	s.refuse = apperror.New(apperror.Refused, apperror.DispatcherNotOwned, "no owner")
+	s.refuse = fmt.Errorf("request handover: %w", dispatchtype.ErrNotOwned)
 	_, err = service.HandOver(ctx, "shop", "")
 	require.True(t, apperror.Is(err, apperror.DispatcherNotOwned))
+	s.refuse = errors.New("dial tcp redis.example.com:6379")
+	_, err = service.HandOver(ctx, "shop", "")
+	require.True(t, apperror.Is(err, apperror.LeasesUnavailable))
+	_, err = service.HandOver(ctx, "other", "")
+	require.True(t, apperror.Is(err, apperror.StoreUnavailable))
 	require.Len(t, s.entries, 2)
 }
 
 func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	t.Parallel()
-	s := &dependencies{report: dispatcher.Report{Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatcher.Item{
-		{Action: dispatcher.Terminate, Applied: true}, {Action: dispatcher.Terminate, Error: "away"},
-		{Action: dispatcher.DeleteEntry, Applied: true}, {Action: dispatcher.Alert},
+	s := &dependencies{report: dispatchtype.Report{Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatchtype.ReportItem{
+		{Action: dispatchtype.ActionTerminate, Applied: true}, {Action: dispatchtype.ActionTerminate, Error: "away"},
+		{Action: dispatchtype.ActionDeleteEntry, Applied: true}, {Action: dispatchtype.ActionAlert},
 	}}}
 	service := newService(s)
 	report, err := service.Reconcile(t.Context(), true)
@@ -186,7 +213,12 @@ func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	require.JSONEq(t, `{"dispatchers":4,"healthy":1,"stale":2,"unknown":1,"terminate":1,"delete_entry":1}`, string(s.entries[0].Detail))
 
 	s.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
+	report, err = service.Reconcile(t.Context(), false)
+	require.NoError(t, err, "a cycle that took actions is reported with their errors")
+	require.Equal(t, s.report, report)
+	require.Len(t, s.entries, 2)
+	s.report = dispatchtype.Report{}
 	_, err = service.Reconcile(t.Context(), false)
 	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
-	require.Len(t, s.entries, 1)
+	require.Len(t, s.entries, 2)
 }

@@ -30,17 +30,20 @@ func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop"}
+	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
 		{"api", nil, "the API definition does not depend on its implementation"},
 		{"dsl/internal", nil, "values and syntax trees do not depend on the workflow language"},
 		{"dsl/jq", []string{"dsl/internal"}, "expressions do not depend on workflow documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the workflow language does not depend on its execution"},
 		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter has no side effects; the engine executes its decisions"},
-		{"conn", nil, "the connection does not depend on the calls that use it"},
+		{"conn/conntype", nil, "plain types depend on no other package"},
+		{"conn", []string{"conn/conntype"}, "the connection does not depend on the calls that use it"},
 		{"conn/conntest", nil, "the simulated Temporal server does not depend on the code under test"},
 		{"lease", nil, "leases do not depend on what they protect"},
 		{"dispatch/inbox", nil, "the event inbox does not depend on the dispatchers that read it"},
-		{"dispatch", []string{"lease", "dispatch/inbox"}, "a dispatcher needs only its lease and its inbox"},
+		{"dispatch/dispatchtype", []string{"lease", "dispatch/inbox"}, "plain types do not depend on the dispatchers that they describe"},
+		{"dispatch", []string{"lease", "dispatch/inbox", "dispatch/dispatchtype"}, "a dispatcher needs only its lease and its inbox"},
 		{"internal/apperror", nil, "the error type of the domain depends on no other package"},
 		{"internal/logger", nil, "every package may log, so the logger depends on no other package"},
 		{"internal/freeport", nil, "a free port does not depend on the server that uses it"},
@@ -51,12 +54,12 @@ func Arrows() []Rule {
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
 		{"internal/sealed", slices.Concat(domain, ambient, language, []string{"dispatch/inbox", "internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
 		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
-		{"internal/telemetry", slices.Concat(ambient, []string{"internal/system"}), "metrics do not depend on the measured parts, except the status of the system"},
+		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota"}), "metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
 		{"internal/memory", []string{"internal/apperror"}, "it measures only its own process"},
 		{"internal/store", slices.Concat(domain, ambient, []string{"dispatch/inbox", "internal/sealed"}), "it implements the domain's interfaces on a database"},
 		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring"}), "it implements the domain's interfaces on Temporal"},
-		{"internal/rpc", slices.Concat(domain, ambient, language, []string{"api", "dispatch/inbox", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
+		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/cli", []string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec"}, "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory",
@@ -70,7 +73,7 @@ func Arrows() []Rule {
 		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"}, "the example uses only the public libraries, as a user's program does"},
 	}
 	for _, noun := range domain {
-		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language, []string{"dispatch/inbox"}), "a domain package declares the interfaces that it needs"})
+		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language, plain, []string{"internal/health"}), "a domain package declares the interfaces that it needs"})
 	}
 	return rules
 }
@@ -84,6 +87,8 @@ func Bans() []Ban {
 		{"dsl", append([]string{temporal}, platform...), nil, "the workflow language is a library without an engine, a database or a server"},
 		{"internal/cli", append([]string{Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
 			nil, "the command line calls only the API"},
+		{"conn/conntype", append([]string{temporal, "google.golang.org/grpc/..."}, platform...), nil, "plain types need no engine"},
+		{"dispatch/dispatchtype", append([]string{temporal}, platform...), nil, "plain types need no engine"},
 		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library that needs only the Temporal SDK and gRPC"},
 		{"examples/conn", append([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform...), nil,
 			"a program that uses the library links nothing of the platform"},

@@ -15,6 +15,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
@@ -140,12 +141,13 @@ func TestListsShowOnlyVisibleProjects(t *testing.T) {
 	fake := &fakeDispatchers{}
 	var late struct{ *dispatcher.Service }
 	g := startGuarded(t, func(o *rpc.Options) { o.Dispatchers = &late })
-	late.Service = dispatcher.NewService(fake, fake, g.store, func() time.Time { return noon })
-	fake.all = []dispatcher.Dispatcher{named("lab", dispatcher.Routing), named("shop", dispatcher.Routing)}
-	fake.workers.Workers = []dispatcher.Worker{
-		{ServerID: "a", State: dispatcher.Alive, Projects: []string{"lab"}},
-		{ServerID: "b", State: dispatcher.Alive, Projects: []string{"lab", "shop"}},
-		{ServerID: "c", State: dispatcher.Alive},
+	late.Service = fake.service(g.store)
+	fake.all = []dispatchtype.Dispatcher{named("lab", dispatchtype.Routing), named("shop", dispatchtype.Routing)}
+	serves := func(projects ...string) dispatchtype.Heartbeat { return dispatchtype.Heartbeat{Projects: projects} }
+	fake.workers = []dispatchtype.Worker{
+		{ServerID: "a", Status: dispatchtype.WorkerAlive, Heartbeat: serves("lab")},
+		{ServerID: "b", Status: dispatchtype.WorkerAlive, Heartbeat: serves("lab", "shop")},
+		{ServerID: "c", Status: dispatchtype.WorkerAlive},
 	}
 	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
 	_, all := g.token(map[string]auth.Role{auth.Everywhere: auth.Viewer})

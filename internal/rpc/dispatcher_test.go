@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -9,43 +10,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/lease"
 )
 
 // fakeDispatchers replaces leases, Temporal and the inbox.
 type fakeDispatchers struct {
-	all     []dispatcher.Dispatcher
-	workers dispatcher.Workers
-	report  dispatcher.Report
+	all     []dispatchtype.Dispatcher
+	workers []dispatchtype.Worker
+	failed  []dispatchtype.PartError
+	report  dispatchtype.Report
 	refuse  error
 }
 
-func (f *fakeDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) {
+func (f *fakeDispatchers) List(context.Context) ([]dispatchtype.Dispatcher, error) {
 	return f.all, f.refuse
 }
 
-func (f *fakeDispatchers) Get(_ context.Context, project string) (dispatcher.Dispatcher, error) {
+func (f *fakeDispatchers) Get(_ context.Context, name inbox.Name) (dispatchtype.Dispatcher, error) {
 	for _, d := range f.all {
-		if d.Name.Project == project {
-			return d, f.refuse
+		if d.Name == name {
+			return d, nil
 		}
 	}
-	return named(project, dispatcher.Missing), f.refuse
+	return named(name.Project, dispatchtype.Missing), nil
 }
 
-func (f *fakeDispatchers) Workers(context.Context) (dispatcher.Workers, error) {
-	return f.workers, f.refuse
+func (f *fakeDispatchers) Workers(context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error) {
+	return f.workers, f.failed, f.refuse
 }
 
-func (f *fakeDispatchers) HandOver(context.Context, string, string, string) (inbox.Owner, error) {
-	return inbox.Owner{Epoch: 7, Holder: "host-1"}, f.refuse
+func (f *fakeDispatchers) RequestHandover(context.Context, inbox.Name, string, string) error {
+	return f.refuse
 }
 
-func (f *fakeDispatchers) Reconcile(_ context.Context, dryRun bool) (dispatcher.Report, error) {
+func (f *fakeDispatchers) Reconcile(_ context.Context, dryRun bool) (dispatchtype.Report, error) {
 	report := f.report
 	report.DryRun = dryRun
 	return report, f.refuse
@@ -64,32 +68,43 @@ func startDispatchers(t *testing.T) (*platform, *fakeDispatchers) {
 	fake := &fakeDispatchers{}
 	var late struct{ *dispatcher.Service }
 	p := start(t, func(o *rpc.Options) { o.Dispatchers = &late })
-	late.Service = dispatcher.NewService(fake, fake, p.store, func() time.Time { return noon })
+	late.Service = fake.service(p.store)
 	return p, fake
 }
 
-func named(project string, state dispatcher.State) dispatcher.Dispatcher {
-	return dispatcher.Dispatcher{
-		Name: inbox.Name{Project: project, TaskQueue: "signalbox-" + project}, WorkflowID: "dispatcher-" + project + "-signalbox-" + project, State: state,
-	}
+// service is the real service over the real audit log.
+func (f *fakeDispatchers) service(log dispatcher.AuditLog) *dispatcher.Service {
+	return dispatcher.NewService(dispatcher.Options{
+		Overview: f, Operator: f, History: f, Audit: log, Now: func() time.Time { return noon },
+		Name: func(project string) inbox.Name {
+			return inbox.Name{Project: project, TaskQueue: "signalbox-" + project}
+		},
+	})
+}
+
+func named(project string, status dispatchtype.Status) dispatchtype.Dispatcher {
+	name := inbox.Name{Project: project, TaskQueue: "signalbox-" + project}
+	return dispatchtype.Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: status}
 }
 
 func TestGetDispatcher(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
 	owner := inbox.Owner{Epoch: 7, Holder: "host-1"}
-	d := named("default", dispatcher.Routing)
-	d.Detail = "all is well"
-	d.Lease = &dispatcher.Lease{State: "held", Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second), Remaining: 9500 * time.Millisecond}
-	d.Execution = &dispatcher.Execution{RunID: "x-2", StartedAt: noon, Owner: owner, Interpreter: 1, HistoryLength: 42}
+	d := named("default", dispatchtype.Routing)
+	d.Others = []dispatchtype.Execution{{WorkflowID: "router-default"}}
+	d.Lease = &dispatchtype.Lease{State: lease.Held, Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second), Remaining: 9500 * time.Millisecond}
+	d.Execution = &dispatchtype.Execution{RunID: "x-2", StartedAt: noon, Owner: owner, Interpreter: 1, HistoryLength: 42}
 	d.Progress = &inbox.Progress{Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond, Lag: 1500 * time.Millisecond}
-	d.Workers = []dispatcher.Registered{{ServerID: "host-1", TaskQueue: "signalbox-default", Build: "1.2.3", At: noon, Missed: 1}}
-	d.Errors = []string{"the queue: not known"}
-	fake.all = []dispatcher.Dispatcher{d}
+	d.State = &dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{
+		{ServerID: "host-1", TaskQueue: "signalbox-default", Build: "1.2.3", RegisteredAt: noon, Missed: 1},
+	}}
+	d.Errors = []dispatchtype.PartError{{Part: dispatchtype.PartInbox, Err: errors.New("dial tcp db.example.com")}}
+	fake.all = []dispatchtype.Dispatcher{d}
 	const at = "2026-01-31T12:00:00Z"
 	a := p.do("GET", "/v1/projects/default/dispatcher", "")
 	require.JSONEq(t, `{"dispatcher": {
-		"project": "default", "taskQueue": "signalbox-default", "workflowId": "dispatcher-default-signalbox-default", "state": "routing", "detail": "all is well",
+		"project": "default", "taskQueue": "signalbox-default", "workflowId": "dispatcher-default-signalbox-default", "state": "routing", "detail": "also open under an older ID: \"router-default\"",
 		"lease": {"state": "held", "owner": {"serverId": "host-1", "epoch": 7}, "acquireTime": "`+at+`", "renewTime": "2026-01-31T12:00:01Z", "remaining": "9.500s"},
 		"execution": {"runId": "x-2", "startTime": "`+at+`", "owner": {"serverId": "host-1", "epoch": 7}, "interpreter": 1, "historyLength": 42},
 		"progress": {"owner": {"serverId": "host-1", "epoch": 7}, "head": 9, "routed": 8, "pending": 3, "due": true, "parked": false, "sinceProgress": "0.020s", "lag": "1.500s"},
@@ -98,13 +113,13 @@ func TestGetDispatcher(t *testing.T) {
 			"time": "`+at+`", "how": "takeover", "owner": {"serverId": "host-1", "epoch": 7}, "previous": {"serverId": "host-0", "epoch": 6},
 			"runId": "x-2", "endedRunId": "x-1", "reason": "host-0 is gone"
 		}],
-		"errors": ["the queue: not known"]
+		"errors": ["inbox: the database does not answer; check store.dsn; see the server's log for the cause"]
 	}}`, a.body)
 
 	// Missing parts are absent, and durations of events that never happened are absent.
-	bare := named("default", dispatcher.Missing)
+	bare := named("default", dispatchtype.Missing)
 	bare.Progress = &inbox.Progress{SinceProgress: -1}
-	fake.all = []dispatcher.Dispatcher{bare}
+	fake.all = []dispatchtype.Dispatcher{bare}
 	a = p.do("GET", "/v1/projects/default/dispatcher", "")
 	got := a.ok()["dispatcher"].(map[string]any)
 	require.NotContains(t, got, "lease")
@@ -121,7 +136,7 @@ func TestListDispatchersPages(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
 	for i := range 5 {
-		fake.all = append(fake.all, named(fmt.Sprint("p", 4-i), []dispatcher.State{dispatcher.Routing, dispatcher.Parked}[i%2]))
+		fake.all = append(fake.all, named(fmt.Sprint("p", i), []dispatchtype.Status{dispatchtype.Routing, dispatchtype.Parked}[i%2]))
 	}
 	var seen []any
 	token := ""
@@ -143,6 +158,9 @@ func TestListDispatchersPages(t *testing.T) {
 func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
+	d := named("default", dispatchtype.Routing)
+	d.Lease = &dispatchtype.Lease{State: lease.Held, Owner: inbox.Owner{Epoch: 7, Holder: "host-1"}}
+	fake.all = []dispatchtype.Dispatcher{d}
 	a := p.do("POST", "/v1/projects/default/dispatcher:handover", `{"reason":"a new node"}`)
 	require.JSONEq(t, `{"owner": {"serverId": "host-1", "epoch": 7}}`, a.body)
 	entries := p.do("GET", "/v1/projects/default/audit?action=dispatcher.hand_over", "").ok()["entries"].([]any)
@@ -150,12 +168,12 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	require.Equal(t, "a new node", entries[0].(map[string]any)["reason"])
 	p.do("POST", "/v1/projects/nowhere/dispatcher:handover", `{}`).fails(http.StatusNotFound, apperror.ProjectNotFound)
 
-	fake.report = dispatcher.Report{
-		Dispatchers: 3, Healthy: 1, Stale: 1, Unknown: 1, Took: 20 * time.Millisecond,
-		Items: []dispatcher.Item{{
-			Action: dispatcher.Terminate, Kind: "owner_gone", Name: inbox.Name{Project: "shop", TaskQueue: "q"}, WorkflowID: "dispatcher-shop-q", RunID: "x",
+	fake.report = dispatchtype.Report{
+		Dispatchers: 3, Healthy: 1, Stale: 1, Unknown: 1, Duration: 20 * time.Millisecond,
+		Items: []dispatchtype.ReportItem{{
+			Action: dispatchtype.ActionTerminate, Kind: "owner_gone", Name: inbox.Name{Project: "shop", TaskQueue: "q"}, WorkflowID: "dispatcher-shop-q", RunID: "x",
 			Owner: inbox.Owner{Epoch: 1, Holder: "host-0"}, Reason: "gone", Applied: true,
-		}, {Action: dispatcher.Alert, Kind: "no_keys", Reason: "the store has nothing", Error: "e"}},
+		}, {Action: dispatchtype.ActionAlert, Kind: "no_keys", Reason: "the store has nothing", Error: "e"}},
 	}
 	a = p.do("POST", "/v1/dispatchers:reconcile", `{"dryRun":true}`)
 	require.JSONEq(t, `{
@@ -169,25 +187,31 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	p.do("POST", "/v1/dispatchers:reconcile", `{}`).ok()
 	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=dispatcher.reconcile", "").ok()["entries"], 1)
 
-	fake.refuse = apperror.New(apperror.Refused, apperror.DispatcherNotOwned, "it has no owner")
+	fake.refuse, fake.report = dispatchtype.ErrNotOwned, dispatchtype.Report{}
 	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest, apperror.DispatcherNotOwned)
-	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusBadRequest, apperror.DispatcherNotOwned)
+	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusServiceUnavailable, apperror.LeasesUnavailable)
 }
 
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
-	fake.workers = dispatcher.Workers{Errors: []string{"Temporal is away"}, Workers: []dispatcher.Worker{
-		{ServerID: "c", State: dispatcher.Silent, Registrations: []dispatcher.Registration{{Name: inbox.Name{Project: "default", TaskQueue: "q"}, At: noon}}},
+	fake.failed = []dispatchtype.PartError{{Part: dispatchtype.PartTemporal, Err: errors.New("dial tcp temporal.example.com")}}
+	fake.workers = []dispatchtype.Worker{
 		{
-			ServerID: "a", State: dispatcher.Alive, Build: "1.2.3", Interpreter: 1, Contract: "f", Projects: []string{"shop"},
-			StartedAt: noon, BeatAt: noon, StaleIn: 17300 * time.Millisecond, LastPoll: noon,
+			ServerID: "a", Status: dispatchtype.WorkerAlive, HeartbeatAt: noon, StaleIn: 17300 * time.Millisecond,
+			Heartbeat: dispatchtype.Heartbeat{
+				Build: "1.2.3", Projects: []string{"shop"}, StartedAt: noon,
+				Facts: dispatcher.Facts{Interpreter: 1, Contract: "f", LastPoll: noon}.Encode(),
+			},
 		},
-		{ServerID: "b", State: dispatcher.Late, BeatAt: noon, StaleIn: -3 * time.Second},
-	}}
+		{ServerID: "b", Status: dispatchtype.WorkerLate, HeartbeatAt: noon, StaleIn: -3 * time.Second},
+		{ServerID: "c", Status: dispatchtype.WorkerSilent, Registrations: []dispatchtype.Registration{{
+			Name: inbox.Name{Project: "default", TaskQueue: "q"}, RegisteredWorker: dispatchtype.RegisteredWorker{RegisteredAt: noon},
+		}}},
+	}
 	const at = "2026-01-31T12:00:00Z"
 	a := p.do("GET", "/v1/workers", "")
-	require.JSONEq(t, `{"errors": ["Temporal is away"], "workers": [
+	require.JSONEq(t, `{"errors": ["temporal: Temporal does not answer; check `+"`signalbox system status`"+`; see the server's log for the cause"], "workers": [
 		{"serverId": "a", "state": "alive", "build": "1.2.3", "interpreter": 1, "contract": "f", "projects": ["shop"], "startTime": "`+at+`",
 		 "lastBeatTime": "`+at+`", "staleIn": "17.300s", "lastPollTime": "`+at+`", "registrations": []},
 		{"serverId": "b", "state": "late", "interpreter": 0, "projects": [], "lastBeatTime": "`+at+`", "staleIn": "-3s", "registrations": []},

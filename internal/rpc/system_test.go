@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -24,7 +26,7 @@ import (
 // fakeSystem replaces the connection to Temporal, the worker registry and the reconciler.
 type fakeSystem struct {
 	mu         sync.Mutex
-	connection system.Connection
+	connection conntype.Status
 	resets     int
 	report     run.Report
 	refuse     error
@@ -35,17 +37,17 @@ type fakeSystem struct {
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func newFakeSystem() *fakeSystem {
-	return &fakeSystem{connection: system.Connection{
-		State: system.Down, Kind: "hung", Since: noon, Address: "127.0.0.1:7233", Namespace: "default", NamespaceID: "n-1",
+	return &fakeSystem{connection: conntype.Status{
+		State: conntype.Down, Kind: conntype.Hung, Since: noon, Address: "127.0.0.1:7233", Namespace: "default", NamespaceID: "n-1",
 		LastError: "no answer", LastErrorAt: noon, Generation: 2, Latency: 1234567 * time.Nanosecond, Attempts: 7, NextAttempt: noon.Add(time.Second),
-		Breaker:    system.Breaker{State: system.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
-		Statistics: system.Statistics{Uptime: time.Hour, Downtime: 1500 * time.Millisecond, Connections: 2, Outages: 1, LastOutage: time.Second, LongestOutage: 2 * time.Second, ConnectedSince: noon},
-		WorkerSets: []system.WorkerSet{{Name: "default", TaskQueues: []string{"q"}, Running: true, Polling: true, Generation: 2, Since: noon, LastPoll: noon, Failures: 1, Error: "e"}},
+		Breaker:    conntype.Breaker{State: conntype.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
+		Statistics: conntype.Statistics{Uptime: time.Hour, Downtime: 1500 * time.Millisecond, Connections: 2, Outages: 1, LastOutage: time.Second, LongestOutage: 2 * time.Second, ConnectedSince: noon},
+		Workers:    []conntype.WorkerStatus{{Name: "default", TaskQueues: []string{"q"}, Running: true, Polling: true, Generation: 2, Since: noon, LastPoll: noon, Failures: 1, Error: "e"}},
 		Draining:   1,
 	}}
 }
 
-func (f *fakeSystem) Connection() system.Connection { return f.connection }
+func (f *fakeSystem) Status() conntype.Status { return f.connection }
 
 func (f *fakeSystem) ResetBreaker() {
 	f.mu.Lock()
@@ -59,8 +61,8 @@ func (f *fakeSystem) Reconcile(_ context.Context, dryRun bool) (run.Report, erro
 	return report, f.refuse
 }
 
-func (f *fakeSystem) Last() system.Reconciliation {
-	return system.Reconciliation{At: noon, Checked: 4, Corrections: 3, Failed: 2, Error: "half"}
+func (f *fakeSystem) Last() (run.Report, time.Time, error) {
+	return run.Report{Checked: 4, Total: 3, Failed: 2}, noon, errors.New("half")
 }
 
 func (f *fakeSystem) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
@@ -70,8 +72,10 @@ func (f *fakeSystem) ListWorkers(context.Context, time.Duration, int) ([]worker.
 // service is the real service over the real store.
 func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 	return system.NewService(f, st, f, f, st, system.Options{
-		Dependencies: func(context.Context) []system.Dependency {
-			return []system.Dependency{{Name: "leases", State: "down", Error: "redis does not answer"}}
+		Health: func(context.Context) health.Report {
+			return health.Report{Dependencies: []health.DependencyState{
+				{Name: "leases", State: health.Down, LastError: "redis does not answer"}, {Name: "store", State: health.Up, LastError: "it was away"},
+			}}
 		},
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
@@ -111,7 +115,7 @@ func TestSystemStatus(t *testing.T) {
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
 		}],
-		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}]
+		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}, {"name": "store", "state": "up"}]
 	}`, body.body)
 
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))

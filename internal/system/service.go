@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -19,10 +21,10 @@ const statusTimeout = time.Second
 // maxWorkers is how many live workers a status lists.
 const maxWorkers = 1000
 
-// Connector is this process's connection to Temporal.
+// Connector is this process's connection to Temporal. [conn.Manager] implements it.
 type Connector interface {
-	// Connection returns the current state. It never blocks.
-	Connection() Connection
+	// Status returns the current state. It never blocks.
+	Status() conntype.Status
 	// ResetBreaker makes the connection try to connect immediately.
 	ResetBreaker()
 }
@@ -38,8 +40,8 @@ type Reconciler interface {
 	// Reconcile runs immediately, and corrects differences unless dryRun is set. It returns an [apperror.Unavailable] while
 	// Temporal is unavailable.
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
-	// Last returns the result of this process's last comparison.
-	Last() Reconciliation
+	// Last returns the report of this process's last comparison, when it ended, and why it failed or left runs unchanged.
+	Last() (run.Report, time.Time, error)
 }
 
 // Registry lists the live workers of all processes.
@@ -62,8 +64,8 @@ type Options struct {
 	QueueMode QueueMode
 	// Fingerprint returns the fingerprint with which the process starts runs.
 	Fingerprint func() worker.Fingerprint
-	// Dependencies returns the states of the process's dependencies. It may take as long as their checks.
-	Dependencies func(context.Context) []Dependency
+	// Health returns the state of the process. It may take as long as the checks of its dependencies.
+	Health func(context.Context) health.Report
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -88,12 +90,14 @@ func (s *Service) Status(ctx context.Context) Status {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var asking sync.WaitGroup
-	var dependencies []Dependency
-	asking.Go(func() { dependencies = s.opts.Dependencies(ctx) })
+	var report health.Report
+	asking.Go(func() { report = s.opts.Health(ctx) })
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
-		Connection: s.connector.Connection(), QueueMode: s.opts.QueueMode, Reconciliation: s.reconciler.Last(),
+		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode,
 	}
+	last := &status.Reconciliation
+	last.Report, last.At, last.Err = s.reconciler.Last()
 	var err error
 	if _, status.QueueMode.Runs, err = s.queue.CountQueued(ctx); err != nil {
 		status.QueueMode.Error = publicError(ctx, err)
@@ -107,7 +111,7 @@ func (s *Service) Status(ctx context.Context) Status {
 		status.Workers = append(status.Workers, LiveWorker{Worker: w, TakesRuns: !own.Differs(w.Fingerprint)})
 	}
 	asking.Wait()
-	status.Dependencies = dependencies
+	status.Dependencies = report.Dependencies
 	return status
 }
 
@@ -122,9 +126,9 @@ func publicError(ctx context.Context, err error) string {
 
 // ResetBreaker makes the connection try immediately and returns its state, without waiting for the attempt. It works while the database
 // is unavailable; its audit entry is then only in the log.
-func (s *Service) ResetBreaker(ctx context.Context) Connection {
+func (s *Service) ResetBreaker(ctx context.Context) conntype.Status {
 	s.connector.ResetBreaker()
-	c := s.connector.Connection()
+	c := s.connector.Status()
 	entry := audit.NewEntry(ctx, s.opts.Now(), audit.SystemResetBreaker, "", c.Address+" "+c.Namespace, "")
 	s.record(ctx, entry)
 	return c

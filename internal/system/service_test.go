@@ -12,9 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -32,7 +34,7 @@ var (
 
 // fakes are the dependencies of the service, with responses set by a test.
 type fakes struct {
-	connection system.Connection
+	connection conntype.Status
 	resets     int
 	queued     func(context.Context) (int64, int64, error)
 	live       func(context.Context) ([]worker.Worker, error)
@@ -43,11 +45,11 @@ type fakes struct {
 	auditError error
 }
 
-func (s *fakes) Connection() system.Connection { return s.connection }
+func (s *fakes) Status() conntype.Status { return s.connection }
 
 func (s *fakes) ResetBreaker() {
 	s.resets++
-	s.connection.Breaker.State = system.BreakerHalfOpen
+	s.connection.Breaker.State = conntype.BreakerHalfOpen
 }
 
 func (s *fakes) CountQueued(ctx context.Context) (waiting, total int64, err error) {
@@ -66,8 +68,8 @@ func (s *fakes) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
 	return s.report, s.refuse
 }
 
-func (s *fakes) Last() system.Reconciliation {
-	return system.Reconciliation{At: noon, Checked: 7}
+func (s *fakes) Last() (run.Report, time.Time, error) {
+	return run.Report{Checked: 7}, noon, errPartial
 }
 
 func (s *fakes) WriteAudit(_ context.Context, e audit.Entry) error {
@@ -75,14 +77,17 @@ func (s *fakes) WriteAudit(_ context.Context, e audit.Entry) error {
 	return s.auditError
 }
 
+// errPartial is why the last comparison left runs unchanged.
+var errPartial = errors.New("half")
+
 // leases is a dependency that is down.
-var leases = system.Dependency{Name: "leases", State: "down", Since: noon, Error: "redis does not answer"}
+var leases = health.DependencyState{Name: "leases", State: health.Down, Since: noon, LastError: "redis does not answer"}
 
 func newService() (*system.Service, *fakes) {
 	s := &fakes{
-		connection: system.Connection{
-			State: system.Down, Kind: "hung", Address: "127.0.0.1:7233", Namespace: "default",
-			Breaker: system.Breaker{State: system.BreakerOpen},
+		connection: conntype.Status{
+			State: conntype.Down, Kind: conntype.Hung, Address: "127.0.0.1:7233", Namespace: "default",
+			Breaker: conntype.Breaker{State: conntype.BreakerOpen},
 		},
 		queued: func(context.Context) (int64, int64, error) { return 3, 4, nil },
 		live:   func(context.Context) ([]worker.Worker, error) { return []worker.Worker{ours, foreign}, nil },
@@ -90,8 +95,10 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Fingerprint:  func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
-		Dependencies: func(context.Context) []system.Dependency { return []system.Dependency{leases} },
+		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
+		Health: func(context.Context) health.Report {
+			return health.Report{Dependencies: []health.DependencyState{leases}}
+		},
 	}), s
 }
 
@@ -101,9 +108,9 @@ func TestStatusIsComplete(t *testing.T) {
 	require.Equal(t, system.Status{
 		At: noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
-		Reconciliation: system.Reconciliation{At: noon, Checked: 7},
+		Reconciliation: system.Reconciliation{Report: run.Report{Checked: 7}, At: noon, Err: errPartial},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},
-		Dependencies:   []system.Dependency{leases},
+		Dependencies:   []health.DependencyState{leases},
 	}, service.Status(t.Context()))
 }
 
@@ -122,7 +129,7 @@ func TestStatusWithoutDatabase(t *testing.T) {
 		begin := time.Now()
 		status := service.Status(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)))
 		require.Equal(t, time.Second, time.Since(begin))
-		require.Equal(t, system.Down, status.Connection.State)
+		require.Equal(t, conntype.Down, status.Connection.State)
 		require.Equal(t, "unknown; see the server's log for the cause", status.QueueMode.Error)
 		require.True(t, status.QueueMode.Enabled)
 		require.Equal(t, "the database is away", status.WorkersError)
@@ -133,7 +140,7 @@ func TestResetIsAuditedAndWorksWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	ctx := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"})
-	require.Equal(t, system.BreakerHalfOpen, service.ResetBreaker(ctx).Breaker.State)
+	require.Equal(t, conntype.BreakerHalfOpen, service.ResetBreaker(ctx).Breaker.State)
 	require.Equal(t, 1, s.resets)
 	require.Equal(t, []audit.Entry{{
 		Time: noon, Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: "system.reset_breaker", Subject: "127.0.0.1:7233 default",
@@ -167,13 +174,4 @@ func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	_, err = service.Reconcile(t.Context(), false)
 	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	require.Len(t, s.entries, 1)
-}
-
-func TestUsable(t *testing.T) {
-	t.Parallel()
-	for state, want := range map[string]bool{
-		system.Connecting: false, system.Connected: true, system.Degraded: true, system.Down: false, system.Closed: false,
-	} {
-		require.Equal(t, want, system.Connection{State: state}.Usable(), state)
-	}
 }

@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
 // Observed are the sources of the gauges. Every scrape reads them; they must not block.
 type Observed struct {
 	// Connection is this process's connection to Temporal.
-	Connection func() system.Connection
+	Connection func() conntype.Status
 	// CallWorkers is the name of the worker set that serves handed-over calls; the other sets have the names of projects.
 	CallWorkers string
 	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context has a short
@@ -121,17 +121,17 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	labels := endpointLabels(c.Address, c.Namespace)
 	var status, running, breaker int64
 	var uptime float64
-	if c.Usable() {
+	if c.State.Up() {
 		status = 1
 		uptime = age(now, c.Statistics.ConnectedSince)
 	}
 	switch c.Breaker.State {
-	case system.BreakerHalfOpen:
+	case conntype.BreakerHalfOpen:
 		breaker = 1
-	case system.BreakerOpen:
+	case conntype.BreakerOpen:
 		breaker = 2
 	}
-	for _, set := range c.WorkerSets {
+	for _, set := range c.Workers {
 		served := metric.WithAttributes(attribute.String("serves", "project"), attribute.String("project", set.Name))
 		if set.Name == seen.CallWorkers {
 			served = metric.WithAttributes(attribute.String("serves", set.Name), attribute.String("project", ""))
@@ -149,12 +149,12 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 		}
 	}
 	o.ObserveInt64(g.status, status, labels)
-	for _, kind := range []string{system.Slow, system.Limited, system.NotPolling} {
+	for _, kind := range []conntype.Kind{conntype.Slow, conntype.Limited, conntype.NotPolling} {
 		var degraded int64
-		if c.State == system.Degraded && c.Kind == kind {
+		if c.State == conntype.Degraded && c.Kind == kind {
 			degraded = 1
 		}
-		o.ObserveInt64(g.degraded, degraded, labels, metric.WithAttributes(attribute.String("kind", kind)))
+		o.ObserveInt64(g.degraded, degraded, labels, metric.WithAttributes(attribute.String("kind", string(kind))))
 	}
 	o.ObserveInt64(g.attempts, c.Attempts, labels)
 	o.ObserveFloat64(g.uptime, uptime, labels)

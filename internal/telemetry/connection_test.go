@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -50,11 +50,11 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	now := time.Now()
-	connection := system.Connection{
-		State: system.Connected, Address: "127.0.0.1:7233", Namespace: "default", Attempts: 4, Generation: 2,
-		Breaker:    system.Breaker{State: system.BreakerClosed},
-		Statistics: system.Statistics{ConnectedSince: now.Add(-time.Hour)},
-		WorkerSets: []system.WorkerSet{
+	connection := conntype.Status{
+		State: conntype.Connected, Address: "127.0.0.1:7233", Namespace: "default", Attempts: 4, Generation: 2,
+		Breaker:    conntype.Breaker{State: conntype.BreakerClosed},
+		Statistics: conntype.Statistics{ConnectedSince: now.Add(-time.Hour)},
+		Workers: []conntype.WorkerStatus{
 			{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, LastPoll: now.Add(-time.Minute)},
 			{Name: "shop", TaskQueues: []string{"signalbox-shop"}, Running: false},
 			{Name: "handed-over calls", TaskQueues: []string{"signalbox.calls-1"}, Polling: true},
@@ -63,7 +63,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	queued := int64(12)
 	var away error
 	require.NoError(t, tel.Observe(telemetry.Observed{
-		Connection: func() system.Connection { return connection }, CallWorkers: "handed-over calls",
+		Connection: func() conntype.Status { return connection }, CallWorkers: "handed-over calls",
 		QueuedRuns: func(context.Context) (int64, error) { return queued, away }, Mismatch: func() bool { return away != nil },
 		StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
 		Memory:          func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
@@ -93,14 +93,14 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		return `temporal_connection_degraded{host_port="127.0.0.1:7233",kind="` + kind + `",namespace="default"}`
 	}
 	require.Equal(t, []string{degraded("limited") + " 0", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
-	connection.State, connection.Kind = system.Degraded, system.Limited
+	connection.State, connection.Kind = conntype.Degraded, conntype.Limited
 	page = scrape(t, tel)
 	require.Equal(t, []string{degraded("limited") + " 1", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
 	require.InDelta(t, 1, value(t, page, "temporal_connection_status"+place), 0)
 
-	connection.State, connection.Kind, connection.Attempts = system.Down, "unreachable", 5
+	connection.State, connection.Kind, connection.Attempts = conntype.Down, "unreachable", 5
 	connection.Statistics.ConnectedSince = time.Time{}
-	connection.Breaker.State = system.BreakerOpen
+	connection.Breaker.State = conntype.BreakerOpen
 	away = errors.New("the database is away")
 	page = scrape(t, tel)
 	require.Zero(t, value(t, page, "temporal_connection_status"+place))
@@ -109,7 +109,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
 	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
 	require.Empty(t, lines(page, "signalbox_queue_mode_runs", "signalbox_runs_stuck"), "what is not known is not zero")
-	connection.Breaker.State = system.BreakerHalfOpen
+	connection.Breaker.State = conntype.BreakerHalfOpen
 	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
 }
 
@@ -144,9 +144,9 @@ func TestEndedConnectionsAndOutagesAreHistograms(t *testing.T) {
 func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	connection := system.Connection{Address: "127.0.0.1:7233", Namespace: "default"}
+	connection := conntype.Status{Address: "127.0.0.1:7233", Namespace: "default"}
 	require.NoError(t, tel.Observe(telemetry.Observed{
-		Connection: func() system.Connection { return connection },
+		Connection: func() conntype.Status { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, Mismatch: func() bool { return false },
 		StuckRuns:       func() (map[string]int64, bool) { return nil, false },
 		Memory:          func() (int64, int64, bool) { return 0, 0, false },
@@ -154,9 +154,9 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	}))
 	count := 0
 	for i := range 20 {
-		connection.State, connection.Kind = []string{system.Connected, system.Down}[i%2], []string{"", "hung"}[i%2]
+		connection.State, connection.Kind = []conntype.State{conntype.Connected, conntype.Down}[i%2], []conntype.Kind{conntype.None, conntype.Hung}[i%2]
 		connection.Generation, connection.Attempts, connection.NamespaceID, connection.LastError = i, int64(i), fmt.Sprint(i), fmt.Sprint(i)
-		connection.WorkerSets = []system.WorkerSet{{Name: "default", Running: true, Generation: i, LastPoll: time.Now(), Error: fmt.Sprint(i)}}
+		connection.Workers = []conntype.WorkerStatus{{Name: "default", Running: true, Generation: i, LastPoll: time.Now(), Error: fmt.Sprint(i)}}
 		tel.Runs.Corrected(t.Context(), "finished")
 		found := lines(scrape(t, tel), "temporal_", "signalbox_")
 		if i == 0 {

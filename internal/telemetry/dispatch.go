@@ -13,6 +13,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.temporal.io/sdk/client"
+
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
 // Dispatch returns the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names are exported
@@ -94,29 +97,13 @@ func (a *activeDispatchers) values() map[string]float64 {
 // conditionsTimeout bounds the query of conditions, which Temporal may answer slowly: a scrape usually has ten seconds, and often five.
 const conditionsTimeout = 3 * time.Second
 
-// Backlog is the pending work of a project according to the database.
-type Backlog struct {
-	Project string
-	// Pending counts waiting events and deliveries, Lag is the age of the oldest one that is due.
-	Pending int64
-	Lag     time.Duration
-	// Orphan reports that work is due and the last owner of the project's dispatcher is gone.
-	Orphan bool
-}
-
-// Conditions counts the unhealthy dispatchers of a project.
-type Conditions struct {
-	Project                    string
-	Stale, Duplicates, Foreign int
-}
-
 // Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
-	// Conditions reads, with a context that ends soon, the conditions from state that all processes share; projects with unknown conditions
-	// are left out. An error omits those of all projects.
-	Conditions func(ctx context.Context) ([]Conditions, error)
+	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes share. An error omits
+	// the conditions of all projects.
+	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
 	// Backlogs reads, with a context that ends soon, the pending work of all projects. An error omits lag and backlog.
-	Backlogs func(ctx context.Context) ([]Backlog, error)
+	Backlogs func(ctx context.Context) ([]event.Backlog, error)
 	// Begin creates the counters of a project, at 0. It is called once per project, before the first scrape that includes it.
 	Begin func(project string)
 	// Usable reports whether Temporal can be used: without it, no dispatcher counts as active.
@@ -142,18 +129,18 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 		return err
 	}
 	var mu sync.Mutex // guards the values of the last prepare; a scrape calls prepare and then collects
-	var backlogs []Backlog
-	var conditions []Conditions
+	var backlogs []event.Backlog
+	var counted map[string]conditions
 	begun := map[string]bool{}
 	t.prepare = func(ctx context.Context) {
 		var reading sync.WaitGroup
-		var conditioned []Conditions
-		reading.Go(func() { conditioned = readWithTimeout(ctx, conditionsTimeout, seen.Conditions) })
+		var found []dispatchtype.Dispatcher
+		reading.Go(func() { found = readWithTimeout(ctx, conditionsTimeout, seen.Dispatchers) })
 		waiting := readWithTimeout(ctx, queueTimeout, seen.Backlogs)
 		reading.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		backlogs, conditions = waiting, conditioned
+		backlogs, counted = waiting, countConditions(found)
 		for _, b := range backlogs {
 			if !begun[b.Project] {
 				begun[b.Project] = true
@@ -163,7 +150,7 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	}
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		mu.Lock()
-		waiting, conditioned := backlogs, conditions
+		waiting, conditioned := backlogs, counted
 		mu.Unlock()
 		for name, values := range t.active.gather(waiting, conditioned, seen.Usable()) {
 			for project, value := range values {
@@ -186,12 +173,39 @@ func readWithTimeout[T any](ctx context.Context, limit time.Duration, read func(
 	return found
 }
 
+// conditions counts the unhealthy dispatchers of a project.
+type conditions struct{ stale, duplicates, foreign int }
+
+// countConditions counts the unhealthy dispatchers by project. Projects with an unknown state are left out.
+func countConditions(found []dispatchtype.Dispatcher) map[string]conditions {
+	counts, unknown := map[string]conditions{}, map[string]bool{}
+	for i := range found {
+		d := &found[i]
+		project := d.Name.Project
+		if len(d.Errors) > 0 || d.Status == dispatchtype.Unknown && d.Execution != nil {
+			unknown[project] = true
+		}
+		c := counts[project]
+		c.stale += d.Stale
+		c.duplicates += len(d.Others)
+		if d.Execution == nil && len(d.Others) > 0 {
+			c.duplicates--
+		}
+		if d.Status == dispatchtype.Foreign {
+			c.foreign++
+		}
+		counts[project] = c
+	}
+	maps.DeleteFunc(counts, func(project string, _ conditions) bool { return unknown[project] })
+	return counts
+}
+
 // gather merges the values of this process with those that all processes share, by name and project.
-func (a *activeDispatchers) gather(backlogs []Backlog, conditions []Conditions, usable bool) map[string]map[string]float64 {
+func (a *activeDispatchers) gather(backlogs []event.Backlog, counted map[string]conditions, usable bool) map[string]map[string]float64 {
 	active, stale, lag, pending := a.values(), map[string]float64{}, map[string]float64{}, map[string]float64{}
 	duplicates, foreign := map[string]float64{}, map[string]float64{}
-	for _, c := range conditions {
-		stale[c.Project], duplicates[c.Project], foreign[c.Project] = float64(c.Stale), float64(c.Duplicates), float64(c.Foreign)
+	for project, c := range counted {
+		stale[project], duplicates[project], foreign[project] = float64(c.stale), float64(c.duplicates), float64(c.foreign)
 	}
 	for _, b := range backlogs {
 		active[b.Project] += 0

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -19,11 +22,12 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	begun := 0
 	known := errors.New("the database is away")
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
-		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
-			return []telemetry.Backlog{{Project: "shop", Pending: 500, Lag: 4500 * time.Millisecond}}, known
+		Backlogs: func(context.Context) ([]event.Backlog, error) {
+			return []event.Backlog{{Project: "shop", Pending: 500, Lag: 4500 * time.Millisecond}}, known
 		},
-		Conditions: func(context.Context) ([]telemetry.Conditions, error) {
-			return []telemetry.Conditions{{Project: "shop", Stale: 2, Duplicates: 3, Foreign: 1}}, known
+		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
+			older := make([]dispatchtype.Execution, 4)
+			return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign, Others: older, Stale: 2}}, known
 		},
 		Begin: func(string) { begun++ }, Usable: func() bool { return true },
 	}))
@@ -95,11 +99,13 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 	var away error
 	var begun []string
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
-		Backlogs: func(context.Context) ([]telemetry.Backlog, error) {
-			return []telemetry.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Lag: 75 * time.Second, Orphan: true}}, nil
+		Backlogs: func(context.Context) ([]event.Backlog, error) {
+			return []event.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Lag: 75 * time.Second, Orphan: true}}, nil
 		},
-		Conditions: func(context.Context) ([]telemetry.Conditions, error) {
-			return []telemetry.Conditions{{Project: "idle"}, {Project: "shop", Foreign: 1}}, away
+		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
+			return []dispatchtype.Dispatcher{
+				{Name: inbox.Name{Project: "idle"}}, {Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign},
+			}, away
 		},
 		Begin: func(project string) {
 			begun = append(begun, project)

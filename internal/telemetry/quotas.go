@@ -6,18 +6,13 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-)
 
-// Held counts the runs of a project that its quota holds up.
-type Held struct {
-	Project string
-	// Queued runs wait for a slot, Waiting runs for steps.
-	Queued, Waiting int64
-}
+	"github.com/signalbox-dev/signalbox/internal/quota"
+)
 
 // ObserveQuotas registers the gauges of the runs that quotas hold up (signalbox_quota_queued_runs, signalbox_quota_waiting_runs), for every
 // project that has, or had, a quota. Every scrape calls held, with a context that ends soon; an error omits the metrics. It is called once.
-func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]Held, error)) error {
+func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, error)) error {
 	meter := t.Meter(scope)
 	queued, err1 := meter.Int64ObservableGauge("signalbox.quota.queued.runs",
 		metric.WithDescription("Runs of the project that wait for one of its slots, of all processes."))

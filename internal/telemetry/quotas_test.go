@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 )
 
 func TestQuotaGauges(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	var failure error
-	require.NoError(t, tel.ObserveQuotas(func(context.Context) ([]telemetry.Held, error) {
-		return []telemetry.Held{{Project: "default"}, {Project: "shop", Queued: 7, Waiting: 2}}, failure
+	require.NoError(t, tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) {
+		return []quota.Held{{Project: "default"}, {Project: "shop", Queued: 7, Waiting: 2}}, failure
 	}))
 	require.Equal(t, []string{
 		`signalbox_quota_queued_runs{project="default"} 0`,

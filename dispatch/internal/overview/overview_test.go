@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,6 +256,7 @@ func TestNamesWithoutSource(t *testing.T) {
 		statuses := func() map[inbox.Name]dispatchtype.Status {
 			list, err := f.Sources.List(t.Context())
 			require.NoError(t, err)
+			require.True(t, slices.IsSortedFunc(list, func(a, b dispatchtype.Dispatcher) int { return a.Name.Compare(b.Name) }))
 			found := map[inbox.Name]dispatchtype.Status{}
 			for _, d := range list {
 				found[d.Name] = d.Status
@@ -332,5 +334,14 @@ func TestWorkers(t *testing.T) {
 		require.Len(t, workers, 2)
 		require.Equal(t, []dispatchtype.WorkerStatus{dispatchtype.WorkerUnknown, dispatchtype.WorkerUnknown}, []dispatchtype.WorkerStatus{workers[0].Status, workers[1].Status})
 		require.Equal(t, dispatchtype.PartLeases, errs[0].Part)
+
+		f.states["mute"] = dispatchtype.State{Name: bills, Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}}}
+		workers, _, err = f.Workers(t.Context())
+		require.NoError(t, err)
+		var names []inbox.Name
+		for _, r := range workers[0].Registrations {
+			names = append(names, r.Name)
+		}
+		require.Equal(t, []inbox.Name{bills, orders}, names)
 	})
 }

@@ -252,10 +252,10 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 		{"batches.md", "| item |", 0, texts("internal/batch/batch.go", "ItemStatus")},
 		{"events.md", "| status |", 0, texts("internal/event/event.go", "Status")},
 		{"access.md", "| Role |", 0, texts("internal/auth/auth.go", "Role")},
-		{"dispatchers.md", "| state |", 0, texts("internal/dispatcher/dispatcher.go", "State")},
+		{"dispatchers.md", "| state |", 0, texts("dispatch/dispatchtype/status.go", "Status")},
 		{"dispatchers.md", "| outcome of a takeover |", 0, texts("dispatch/dispatchtype/journal.go", "Outcome")},
-		{"connection.md", "| state |", 0, texts("conn/internal/fsm/types.go", "State")},
-		{"connection.md", "| state |", 1, texts("conn/internal/fsm/types.go", "Kind")},
+		{"connection.md", "| state |", 0, texts("conn/conntype/conntype.go", "State")},
+		{"connection.md", "| state |", 1, texts("conn/conntype/conntype.go", "Kind")},
 
 		{"connection.md", "| kind |", 0, texts("internal/run/reconcile.go", "CorrectionKind")},
 		{"retention.md", "| kind |", 0, texts("internal/retention/retention.go", "Kind")},

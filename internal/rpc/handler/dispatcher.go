@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -27,7 +28,7 @@ type DispatcherService interface {
 	// Workers returns all workers by server ID.
 	Workers(ctx context.Context) (dispatcher.Workers, error)
 	HandOver(ctx context.Context, project, reason string) (inbox.Owner, error)
-	Reconcile(ctx context.Context, dryRun bool) (dispatcher.Report, error)
+	Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error)
 }
 
 // Dispatchers implements signalbox.v1.DispatcherService.
@@ -47,17 +48,14 @@ func (h *Dispatchers) ListDispatchers(
 	ctx context.Context, req *connect.Request[signalboxv1.ListDispatchersRequest],
 ) (*connect.Response[signalboxv1.ListDispatchersResponse], error) {
 	states := req.Msg.GetStates()
-	known := []dispatcher.State{
-		dispatcher.Routing, dispatcher.Parked, dispatcher.Stale, dispatcher.Missing, dispatcher.Foreign, dispatcher.NoWorkers, dispatcher.Unknown,
-	}
-	if err := statesKnown(states, known); err != nil {
+	if err := statesKnown(states, dispatchtype.Statuses()); err != nil {
 		return nil, err
 	}
 	found, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
 			all, err := h.listed.Read(after == nil, func() ([]dispatcher.Dispatcher, error) { return h.service.List(ctx) })
 			return filterPage(all, limit, func(d dispatcher.Dispatcher) bool {
-				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.State)) && auth.Sees(ctx, d.Name.Project)
+				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.Status)) && auth.Sees(ctx, d.Name.Project)
 			}), err
 		},
 		func(d dispatcher.Dispatcher) inbox.Name { return d.Name })
@@ -99,7 +97,7 @@ func (h *Dispatchers) ReconcileDispatchers(
 	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
 	res := &signalboxv1.ReconcileDispatchersResponse{
 		Dispatchers: int64(report.Dispatchers), Healthy: int64(report.Healthy), Stale: int64(report.Stale), Unknown: int64(report.Unknown),
-		Took: message.Duration(report.Took), DryRun: report.DryRun,
+		Took: message.Duration(report.Duration), DryRun: report.DryRun,
 	}
 	for _, item := range report.Items {
 		res.Items = append(res.Items, &signalboxv1.PlanItem{
@@ -113,12 +111,12 @@ func (h *Dispatchers) ReconcileDispatchers(
 
 func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	m := &signalboxv1.Dispatcher{
-		Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, WorkflowId: d.WorkflowID, State: string(d.State), Detail: d.Detail,
-		Errors: d.Errors,
+		Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, WorkflowId: d.WorkflowID, State: string(d.Status), Detail: d.Detail,
+		Errors: d.Problems,
 	}
 	if l := d.Lease; l != nil {
 		m.Lease = &signalboxv1.DispatcherLease{
-			State: l.State, Owner: ownerMessage(l.Owner), AcquireTime: message.Timestamp(l.AcquiredAt), RenewTime: message.Timestamp(l.RenewedAt),
+			State: string(l.State), Owner: ownerMessage(l.Owner), AcquireTime: message.Timestamp(l.AcquiredAt), RenewTime: message.Timestamp(l.RenewedAt),
 			Remaining: message.Duration(l.Remaining),
 		}
 	}
@@ -137,10 +135,13 @@ func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 			m.Progress.SinceProgress = message.Duration(p.SinceProgress)
 		}
 	}
-	for _, w := range d.Workers {
-		m.Workers = append(m.Workers, &signalboxv1.RegisteredWorker{
-			ServerId: w.ServerID, TaskQueue: w.TaskQueue, Build: w.Build, RegisterTime: message.Timestamp(w.At), Missed: int32(w.Missed), //nolint:gosec // it is evicted at two
-		})
+	if d.State != nil {
+		for _, w := range d.State.Workers {
+			m.Workers = append(m.Workers, &signalboxv1.RegisteredWorker{
+				ServerId: w.ServerID, TaskQueue: w.TaskQueue, Build: w.Build, RegisterTime: message.Timestamp(w.RegisteredAt),
+				Missed: int32(w.Missed), //nolint:gosec // it is evicted at two
+			})
+		}
 	}
 	for _, o := range d.Owners {
 		m.Owners = append(m.Owners, &signalboxv1.OwnerChange{

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -26,7 +28,7 @@ type SystemInfo struct {
 // SystemService is the domain's service of the platform as a whole.
 type SystemService interface {
 	Status(ctx context.Context) system.Status
-	ResetBreaker(ctx context.Context) system.Connection
+	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
 }
 
@@ -64,7 +66,7 @@ func (h *System) GetStatus(
 		},
 		Reconciler: &signalboxv1.Reconciler{
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
-			Corrections: int64(s.Reconciliation.Corrections), Failed: int64(s.Reconciliation.Failed), Error: s.Reconciliation.Error,
+			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
 	}
@@ -75,8 +77,15 @@ func (h *System) GetStatus(
 			TakesRuns: w.TakesRuns,
 		})
 	}
+	if err := s.Reconciliation.Err; err != nil {
+		res.Reconciler.Error = err.Error()
+	}
 	for _, d := range s.Dependencies {
-		res.Dependencies = append(res.Dependencies, &signalboxv1.Dependency{Name: d.Name, State: d.State, Since: message.Timestamp(d.Since), Error: d.Error})
+		shown := &signalboxv1.Dependency{Name: d.Name, State: d.State, Since: message.Timestamp(d.Since)}
+		if d.State != health.Up {
+			shown.Error = d.LastError
+		}
+		res.Dependencies = append(res.Dependencies, shown)
 	}
 	return connect.NewResponse(res), nil
 }
@@ -105,16 +114,16 @@ func (h *System) Reconcile(
 	return message.Reply(res, err)
 }
 
-func connectionMessage(c system.Connection) *signalboxv1.Connection {
+func connectionMessage(c conntype.Status) *signalboxv1.Connection {
 	statistics := c.Statistics
 	m := &signalboxv1.Connection{
-		State: c.State, Kind: c.Kind, Since: message.Timestamp(c.Since),
+		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since),
 		Address: c.Address, Namespace: c.Namespace, NamespaceId: c.NamespaceID,
 		LastError: c.LastError, LastErrorTime: message.Timestamp(c.LastErrorAt),
 		Generation: int64(c.Generation), Latency: durationpb.New(c.Latency.Truncate(time.Microsecond)),
 		Attempts: c.Attempts, NextAttemptTime: message.Timestamp(c.NextAttempt), Draining: int64(c.Draining),
 		Breaker: &signalboxv1.Breaker{
-			State: c.Breaker.State, Failures: int64(c.Breaker.Failures),
+			State: string(c.Breaker.State), Failures: int64(c.Breaker.Failures),
 			OpenTime: message.Timestamp(c.Breaker.OpenedAt), NextProbeTime: message.Timestamp(c.Breaker.NextProbe),
 		},
 		Statistics: &signalboxv1.ConnectionStatistics{
@@ -124,7 +133,7 @@ func connectionMessage(c system.Connection) *signalboxv1.Connection {
 			ConnectedSince: message.Timestamp(statistics.ConnectedSince),
 		},
 	}
-	for _, w := range c.WorkerSets {
+	for _, w := range c.Workers {
 		m.WorkerSets = append(m.WorkerSets, &signalboxv1.WorkerSet{
 			Name: w.Name, TaskQueues: w.TaskQueues, Running: w.Running, Polling: w.Polling, Generation: int64(w.Generation),
 			StartTime: message.Timestamp(w.Since), LastPollTime: message.Timestamp(w.LastPoll), Failures: int64(w.Failures), Error: w.Error,

@@ -1,4 +1,4 @@
-package app
+package dispatcher
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
@@ -33,12 +33,12 @@ func TestDispatcherErrorsHideHostNames(t *testing.T) {
 
 func TestDetailNamesDuplicates(t *testing.T) {
 	t.Parallel()
-	others := make([]dispatch.Execution, 7)
+	others := make([]dispatchtype.Execution, 7)
 	for i := range others {
 		others[i].WorkflowID = fmt.Sprintf("router-%d", i)
 	}
-	d := convertDispatcher(t.Context(), &dispatch.Dispatcher{Status: dispatch.Routing, Reason: "its owner holds the lease", Others: others[:1]})
+	d := describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Routing, Reason: "its owner holds the lease", Others: others[:1]})
 	require.Equal(t, `also open under an older ID: "router-0"`, d.Detail)
-	d = convertDispatcher(t.Context(), &dispatch.Dispatcher{Status: dispatch.Missing, Reason: "none is open", Others: others})
+	d = describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Missing, Reason: "none is open", Others: others})
 	require.Equal(t, `none is open; also open under an older ID: "router-0", "router-1", "router-2", "router-3", "router-4" and 2 more`, d.Detail)
 }

@@ -1,6 +1,4 @@
-// This file records changes of dispatchers: in the owner history, in the audit log, and as events.
-
-package app
+package dispatcher
 
 import (
 	"context"
@@ -12,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dispatch"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -22,28 +20,26 @@ import (
 // maxSubject is the maximum length of an audit subject, in bytes.
 const maxSubject = 1024
 
-// Log is the audit log.
-type Log interface {
+// JournalLog is the audit log, as the journal uses it.
+type JournalLog interface {
 	// WriteAuditOnce writes an entry unless it exists already.
 	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
-// DispatcherJournal implements [dispatch.Journal].
-type DispatcherJournal struct {
+// Journal records the changes of dispatchers: in the owner history, in the audit log, and as events. It implements [dispatchtype.Journal].
+type Journal struct {
 	events *event.Service
-	log    Log
+	log    JournalLog
 }
 
-var _ dispatch.Journal = DispatcherJournal{}
+var _ dispatchtype.Journal = Journal{}
 
-// NewDispatcherJournal returns a journal.
-func NewDispatcherJournal(events *event.Service, log Log) DispatcherJournal {
-	return DispatcherJournal{events, log}
-}
+// NewJournal returns a journal.
+func NewJournal(events *event.Service, log JournalLog) Journal { return Journal{events, log} }
 
-// OwnerChanged implements [dispatch.Journal]. The loss of a lease is recorded by the next owner.
-func (j DispatcherJournal) OwnerChanged(ctx context.Context, c dispatch.OwnerChange) error {
-	if c.Outcome == dispatch.Lost {
+// OwnerChanged implements [dispatchtype.Journal]. The loss of a lease is recorded by the next owner.
+func (j Journal) OwnerChanged(ctx context.Context, c dispatchtype.OwnerChange) error {
+	if c.Outcome == dispatchtype.Lost {
 		return nil
 	}
 	return j.events.RecordOwner(auth.WithActor(ctx, auth.System()), event.OwnerChange{
@@ -52,16 +48,16 @@ func (j DispatcherJournal) OwnerChanged(ctx context.Context, c dispatch.OwnerCha
 	})
 }
 
-// Terminated implements [dispatch.Journal].
-func (j DispatcherJournal) Terminated(ctx context.Context, t dispatch.Termination) error {
+// Terminated implements [dispatchtype.Journal].
+func (j Journal) Terminated(ctx context.Context, t dispatchtype.Termination) error {
 	entry := auditEntry(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
 		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
 	})
 	return j.log.WriteAuditOnce(ctx, entry)
 }
 
-// Foreign implements [dispatch.Journal]. Every process that finds the run records the same event ID, so that one event is stored.
-func (j DispatcherJournal) Foreign(ctx context.Context, f dispatch.ForeignWorkflow) error {
+// Foreign implements [dispatchtype.Journal]. Every process that finds the run records the same event ID, so that one event is stored.
+func (j Journal) Foreign(ctx context.Context, f dispatchtype.ForeignWorkflow) error {
 	data, err := json.Marshal(map[string]any{
 		"project": f.Name.Project, "taskQueue": f.Name.TaskQueue, "workflowId": f.WorkflowID, "runId": f.RunID, "type": f.Type,
 	})
@@ -75,8 +71,8 @@ func (j DispatcherJournal) Foreign(ctx context.Context, f dispatch.ForeignWorkfl
 	return err
 }
 
-// Evicted implements [dispatch.Journal].
-func (j DispatcherJournal) Evicted(ctx context.Context, e dispatch.Eviction) error {
+// Evicted implements [dispatchtype.Journal].
+func (j Journal) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 	facts := map[string]any{"project": e.Name.Project, "taskQueue": e.Name.TaskQueue, "evicted": e.Evicted, "by": e.By}
 	entry := auditEntry(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
@@ -100,7 +96,7 @@ func subject(ids []string) string {
 }
 
 // evictionID returns an ID that is the same on every retry of a report, and short for any number of evicted workers.
-func evictionID(e dispatch.Eviction) string {
+func evictionID(e dispatchtype.Eviction) string {
 	sum := sha256.Sum256([]byte(strings.Join(e.Evicted, ",")))
 	const enough = 8
 	return e.At.UTC().Format(time.RFC3339Nano) + "-" + hex.EncodeToString(sum[:enough])

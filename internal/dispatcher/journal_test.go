@@ -1,4 +1,4 @@
-package app_test
+package dispatcher_test
 
 import (
 	"context"
@@ -8,9 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/dispatch"
-	"github.com/signalbox-dev/signalbox/internal/app"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
@@ -19,21 +20,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func open(t *testing.T) (*storetest.Plain, app.DispatcherJournal) {
+func open(t *testing.T) (*storetest.Plain, dispatcher.Journal) {
 	t.Helper()
 	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
 	require.NoError(t, s.Start(ctx))
-	return s, app.NewDispatcherJournal(event.NewService(s.Events(), s, pubsub.NewNotifier(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+	return s, dispatcher.NewJournal(event.NewService(s.Events(), s, pubsub.NewNotifier(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
 }
 
 // TestEvictionOfManyWorkersIsRecorded: when a machine with many workers fails, one eviction covers all of them.
 func TestEvictionOfManyWorkersIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
-	eviction := dispatch.Eviction{Name: dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
+	eviction := dispatchtype.Eviction{Name: inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
 	for i := range 100 {
 		eviction.Evicted = append(eviction.Evicted, fmt.Sprintf("server-%02d.of.some.machine.example.com-12345-0197a6a0", i))
 	}
@@ -61,8 +62,8 @@ func TestEvictionOfManyWorkersIsRecorded(t *testing.T) {
 func TestTerminationIsAuditedOnce(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
-	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}
-	ended := dispatch.Termination{Name: name, WorkflowID: name.DispatcherID(), RunID: "r1", Kind: "crashed", Reason: "why", At: time.Now()}
+	name := inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}
+	ended := dispatchtype.Termination{Name: name, WorkflowID: name.DispatcherID(), RunID: "r1", Kind: "crashed", Reason: "why", At: time.Now()}
 	require.NoError(t, j.Terminated(t.Context(), ended))
 	require.NoError(t, j.Terminated(t.Context(), ended))
 	entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.DispatcherTerminate, Limit: 10})
@@ -79,9 +80,9 @@ func TestTerminationIsAuditedOnce(t *testing.T) {
 func TestForeignWorkflowCausesOneEvent(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
-	name := dispatch.Name{Project: project.Default, TaskQueue: "signalbox-default"}
+	name := inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}
 	for _, by := range []string{"a", "b"} {
-		require.NoError(t, j.Foreign(t.Context(), dispatch.ForeignWorkflow{
+		require.NoError(t, j.Foreign(t.Context(), dispatchtype.ForeignWorkflow{
 			Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: by, At: time.Now(),
 		}))
 	}

@@ -1,0 +1,87 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+)
+
+// retryDelay is the retry delay returned when a backend did not answer.
+const retryDelay = 2 * time.Second
+
+// describe returns a dispatcher with its detail and the problems of its sources.
+func describe(ctx context.Context, d dispatchtype.Dispatcher) Dispatcher {
+	out := Dispatcher{Dispatcher: d, Problems: problems(ctx, d.Errors)}
+	if d.Status != dispatchtype.Routing && d.Status != dispatchtype.Parked {
+		out.Detail = d.Reason
+	}
+	if len(d.Others) > 0 {
+		out.Detail = strings.TrimPrefix(out.Detail+"; "+duplicates(d.Others), "; ")
+	}
+	return out
+}
+
+// duplicates names the dispatchers that are still open under IDs of older schemes.
+func duplicates(others []dispatchtype.Execution) string {
+	const most = 5
+	ids := make([]string, min(len(others), most))
+	for i := range ids {
+		ids[i] = strconv.Quote(others[i].WorkflowID)
+	}
+	text := "also open under an older ID: " + strings.Join(ids, ", ")
+	if more := len(others) - len(ids); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// problems describes for callers which backends did not answer. The underlying errors may contain host names, so they only go to the log.
+func problems(ctx context.Context, failed []dispatchtype.PartError) []string {
+	var lines []string
+	for _, e := range failed {
+		logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "part", string(e.Part), "error", e.Err)
+		lines = append(lines, fmt.Sprintf("%s: %s; see the server's log for the cause", e.Part, unavailableReason(e.Part)))
+	}
+	return lines
+}
+
+// unavailableReason names the backend that did not answer, and what to check.
+func unavailableReason(p dispatchtype.Part) string {
+	switch p {
+	case dispatchtype.PartLeases:
+		return "Redis, which has the leases, does not answer; check redis in the configuration"
+	case dispatchtype.PartInbox:
+		return "the database does not answer; check store.dsn"
+	case dispatchtype.PartTemporal:
+		return "Temporal does not answer; check `signalbox system status`"
+	case dispatchtype.PartState:
+		return "the dispatcher's workflow does not answer for its workers; check `signalbox worker list` and `signalbox system status`"
+	default:
+		return "it does not answer"
+	}
+}
+
+// statusError returns the error for a status that no backend answered. As with [problems], the underlying error only goes to the log.
+func statusError(ctx context.Context, err error) error {
+	if _, ok := apperror.From(err); ok || err == nil {
+		return err
+	}
+	logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status cannot be read", "error", err)
+	return apperror.New(apperror.Unavailable, apperror.LeasesUnavailable,
+		"the status of dispatchers cannot be read; see the server's log for the cause").WithRetry(retryDelay).WithCause(err)
+}
+
+// publicError returns the text of an error for callers; the log has the error.
+func publicError(ctx context.Context, err error) string {
+	if f, ok := apperror.From(err); ok {
+		return f.Message
+	}
+	logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "error", err)
+	return "cannot be read; the server's log has the cause"
+}
