@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 const (
@@ -31,15 +32,16 @@ type Runner struct {
 	mu sync.Mutex
 	// efforts are the states of the batches in progress here. They may be lost at any time.
 	efforts map[string]*effort
-	// turns are one-slot semaphores by project, held by the batch that has items in flight.
-	turns map[string]chan struct{}
+	// turns has one slot for each project, which a batch holds while it has items in flight. So many batches take no more of the platform
+	// than one.
+	turns *semaphore.Keyed
 
 	background loop.Runner
 }
 
 // NewRunner returns a runner. It does nothing before Start.
 func NewRunner(store WorkStore, controls Controls, now func() time.Time) *Runner {
-	return &Runner{store: store, controls: controls, now: now, wake: make(chan struct{}, 1), efforts: map[string]*effort{}, turns: map[string]chan struct{}{}}
+	return &Runner{store: store, controls: controls, now: now, wake: make(chan struct{}, 1), efforts: map[string]*effort{}, turns: semaphore.NewKeyed(1)}
 }
 
 // Start begins to poll for batches.
@@ -164,15 +166,4 @@ func (r *Runner) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.efforts, id)
-}
-
-// turnOf returns the semaphore of a project, one slot that a batch holds while it has items in flight. So many batches take no more of
-// the platform than one.
-func (r *Runner) turnOf(project string) chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.turns[project] == nil {
-		r.turns[project] = make(chan struct{}, 1)
-	}
-	return r.turns[project]
 }

@@ -121,13 +121,11 @@ func (r *Runner) process(ctx, work context.Context, e *effort) error {
 // next does up to n further items while it holds the turn of the batch's project, and returns when none of them is in flight. It returns
 // false when no work is left.
 func (r *Runner) next(ctx, work context.Context, e *effort, n int) (more bool, err error) {
-	turn := r.turnOf(e.batch.Project)
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-ctx.Done():
-		return false, ctx.Err()
+	release, err := r.turns.Acquire(ctx, e.batch.Project)
+	if err != nil {
+		return false, err
 	}
+	defer release()
 	if e.batch.Action == Replay {
 		if err := r.controls.Ready(ctx, e.batch.Project); err != nil {
 			return false, err

@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/token", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop"}
+	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/semaphore"}
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
 		{"api", nil, "the API definition does not depend on its implementation"},
@@ -49,6 +49,7 @@ func Arrows() []Rule {
 		{"internal/freeport", nil, "a free port does not depend on the server that uses it"},
 		{"internal/pubsub", nil, "notifications carry only names"},
 		{"internal/loop", nil, "loops do not depend on the work that they run"},
+		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},
 		{"internal/config", []string{"internal/logger", "internal/redact"}, "settings do not depend on the parts that they configure"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "it converts the settings of Redis for the lease store"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},

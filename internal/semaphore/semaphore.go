@@ -1,0 +1,66 @@
+// Package semaphore bounds concurrent work by key, for example by project: each key has a semaphore of its own, so that the work of one
+// key does not wait for that of another.
+//
+//	s := semaphore.NewKeyed(4)
+//	release, err := s.Acquire(ctx, project)
+//	if err != nil { return err }
+//	defer release()
+//
+// A key takes memory only while its slots are in use.
+package semaphore
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Keyed is a set of semaphores by key. It is safe for concurrent use.
+type Keyed struct {
+	each int64
+
+	mu   sync.Mutex
+	keys map[string]*slots
+}
+
+type slots struct {
+	*semaphore.Weighted
+
+	users int // callers that hold a slot or wait for one; guarded by Keyed.mu
+}
+
+// NewKeyed returns semaphores with the given number of slots each, at least one.
+func NewKeyed(each int) *Keyed {
+	return &Keyed{each: int64(max(each, 1)), keys: map[string]*slots{}}
+}
+
+// Acquire waits for a slot of the key, in order of arrival, and returns the function that releases it. Its error is that of ctx.
+func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err error) {
+	k.mu.Lock()
+	s := k.keys[key]
+	if s == nil {
+		s = &slots{Weighted: semaphore.NewWeighted(k.each)}
+		k.keys[key] = s
+	}
+	s.users++
+	k.mu.Unlock()
+
+	if err := s.Weighted.Acquire(ctx, 1); err != nil {
+		k.leave(key, s)
+		return nil, err //nolint:wrapcheck // the context's own
+	}
+	return func() {
+		s.Release(1)
+		k.leave(key, s)
+	}, nil
+}
+
+// leave removes a key without users.
+func (k *Keyed) leave(key string, s *slots) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s.users--; s.users == 0 {
+		delete(k.keys, key)
+	}
+}
