@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -83,8 +84,6 @@ func (c *crowd) Ask(context.Context, string, string) plan.Answer { return plan.A
 
 func (c *crowd) Terminate(context.Context, string, string, string) error { return nil }
 
-func (c *crowd) Wait(ctx context.Context) bool { return ctx.Err() == nil }
-
 func (c *crowd) Terminated(dispatchtype.Termination, error) {}
 
 func (c *crowd) Cleaned(inbox.Name, time.Duration) {}
@@ -128,7 +127,7 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 	c.supervisor = supervisor.New(supervisor.Options{
 		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Heartbeats: c.workers.Entries, Listed: c.workers.Listed,
 		Ready: func() error { return nil }, Rules: supervisor.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
-		Guard: timing.Owner(), Pace: c, Record: c, Log: slog.New(slog.DiscardHandler),
+		Guard: timing.Owner(), Pace: rate.NewLimiter(rate.Inf, 0), Record: c, Log: slog.New(slog.DiscardHandler),
 	})
 	c.sources = overview.Sources{Leases: c.store, Inbox: c, Temporal: c, Rules: rules}
 	return c

@@ -11,11 +11,11 @@ import (
 
 	"go.temporal.io/sdk/worker"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
@@ -93,7 +93,7 @@ func New(o Options) (*Dispatchers, error) {
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
 		MayOwn: d.mayOwn, StoreFailed: d.heartbeat.StoreFailed, Workers: d.workers,
-		Pace: pace.NewLimit(acquiresPerSecond, acquireBurst), Slots: make(chan struct{}, maxTakeovers), Observer: d.record, Log: o.Log,
+		Pace: rate.NewLimiter(acquiresPerSecond, acquireBurst), Slots: make(chan struct{}, maxTakeovers), Observer: d.record, Log: o.Log,
 	}
 	d.supervisor = d.newSupervisor()
 	return d, nil

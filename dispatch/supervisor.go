@@ -3,8 +3,9 @@ package dispatch
 import (
 	"context"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 )
@@ -32,7 +33,7 @@ func (d *Dispatchers) newSupervisor() *supervisor.Supervisor {
 		Temporal:   &supervisor.Remote{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter},
 		Heartbeats: d.heartbeats.Entries, Listed: d.heartbeats.Listed,
 		Ready: func() error { _, err := o.Client(); return err },
-		Pace:  pace.NewLimit(o.Supervisor.Rate, o.Supervisor.MaxTerminations),
+		Pace:  rate.NewLimiter(rate.Limit(o.Supervisor.Rate), o.Supervisor.MaxTerminations),
 		Rules: supervisor.Rules{
 			Rules: plan.Rules{
 				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, Most: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,

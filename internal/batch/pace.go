@@ -5,41 +5,30 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // perSecond is how often a batch claims items at least, unless its rate is lower, so that a pause takes effect at once.
 const perSecond = 4
 
-// pace limits the rate at which items begin.
+// pace limits the rate at which items begin, in rounds of a quarter of a second's worth: at least one item and at most [width]. A slow
+// round is made up for by the next one.
 type pace struct {
-	rate float64
-	// saved is the number of items that the rate allows by now, up to two rounds, to catch up after a slow round.
-	saved float64
-	since time.Time
+	limiter *rate.Limiter
+	round   int
 }
 
-// wait returns how many items may begin now, at least one and at most [width], once the rate allows a quarter of a second's worth.
-func (p *pace) wait(ctx context.Context) (int, error) {
-	round := min(max(1, math.Floor(p.rate/perSecond)), width)
-	if p.since.IsZero() {
-		p.saved, p.since = round, time.Now()
-	}
-	for {
-		now := time.Now()
-		p.saved = min(p.saved+now.Sub(p.since).Seconds()*p.rate, 2*round)
-		p.since = now
-		if p.saved >= round {
-			p.saved -= round
-			return int(round), ctx.Err()
-		}
-		timer := time.NewTimer(time.Duration((round - p.saved) / p.rate * float64(time.Second)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return 0, ctx.Err()
-		case <-timer.C:
-		}
-	}
+func newPace(itemsPerSecond float64) pace {
+	round := int(min(max(1, math.Floor(itemsPerSecond/perSecond)), width))
+	p := pace{rate.NewLimiter(rate.Limit(itemsPerSecond), 2*round), round}
+	p.limiter.AllowN(time.Now(), round) // a batch begins with one round, not with two
+	return p
+}
+
+// wait returns how many items may begin now, once the rate allows them.
+func (p pace) wait(ctx context.Context) (int, error) {
+	return p.round, p.limiter.WaitN(ctx, p.round)
 }
 
 // readable returns the text of an error in a form that every store accepts.

@@ -155,7 +155,7 @@ func (r *Runner) effort(b Batch) *effort {
 	defer r.mu.Unlock()
 	e := r.efforts[b.ID]
 	if e == nil {
-		e = &effort{tries: map[int64]int{}, pace: pace{rate: b.Rate}}
+		e = &effort{tries: map[int64]int{}, pace: newPace(b.Rate)}
 		r.efforts[b.ID] = e
 	}
 	e.batch = b

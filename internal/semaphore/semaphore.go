@@ -46,7 +46,7 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err er
 	s.users++
 	k.mu.Unlock()
 
-	if err := s.Weighted.Acquire(ctx, 1); err != nil {
+	if err := s.acquire(ctx); err != nil {
 		k.leave(key, s)
 		return nil, err //nolint:wrapcheck // the context's own
 	}

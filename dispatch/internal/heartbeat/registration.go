@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -86,8 +88,7 @@ func (r *Registrations) Run(ctx context.Context) {
 	var under sync.WaitGroup
 	defer under.Wait()
 	slots := make(chan struct{}, concurrent)
-	ticker := time.NewTicker(time.Second / perSecond)
-	defer ticker.Stop()
+	limit := rate.NewLimiter(perSecond, 1)
 	for {
 		name, ok := r.next()
 		if !ok {
@@ -98,10 +99,8 @@ func (r *Registrations) Run(ctx context.Context) {
 			}
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if limit.Wait(ctx) != nil {
 			return
-		case <-ticker.C:
 		}
 		select {
 		case <-ctx.Done():

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/time/rate"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -298,7 +298,7 @@ func (f *fixture) process(id string) *process {
 		Workers: func(inbox.Name) []dispatchtype.RegisteredWorker {
 			return []dispatchtype.RegisteredWorker{{ServerID: id}}
 		},
-		Pace: pace.NewLimit(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
+		Pace: rate.NewLimiter(500, 200), Slots: make(chan struct{}, 32), Observer: p, Log: slog.New(slog.DiscardHandler),
 	}, name)
 	return p
 }

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
@@ -74,7 +76,7 @@ type Process struct {
 	// Workers returns the initial workers of a dispatcher that is started.
 	Workers func(name inbox.Name) []dispatchtype.RegisteredWorker
 	// Pace limits the rate of acquisitions. Slots limits how many loops take a dispatcher at the same time.
-	Pace     *pace.Limit
+	Pace     *rate.Limiter
 	Slots    chan struct{}
 	Observer Observer
 	Log      *slog.Logger
@@ -212,8 +214,8 @@ func (l *Loop) acquire(ctx context.Context) (*acquired, error) {
 	if err := l.p.MayOwn(ctx, l.name); err != nil {
 		return nil, err
 	}
-	if !l.p.Pace.Wait(ctx) {
-		return nil, ctx.Err()
+	if err := l.p.Pace.Wait(ctx); err != nil {
+		return nil, err
 	}
 	value, err := json.Marshal(wire.Claim{ServerID: l.p.ServerID})
 	if err != nil {

@@ -11,25 +11,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 )
 
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := pace.NewLimit(100, 10)
-		began := time.Now()
-		for range 10 {
-			require.True(t, l.Wait(t.Context()))
-		}
-		require.Zero(t, time.Since(began), "the burst does not wait")
-		for range 100 {
-			require.True(t, l.Wait(t.Context()))
-		}
-		require.InDelta(t, time.Second, time.Since(began), float64(20*time.Millisecond))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.False(t, l.Wait(ctx))
-	})
-}
-
 func TestSleepEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (s *Supervisor) act(ctx context.Context, confirmed plan.Plan, r *result) er
 		case item == nil:
 		case i >= allowed:
 			item.Action = dispatchtype.ActionPostpone
-		case s.o.Pace.Wait(ctx):
+		case s.o.Pace.Wait(ctx) == nil:
 			applied, err := s.end(ctx, v, currentOf(confirmed, v.Name))
 			done(item, applied, err)
 		}

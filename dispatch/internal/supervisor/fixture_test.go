@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/time/rate"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -62,7 +63,7 @@ func (f *fixture) another(server string) *supervisor.Supervisor {
 	heartbeats := heartbeat.NewWorkers(f.leases, time.Minute)
 	return supervisor.New(supervisor.Options{
 		Heartbeats: heartbeats.Entries, Listed: heartbeats.Listed,
-		ServerID: server, Leases: f.leases, Inbox: f.rows, Temporal: f.remote, Guard: timing.Owner(), Pace: unpaced{}, Record: f.record,
+		ServerID: server, Leases: f.leases, Inbox: f.rows, Temporal: f.remote, Guard: timing.Owner(), Pace: rate.NewLimiter(rate.Inf, 0), Record: f.record,
 		Ready: f.remote.ready, Log: slog.New(slog.DiscardHandler),
 		Rules: supervisor.Rules{
 			Rules:    plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20, LegacyIDs: []string{"router-{project}-*"}},
@@ -70,10 +71,6 @@ func (f *fixture) another(server string) *supervisor.Supervisor {
 		},
 	})
 }
-
-type unpaced struct{}
-
-func (unpaced) Wait(ctx context.Context) bool { return ctx.Err() == nil }
 
 // store is an in-memory lease store with failures.
 type store struct {

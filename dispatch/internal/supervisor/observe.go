@@ -156,8 +156,8 @@ func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Reading, er
 
 // describe adds a run to a reading if it is open and not in the reading.
 func (s *Supervisor) describe(ctx context.Context, into *plan.Reading, workflowID, runID string, answers map[string]plan.Answer) error {
-	if !s.o.Pace.Wait(ctx) {
-		return context.Cause(ctx)
+	if err := s.o.Pace.Wait(ctx); err != nil {
+		return err
 	}
 	found, err := s.o.Temporal.Describe(ctx, workflowID, runID)
 	if err != nil || found == nil {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
@@ -31,11 +33,6 @@ const (
 // Inbox is the part of the inbox that the supervisor uses.
 type Inbox interface {
 	Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Progress, error)
-}
-
-// Pace limits the rate of requests to Temporal. Wait reports false if ctx has ended.
-type Pace interface {
-	Wait(ctx context.Context) bool
 }
 
 // Recorder receives the results. Its methods must not block.
@@ -82,8 +79,9 @@ type Options struct {
 	Ready func() error
 	Rules Rules
 	// Guard is the lifetime of a lease that is acquired to terminate a dispatcher.
-	Guard  lease.Lifetime
-	Pace   Pace
+	Guard lease.Lifetime
+	// Pace limits the rate of requests to Temporal.
+	Pace   *rate.Limiter
 	Record Recorder
 	Log    *slog.Logger
 }

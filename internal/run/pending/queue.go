@@ -37,6 +37,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -62,15 +64,20 @@ type Queue struct {
 	changes *pubsub.Notifier
 	opts    run.Options
 	wake    chan struct{}
-	// next is when the configured rate allows the next start.
-	next time.Time
+	rate    *rate.Limiter // of starts
 
 	runner loop.Runner
 }
 
 // NewQueue returns the queue of the service's runs. The other arguments are those that the service was made with.
 func NewQueue(service *run.Service, store run.Store, changes *pubsub.Notifier, opts run.Options) *Queue {
-	return &Queue{service: service, store: store, changes: changes, opts: opts, wake: make(chan struct{}, 1)}
+	starts := rate.Inf
+	if opts.Queue.Rate > 0 {
+		starts = rate.Limit(opts.Queue.Rate)
+	}
+	return &Queue{
+		service: service, store: store, changes: changes, opts: opts, wake: make(chan struct{}, 1), rate: rate.NewLimiter(starts, 1),
+	}
 }
 
 // Start starts the goroutine that processes the queue.
@@ -150,7 +157,7 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 				}
 				return err
 			}
-			if err := q.waitForRate(ctx); err != nil {
+			if err := q.rate.Wait(ctx); err != nil {
 				return err
 			}
 			started, err := q.handOver(handOver, r)
@@ -163,23 +170,6 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 		}
 		last := runs[len(runs)-1]
 		next.After = &run.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}
-	}
-}
-
-// waitForRate waits until the configured rate allows the next start.
-func (q *Queue) waitForRate(ctx context.Context) error {
-	if q.opts.Queue.Rate <= 0 {
-		return ctx.Err()
-	}
-	now := time.Now()
-	timer := time.NewTimer(q.next.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case at := <-timer.C:
-		q.next = at.Add(time.Duration(float64(time.Second) / q.opts.Queue.Rate))
-		return nil
 	}
 }
 
