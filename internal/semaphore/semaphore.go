@@ -25,9 +25,8 @@ type Keyed struct {
 }
 
 type slots struct {
-	*semaphore.Weighted
-
-	users int // callers that hold a slot or wait for one; guarded by Keyed.mu
+	weighted *semaphore.Weighted
+	users    int // callers that hold a slot or wait for one; guarded by Keyed.mu
 }
 
 // NewKeyed returns semaphores with the given number of slots each, at least one.
@@ -40,18 +39,18 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err er
 	k.mu.Lock()
 	s := k.keys[key]
 	if s == nil {
-		s = &slots{Weighted: semaphore.NewWeighted(k.each)}
+		s = &slots{weighted: semaphore.NewWeighted(k.each)}
 		k.keys[key] = s
 	}
 	s.users++
 	k.mu.Unlock()
 
-	if err := s.acquire(ctx); err != nil {
+	if err := s.weighted.Acquire(ctx, 1); err != nil {
 		k.leave(key, s)
 		return nil, err //nolint:wrapcheck // the context's own
 	}
 	return func() {
-		s.Release(1)
+		s.weighted.Release(1)
 		k.leave(key, s)
 	}, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 // readSlots bounds the reads of runs that a project has in progress in this process. Further ones wait in order of arrival. A read takes
@@ -13,22 +13,9 @@ import (
 //
 // A request keeps its slot while the answer is encoded and compressed, which may take as long as the read; see [HeldSlot]. It holds none
 // while it writes to its client, which may be slow.
-type readSlots struct {
-	each int64 // slots of each project
+type readSlots struct{ projects *semaphore.Keyed }
 
-	mu       sync.Mutex
-	projects map[string]*projectSlots
-}
-
-type projectSlots struct {
-	*semaphore.Weighted
-
-	users int // reads that hold a slot or wait for one; guarded by readSlots.mu
-}
-
-func newReadSlots(each int) *readSlots {
-	return &readSlots{each: int64(max(each, 1)), projects: map[string]*projectSlots{}}
-}
+func newReadSlots(each int) *readSlots { return &readSlots{semaphore.NewKeyed(each)} }
 
 // HeldSlot is the slot that a request holds between a read and the next write to its client.
 type HeldSlot struct {
@@ -72,40 +59,10 @@ func (s *readSlots) acquire(ctx context.Context, project string) (done func(), e
 	if ok && held.held() {
 		return func() {}, nil
 	}
-	release, err := s.wait(ctx, project)
+	release, err := s.projects.Acquire(ctx, project)
 	if err != nil || !ok {
 		return release, err
 	}
 	held.swap(release)
 	return func() {}, nil
-}
-
-// wait waits for a slot of the project, and returns the function that releases it.
-func (s *readSlots) wait(ctx context.Context, project string) (release func(), err error) {
-	s.mu.Lock()
-	p := s.projects[project]
-	if p == nil {
-		p = &projectSlots{Weighted: semaphore.NewWeighted(s.each)}
-		s.projects[project] = p
-	}
-	p.users++
-	s.mu.Unlock()
-
-	if err := p.Acquire(ctx, 1); err != nil {
-		s.leave(project, p)
-		return nil, err //nolint:wrapcheck // the context's own
-	}
-	return func() {
-		p.Release(1)
-		s.leave(project, p)
-	}, nil
-}
-
-// leave forgets a project without reads.
-func (s *readSlots) leave(project string, p *projectSlots) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.users--; p.users == 0 {
-		delete(s.projects, project)
-	}
 }
