@@ -122,7 +122,7 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 	}
 	c.writeDeadHeartbeats(t)
 
-	rules := plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20}
+	rules := plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, MaxActions: 20}
 	c.workers = heartbeat.NewWorkers(c.store, time.Minute)
 	c.supervisor = supervisor.New(supervisor.Options{
 		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Heartbeats: c.workers.Entries, Listed: c.workers.Listed,

@@ -36,7 +36,7 @@ func (d *Dispatchers) newSupervisor() *supervisor.Supervisor {
 		Pace:  rate.NewLimiter(rate.Limit(o.Supervisor.Rate), o.Supervisor.MaxTerminations),
 		Rules: supervisor.Rules{
 			Rules: plan.Rules{
-				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, Most: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,
+				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, MaxActions: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,
 			},
 			Interval: o.Supervisor.Interval, Confirm: o.Supervisor.Confirm,
 		},

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// readyWithin bounds the start, readyTick is the interval of readiness checks.
+	// readyWithin bounds the start, readyCheckEvery is the interval of readiness checks.
 	readyWithin = 20 * time.Second
-	readyTick   = 10 * time.Millisecond
+	readyCheckEvery   = 10 * time.Millisecond
 	// runWithin bounds the first run.
 	runWithin = 30 * time.Second
 )
@@ -34,7 +34,7 @@ const (
 func awaitReady(ctx context.Context, a *app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	ticker := time.NewTicker(readyTick)
+	ticker := time.NewTicker(readyCheckEvery)
 	defer ticker.Stop()
 	for {
 		report := a.Health(ctx)
@@ -90,10 +90,10 @@ func (f firstRun) publish(ctx context.Context, documents []document) error {
 type document struct{ file, source string }
 
 // documents reads the files, and the workflow files in the folders, named by paths.
-func documents(places []string) ([]document, error) {
+func documents(paths []string) ([]document, error) {
 	var found []document
-	for _, place := range places {
-		files, err := workflowFiles(place)
+	for _, path := range paths {
+		files, err := workflowFiles(path)
 		if err != nil {
 			return nil, err
 		}
@@ -109,26 +109,26 @@ func documents(places []string) ([]document, error) {
 }
 
 // workflowFiles returns the file itself, or the workflow files in the folder.
-func workflowFiles(place string) ([]string, error) {
-	info, err := os.Stat(place)
+func workflowFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding what to publish: %w; --publish takes a workflow file or a folder of them", err)
 	}
 	if !info.IsDir() {
-		return []string{place}, nil
+		return []string{path}, nil
 	}
-	entries, err := os.ReadDir(place)
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return nil, fmt.Errorf("finding what to publish: %w; --publish takes a workflow file or a folder of them", err)
 	}
 	var files []string
 	for _, entry := range entries {
 		if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
-			files = append(files, filepath.Join(place, entry.Name()))
+			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("finding what to publish: the folder %q has no .yaml, .yml or .json file", place)
+		return nil, fmt.Errorf("finding what to publish: the folder %q has no .yaml, .yml or .json file", path)
 	}
 	return files, nil
 }

@@ -113,8 +113,8 @@ func (r *rewriter) query(q *gojq.Query) *gojq.Query {
 	return &out
 }
 
-// same rewrites a query that is evaluated in the same frame as the surrounding query.
-func (r *rewriter) same(q *gojq.Query) *gojq.Query {
+// inSameFrame rewrites a query that is evaluated in the same frame as the surrounding query.
+func (r *rewriter) inSameFrame(q *gojq.Query) *gojq.Query {
 	r.shared = q != nil
 	return r.query(q)
 }
@@ -122,11 +122,11 @@ func (r *rewriter) same(q *gojq.Query) *gojq.Query {
 func (r *rewriter) operator(q, out *gojq.Query) {
 	switch q.Op {
 	case gojq.OpPipe:
-		out.Left = r.same(q.Left)
+		out.Left = r.inSameFrame(q.Left)
 		out.Patterns = r.patterns(q.Patterns)
-		out.Right = r.same(q.Right)
+		out.Right = r.inSameFrame(q.Right)
 	case gojq.OpComma:
-		out.Left, out.Right = r.same(q.Left), r.same(q.Right)
+		out.Left, out.Right = r.inSameFrame(q.Left), r.inSameFrame(q.Right)
 	case gojq.OpAlt, gojq.OpAnd, gojq.OpOr:
 		out.Left, out.Right = r.query(q.Left), r.query(q.Right)
 	case gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul,
@@ -229,7 +229,7 @@ func (r *rewriter) funcDefs(defs []*gojq.FuncDef) []*gojq.FuncDef {
 				}
 				r.funcs = append(r.funcs, localFunc{funcName: funcName{a, 0}, parameter: true})
 			}
-			out[i] = r.definition(d, r.same(d.Body))
+			out[i] = r.definition(d, r.inSameFrame(d.Body))
 		})
 		r.body, r.frames = outer, frames
 	}
@@ -248,8 +248,8 @@ func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
 	}
 }
 
-// own calls a function that the expression defines, by its index in funcs.
-func (r *rewriter) own(at int, args []*gojq.Query) *gojq.Term {
+// callOwn calls a function that the expression defines, by its index in funcs.
+func (r *rewriter) callOwn(at int, args []*gojq.Query) *gojq.Term {
 	f := r.funcs[at]
 	if f.parameter || !r.lib.priced {
 		return call(f.name, args...).Term

@@ -151,7 +151,7 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 			return paren(r.str(t.Str, ""))
 		}
 	case gojq.TermTypeQuery:
-		out.Query = r.same(t.Query)
+		out.Query = r.inSameFrame(t.Query)
 	default:
 		r.control(t, &out)
 	}
@@ -162,9 +162,9 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 func (r *rewriter) control(t, out *gojq.Term) {
 	switch t.Type {
 	case gojq.TermTypeIf:
-		f := &gojq.If{Cond: r.query(t.If.Cond), Then: r.same(t.If.Then), Else: r.same(t.If.Else)}
+		f := &gojq.If{Cond: r.query(t.If.Cond), Then: r.inSameFrame(t.If.Then), Else: r.inSameFrame(t.If.Else)}
 		for _, e := range t.If.Elif {
-			f.Elif = append(f.Elif, &gojq.IfElif{Cond: r.query(e.Cond), Then: r.same(e.Then)})
+			f.Elif = append(f.Elif, &gojq.IfElif{Cond: r.query(e.Cond), Then: r.inSameFrame(e.Then)})
 		}
 		out.If = f
 	case gojq.TermTypeTry:
@@ -287,7 +287,7 @@ func (r *rewriter) function(f *gojq.Func) *gojq.Term {
 	name := funcName{f.Name, len(f.Args)}
 	for i, f := range slices.Backward(r.funcs) {
 		if f.funcName == name {
-			return r.own(i, args)
+			return r.callOwn(i, args)
 		}
 	}
 	entry, ok := r.lib.lookup(name)

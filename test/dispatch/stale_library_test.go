@@ -95,7 +95,7 @@ func TestStaleDispatchersAreEndedInBatches(t *testing.T) {
 		report, err := want.by.Reconcile(t.Context(), false)
 		require.NoError(t, err)
 		require.Equal(t, want.postponed, countActions(report)["postpone owner_gone"], "cycle %d: %v", cycle, report)
-		require.Equal(t, want.masses, countActions(report)["alert masses"])
+		require.Equal(t, want.masses, countActions(report)["alert too_many_stale"])
 		require.Equal(t, want.terminated, succession.Terminated(succession.ReadAll(t, c.client)))
 	}
 	keys, err := c.redis.Client.Keys(t.Context(), c.prefix+"dispatcher:*").Result()

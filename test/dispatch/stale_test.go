@@ -103,11 +103,11 @@ func TestForeignDispatchersAreNotTouched(t *testing.T) {
 		}
 		return ""
 	})
-	require.Positive(t, items(x.reconcile(t, false))["alert not_mine"])
+	require.Positive(t, items(x.reconcile(t, false))["alert foreign"])
 	r := x.CLI(t, "dispatcher", "reconcile", "--dry-run")
 	require.Zero(t, r.Code, r)
 	require.Regexp(t, `^ACTION\s+KIND\s+PROJECT\s+WORKFLOW\s+DONE\s+REASON`, r.Stdout)
-	require.Regexp(t, `\nalert\s+not_mine\s.*somebody-elses-own\s+for you\s+\S`, r.Stdout)
+	require.Regexp(t, `\nalert\s+foreign\s.*somebody-elses-own\s+for you\s+\S`, r.Stdout)
 	line := succession.ReadAll(t, x.client)
 	require.Len(t, line, 2)
 	require.Len(t, succession.Open(line), 2, "both are still open")

@@ -1104,8 +1104,8 @@ type PlanItem struct {
 	// terminate (a stale dispatcher in Temporal), postpone (its termination: one time ends only so many), delete_entry (of a lease
 	// that has run out) or alert (for people: nothing is done by itself).
 	Action string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	// Why, in one word: owner_gone, no_progress, orphaned, legacy or older_scheme; of an alert not_mine, duplicate, malformed,
-	// ahead, no_keys or masses.
+	// Why, in one word: owner_gone, no_progress, orphaned, legacy or older_scheme; of an alert foreign, duplicate, malformed,
+	// ahead, no_keys or too_many_stale.
 	Kind       string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Project    string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
 	TaskQueue  string `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`

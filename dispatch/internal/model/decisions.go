@@ -13,7 +13,7 @@ import (
 var (
 	name = inbox.Name{Project: "p", TaskQueue: "q"}
 	// rules have thresholds between the two ages of the model.
-	rules = plan.Rules{StaleAfter: 20 * time.Second, Retention: 10 * time.Minute, Most: 1}
+	rules = plan.Rules{StaleAfter: 20 * time.Second, Retention: 10 * time.Minute, MaxActions: 1}
 )
 
 const (
@@ -25,12 +25,12 @@ const (
 
 // decisions caches the results of the product's functions.
 type decisions struct {
-	choices map[choice]move
-	sights  map[sight]string
+	moves map[decisionInput]move
+	plans map[planInput]string
 }
 
-// choice is the input of a process's decision.
-type choice struct {
+// decisionInput is the input of a process's decision.
+type decisionInput struct {
 	before       sign
 	open, legacy bool
 	owner, own   pair
@@ -43,11 +43,11 @@ type move struct {
 }
 
 // decideBy calls plan.Decide.
-func (m *decisions) decideBy(c choice, interrupted bool) move {
-	if known, ok := m.choices[c]; ok {
+func (m *decisions) decideBy(c decisionInput, interrupted bool) move {
+	if known, ok := m.moves[c]; ok {
 		return known
 	}
-	seen := plan.Seen{Open: c.open, Silent: c.silent}
+	seen := plan.Observed{Open: c.open, Silent: c.silent}
 	if c.open {
 		seen.Belongs, seen.Owner, seen.Epoch = wire.Mine, server(c.owner.holder), int64(c.owner.epoch)
 	}
@@ -64,14 +64,14 @@ func (m *decisions) decideBy(c choice, interrupted bool) move {
 	if !ok {
 		phase = leaving
 	}
-	m.choices[c] = move{phase, fmt.Sprintf("%s, %s", act.Kind, act.Label)}
-	return m.choices[c]
+	m.moves[c] = move{phase, fmt.Sprintf("%s, %s", act.Kind, act.Label)}
+	return m.moves[c]
 }
 
 func server(holder int8) string { return fmt.Sprintf("s%d", holder) }
 
-// sight is the input of the supervisor's plan.
-type sight struct {
+// planInput is the input of the supervisor's plan.
+type planInput struct {
 	lease        sign
 	holder       int8
 	open, legacy bool
@@ -80,34 +80,34 @@ type sight struct {
 
 // plan calls plan.Make. The inbox and the dispatcher are in the worst state: work is due, there is no progress and no answer, and the
 // owner's heartbeat expired long ago.
-func (m *decisions) plan(s sight) string {
-	if known, ok := m.sights[s]; ok {
+func (m *decisions) plan(s planInput) string {
+	if known, ok := m.plans[s]; ok {
 		return known
 	}
-	reading := plan.Reading{
+	snapshot := plan.Snapshot{
 		Entries:  []lease.Entry{stored(wire.WorkerKey("supervisor"), "supervisor", held)},
 		Progress: []inbox.Progress{{Name: name, Owner: inbox.Owner{Epoch: int64(s.fence.epoch)}, Due: true, SinceProgress: long, Lag: long}},
 	}
 	if s.lease != none {
-		reading.Entries = append(reading.Entries, stored(wire.OwnerKey(name), server(s.holder), s.lease))
+		snapshot.Entries = append(snapshot.Entries, stored(wire.OwnerKey(name), server(s.holder), s.lease))
 	}
 	if s.open {
 		e := wire.Execution{WorkflowID: name.DispatcherID(), RunID: "r", Type: wire.WorkflowType, TaskQueue: name.TaskQueue}
 		if !s.legacy {
 			e.Memo = &wire.Memo{Name: name, Owner: server(s.owner.holder), Epoch: int64(s.owner.epoch)}
 		}
-		reading.Open = append(reading.Open, plan.Open{Execution: e, Answer: plan.Silent})
+		snapshot.Open = append(snapshot.Open, plan.Open{Execution: e, Answer: plan.Silent})
 	}
-	p := plan.Make(reading, rules)
+	p := plan.Make(snapshot, rules)
 	switch {
 	case len(p.Terminate) > 0:
-		m.sights[s] = "stale, " + string(p.Terminate[0].Kind)
+		m.plans[s] = "stale, " + string(p.Terminate[0].Kind)
 	case len(p.Delete) > 0:
-		m.sights[s] = deadEntry
+		m.plans[s] = deadEntry
 	default:
-		m.sights[s] = ""
+		m.plans[s] = ""
 	}
-	return m.sights[s]
+	return m.plans[s]
 }
 
 func stored(key, holder string, s sign) lease.Entry {

@@ -9,13 +9,13 @@ import (
 type Result struct {
 	// States and Steps are the numbers of visited states and steps.
 	States, Steps int
-	// Broken is the violated invariant, empty if none is; Trace is a shortest way there, one line per step.
-	Broken string
-	Trace  []string
+	// Violated is the violated invariant, empty if none is; Trace is a shortest way there, one line per step.
+	Violated string
+	Trace    []string
 }
 
 // String returns the invariant and the trace, in lines.
-func (r Result) String() string { return r.Broken + "\n  " + strings.Join(r.Trace, "\n  ") }
+func (r Result) String() string { return r.Violated + "\n  " + strings.Join(r.Trace, "\n  ") }
 
 // explorer visits states in order of their distance from the initial ones.
 type explorer struct {
@@ -24,35 +24,35 @@ type explorer struct {
 	states  []state
 	// from is the state from which each state was first reached, -1 for initial ones.
 	from []int32
-	// back has the steps without faults, as pairs of the reached state and the previous one.
-	back [][2]int32
+	// reversed has the steps without faults, as pairs of the reached state and the previous one.
+	reversed [][2]int32
 }
 
 // Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older release. It then checks that
 // from each of them a routing dispatcher can be reached without another fault.
 func Explore(defects Defects) Result {
-	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, decisions: &decisions{choices: map[choice]move{}, sights: map[sight]string{}}}}
+	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, decisions: &decisions{moves: map[decisionInput]move{}, plans: map[planInput]string{}}}}
 	x.visit(state{}, -1)
 	x.visit(state{open: run{id: 1, legacy: true}}, -1)
 	var result Result
 	for at := 0; at < len(x.states); at++ { //nolint:intrange // the slice grows
 		for _, step := range x.steps.next(x.states[at]) {
 			result.Steps++
-			if step.broken != "" {
-				result.States, result.Broken = len(x.states), step.broken
+			if step.violated != "" {
+				result.States, result.Violated = len(x.states), step.violated
 				last := line(step) // the next call reuses the steps
 				result.Trace = append(x.trace(int32(at)), last)
 				return result
 			}
 			to := x.visit(step.to, int32(at))
 			if !step.fault {
-				x.back = append(x.back, [2]int32{to, int32(at)})
+				x.reversed = append(x.reversed, [2]int32{to, int32(at)})
 			}
 		}
 	}
 	result.States = len(x.states)
-	if stranded := x.stranded(); stranded >= 0 {
-		result.Broken, result.Trace = noneRoutes, x.trace(stranded)
+	if stuck := x.stuck(); stuck >= 0 {
+		result.Violated, result.Trace = noneRoutes, x.trace(stuck)
 	}
 	return result
 }
@@ -68,38 +68,39 @@ func (x *explorer) visit(s state, from int32) int32 {
 	return n
 }
 
-// stranded returns the nearest state from which no routing dispatcher can be reached, or -1.
-func (x *explorer) stranded() int32 {
+// stuck returns the nearest state from which no routing dispatcher can be reached, or -1.
+func (x *explorer) stuck() int32 {
+	// predecessors has those of state i from starts[i] to starts[i+1].
 	starts := make([]int32, len(x.states)+1)
-	for _, edge := range x.back {
+	for _, edge := range x.reversed {
 		starts[edge[0]+1]++
 	}
 	for i := range x.states {
 		starts[i+1] += starts[i]
 	}
-	before, filled := make([]int32, len(x.back)), make([]int32, len(x.states))
-	for _, edge := range x.back {
-		before[starts[edge[0]]+filled[edge[0]]] = edge[1]
+	predecessors, filled := make([]int32, len(x.reversed)), make([]int32, len(x.states))
+	for _, edge := range x.reversed {
+		predecessors[starts[edge[0]]+filled[edge[0]]] = edge[1]
 		filled[edge[0]]++
 	}
-	good := make([]bool, len(x.states))
+	recovers := make([]bool, len(x.states))
 	var queue []int32
 	for i := range x.states {
 		if x.states[i].routing() {
-			good[i], queue = true, append(queue, int32(i))
+			recovers[i], queue = true, append(queue, int32(i))
 		}
 	}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		for _, b := range before[starts[at]:starts[at+1]] {
-			if !good[b] {
-				good[b], queue = true, append(queue, b)
+		for _, b := range predecessors[starts[at]:starts[at+1]] {
+			if !recovers[b] {
+				recovers[b], queue = true, append(queue, b)
 			}
 		}
 	}
-	for i := range good {
-		if !good[i] {
+	for i := range recovers {
+		if !recovers[i] {
 			return int32(i)
 		}
 	}
@@ -111,14 +112,14 @@ func (x *explorer) trace(at int32) []string {
 	if x.from[at] < 0 {
 		return []string{"initially: " + x.states[at].String()}
 	}
-	before := x.from[at]
-	for _, step := range x.steps.next(x.states[before]) {
+	previous := x.from[at]
+	for _, step := range x.steps.next(x.states[previous]) {
 		if step.to == x.states[at] {
 			last := line(step) // the next call reuses the steps
-			return append(x.trace(before), last)
+			return append(x.trace(previous), last)
 		}
 	}
-	return x.trace(before)
+	return x.trace(previous)
 }
 
 func line(s step) string {

@@ -12,7 +12,7 @@ import (
 func TestInvariantsHold(t *testing.T) {
 	t.Parallel()
 	r := model.Explore(model.Defects{})
-	require.Empty(t, r.Broken, r.String())
+	require.Empty(t, r.Violated, r.String())
 	t.Logf("%d states, %d steps", r.States, r.Steps)
 	require.Greater(t, r.States, 100_000, "a model that explores little proves little")
 }
@@ -21,8 +21,8 @@ func TestInvariantsHold(t *testing.T) {
 func TestDefectsAreDetected(t *testing.T) {
 	t.Parallel()
 	for name, planted := range map[string]struct {
-		defects model.Defects
-		broken  string
+		defects  model.Defects
+		violated string
 	}{
 		"terminate without a run ID":                   {model.Defects{TerminateByID: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"delete without compare":                       {model.Defects{DeleteWithoutCompare: true}, "a late request changes the successor's lease"},
@@ -44,7 +44,7 @@ func TestDefectsAreDetected(t *testing.T) {
 			t.Parallel()
 			r := model.Explore(planted.defects)
 			t.Logf("after %d states: %s", r.States, r)
-			require.Equal(t, planted.broken, r.Broken)
+			require.Equal(t, planted.violated, r.Violated)
 			require.NotEmpty(t, r.Trace)
 		})
 	}

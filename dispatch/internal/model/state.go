@@ -73,7 +73,7 @@ type watcher struct {
 type duty int8
 
 const (
-	reading  duty = iota // it is about to read everything, and to plan
+	snapshot duty = iota // it is about to read everything, and to plan
 	guarding             // it is about to acquire the lease of the stale dispatcher
 	striking             // it is about to terminate
 	clearing             // it is about to delete the entry

@@ -18,8 +18,8 @@ type step struct {
 	to        state
 	// fault is set if the step is a failure: liveness is promised without further ones.
 	fault bool
-	// broken is the violated invariant, empty for none.
-	broken string
+	// violated is the violated invariant, empty for none.
+	violated string
 }
 
 // stepper collects the possible next steps.
@@ -52,7 +52,7 @@ func (n *stepper) next(s state) []step {
 
 // add adds a step, unless it changes nothing and violates nothing.
 func (n *stepper) add(s step) {
-	if s.to = s.to.renamed(); s.to != n.from || s.broken != "" {
+	if s.to = s.to.renamed(); s.to != n.from || s.violated != "" {
 		n.out = append(n.out, s)
 	}
 }
@@ -103,16 +103,16 @@ func (n *stepper) fence(proc int8) {
 		s.counter++
 		p.epoch = s.counter
 	}
-	var broken string
+	var violated string
 	if p.epoch <= s.handed {
-		broken = epochFalls
+		violated = epochFalls
 	}
 	s.handed, s.fence = max(s.handed, p.epoch), pair{p.epoch, proc}
 	p.phase = fenced
 	if n.ActUnrenewed {
 		p.phase = sure
 	}
-	n.add(step{actor: proc, what: "is given an epoch", to: s, broken: broken})
+	n.add(step{actor: proc, what: "is given an epoch", to: s, violated: violated})
 }
 
 // renew adds the step in which a process renews its lease.
@@ -124,7 +124,7 @@ func (n *stepper) renew(proc int8, then phase) {
 		n.does(proc, "renews its lease", s)
 	case n.RenewWithoutToken && s.lease.sign == held:
 		s.at(proc).phase = then
-		n.add(step{actor: proc, what: "renews a lease that it has lost", to: s, broken: lateHit})
+		n.add(step{actor: proc, what: "renews a lease that it has lost", to: s, violated: lateHit})
 	default:
 		*s.at(proc) = process{}
 		n.does(proc, "cannot renew its lease", s)
@@ -144,7 +144,7 @@ func (n *stepper) decide(proc int8) {
 				// The store was seen failing, which counts as a loss.
 				s.watcher.lost = s.watcher.phase == striking
 			}
-			then := n.decideBy(choice{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, proc}, silent}, n.AdoptInterrupted)
+			then := n.decideBy(decisionInput{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, proc}, silent}, n.AdoptInterrupted)
 			p.phase, p.saw = then.phase, 0
 			switch p.phase {
 			case ending, adopting:
@@ -171,12 +171,12 @@ func (n *stepper) strike(proc int8, s state, target int8, checked bool) {
 		n.does(proc, "terminates a run that is closed", s)
 		return
 	}
-	var broken string
+	var violated string
 	if n.from.owned() && n.from.open.owner.holder != proc && (checked || !n.from.watcher.lost) {
-		broken = healthyDies
+		violated = healthyDies
 	}
 	s.open = run{}
-	n.add(step{actor: proc, what: "terminates the run that it saw", to: s, broken: broken})
+	n.add(step{actor: proc, what: "terminates the run that it saw", to: s, violated: violated})
 }
 
 // start starts a dispatcher. After an unknown outcome the process observes again.
@@ -184,15 +184,15 @@ func (n *stepper) start(proc int8) {
 	s := n.from
 	p := s.at(proc)
 	own := pair{p.epoch, proc}
-	var broken string
+	var violated string
 	switch {
 	case s.open.id == 0:
 	case n.StartReplaces:
 		if s.owned() && s.open.owner.holder != proc {
-			broken = healthyDies
+			violated = healthyDies
 		}
 	case n.IDsWithServer && s.open.owner.holder != proc:
-		broken = twoOpen
+		violated = twoOpen
 	default:
 		p.phase = sure
 		n.does(proc, "finds one started already", s)
@@ -201,9 +201,9 @@ func (n *stepper) start(proc int8) {
 	s.open = run{id: fresh, owner: own}
 	unknown := s
 	p.phase, p.before = owning, none
-	n.add(step{actor: proc, what: "starts one", to: s, broken: broken})
+	n.add(step{actor: proc, what: "starts one", to: s, violated: violated})
 	unknown.at(proc).phase = sure
-	n.add(step{actor: proc, what: "starts one, and gets no answer", to: unknown, fault: true, broken: broken})
+	n.add(step{actor: proc, what: "starts one, and gets no answer", to: unknown, fault: true, violated: violated})
 }
 
 // adopt sends the adoption: it is answered, or it is in flight while its sender has stopped waiting, and requests another epoch to decide
@@ -220,18 +220,18 @@ func (n *stepper) adopt(proc int8) {
 		flying.at(proc).phase = sure
 	}
 	n.add(step{actor: proc, what: "adopts, and gets no answer", to: flying, fault: true})
-	adopted, broken, ok := n.adopted(s, target, by)
+	adopted, violated, ok := n.adopted(s, target, by)
 	if !ok {
 		p.phase = sure
 		n.does(proc, "has its adoption rejected", s)
 		return
 	}
 	adopted.at(proc).phase, adopted.at(proc).before = owning, none
-	n.add(step{actor: proc, what: "adopts", to: adopted, broken: broken})
+	n.add(step{actor: proc, what: "adopts", to: adopted, violated: violated})
 }
 
 // adopted returns the state in which a run has another owner, if the run accepts it.
-func (n *stepper) adopted(s state, target int8, by pair) (_ state, broken string, ok bool) {
+func (n *stepper) adopted(s state, target int8, by pair) (_ state, violated string, ok bool) {
 	if s.open.id == 0 || s.open.id != target {
 		return s, "", false
 	}
@@ -239,10 +239,10 @@ func (n *stepper) adopted(s state, target int8, by pair) (_ state, broken string
 		if !n.AdoptWithoutEpoch {
 			return s, "", false
 		}
-		broken = epochFalls
+		violated = epochFalls
 	}
 	s.open = run{id: target, owner: by}
-	return s, broken, true
+	return s, violated, true
 }
 
 // arrive adds the arrival of an adoption in flight.
@@ -253,8 +253,8 @@ func (n *stepper) arrive() {
 	}
 	by, target := s.flying, s.aim
 	s.flying, s.aim = pair{}, 0
-	after, broken, _ := n.adopted(s, target, by)
-	n.add(step{actor: by.holder, what: "has its adoption arrive late", to: after, broken: broken})
+	after, violated, _ := n.adopted(s, target, by)
+	n.add(step{actor: by.holder, what: "has its adoption arrive late", to: after, violated: violated})
 }
 
 // keep adds what an owner notices: that its lease is lost, that a later epoch was allocated, that its dispatcher is closed or has another
@@ -277,21 +277,21 @@ func (n *stepper) resign(proc int8) {
 	s := n.from
 	mine := s.mine(proc)
 	*s.at(proc) = process{}
-	var broken string
+	var violated string
 	switch {
 	case mine:
 		s.lease.sign = resigned
 	case n.ResignWithoutToken && s.lease.sign == held:
-		s.lease.sign, broken = resigned, lateHit
+		s.lease.sign, violated = resigned, lateHit
 	}
-	n.add(step{actor: proc, what: "resigns", to: s, broken: broken})
+	n.add(step{actor: proc, what: "resigns", to: s, violated: violated})
 }
 
 // claim adds a claim by the dispatcher's routing, possibly of an outdated owner. It changes nothing.
 func (n *stepper) claim() {
 	by := n.from.open.owner
 	if by.holder != noActor && (by == n.from.fence || n.ClaimWithoutFence) && by.epoch < n.from.handed {
-		n.add(step{actor: by.holder, what: "has its routing claim", to: n.from, broken: lateClaim})
+		n.add(step{actor: by.holder, what: "has its routing claim", to: n.from, violated: lateClaim})
 	}
 }
 

@@ -1,15 +1,15 @@
 package model
 
-// watch adds the supervisor's next step. Its one reading is the second one of the product: time passes after it all the same.
+// watch adds the supervisor's next step. Its one snapshot is the second one of the product: time passes after it all the same.
 func (n *stepper) watch() {
 	s := n.from
 	w := s.watcher
 	s.watcher = watcher{}
-	if w.phase != reading {
+	if w.phase != snapshot {
 		n.add(step{actor: supervisor, what: "crashes", to: s, fault: true})
 	}
 	switch w.phase {
-	case reading:
+	case snapshot:
 		n.read()
 	case guarding:
 		if s.lease.sign == held || s.lease.token != w.read {
@@ -30,11 +30,11 @@ func (n *stepper) watch() {
 // read reads everything and calls plan.Make.
 func (n *stepper) read() {
 	s := n.from
-	sight := sight{s.lease.sign, s.lease.holder, s.open.id != 0, s.open.legacy, s.open.owner, s.fence}
-	if n.LeaseIgnored && sight.lease == held {
-		sight.lease = expired
+	planInput := planInput{s.lease.sign, s.lease.holder, s.open.id != 0, s.open.legacy, s.open.owner, s.fence}
+	if n.LeaseIgnored && planInput.lease == held {
+		planInput.lease = expired
 	}
-	switch found := n.plan(sight); found {
+	switch found := n.plan(planInput); found {
 	case "":
 	case deadEntry:
 		s.watcher = watcher{phase: clearing, token: s.lease.token}
@@ -56,10 +56,10 @@ func (n *stepper) clear(token int8) {
 		n.does(supervisor, "finds another entry than its own, and keeps it", s)
 		return
 	}
-	var broken string
+	var violated string
 	if s.lease.sign == held && s.lease.token != token {
-		broken = lateHit
+		violated = lateHit
 	}
 	s.lease = entry{}
-	n.add(step{actor: supervisor, what: "deletes the entry", to: s, broken: broken})
+	n.add(step{actor: supervisor, what: "deletes the entry", to: s, violated: violated})
 }

@@ -58,10 +58,10 @@ type Sources struct {
 
 // seen is the data that was read, and the errors.
 type seen struct {
-	reading plan.Reading
-	listed  map[string]supervisor.Listed // by run ID
-	named   []inbox.Name                 // those of [Sources.Names]
-	errors  []dispatchtype.PartError
+	snapshot plan.Snapshot
+	listed   map[string]supervisor.Listed // by run ID
+	named    []inbox.Name                 // those of [Sources.Names]
+	errors   []dispatchtype.PartError
 }
 
 func (s *seen) failed(part dispatchtype.Part, err error) {
@@ -88,21 +88,21 @@ func (s Sources) readAll(ctx context.Context) seen {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	out := seen{listed: map[string]supervisor.Listed{}}
-	var reading sync.WaitGroup
+	var snapshot sync.WaitGroup
 	var listed []supervisor.Listed
 	var leases, progress, temporal error
-	reading.Go(func() {
+	snapshot.Go(func() {
 		for _, prefix := range []string{wire.OwnerPrefix, wire.WorkerPrefix} {
-			if leases = supervisor.Entries(ctx, s.Leases, prefix, &out.reading); leases != nil {
+			if leases = supervisor.Entries(ctx, s.Leases, prefix, &out.snapshot); leases != nil {
 				return
 			}
 		}
 	})
 	var rows []inbox.Progress
-	reading.Go(func() { rows, out.named, progress = s.readInbox(ctx) })
-	reading.Go(func() { listed, temporal = s.Temporal.List(ctx) })
-	reading.Wait()
-	out.reading.Progress = rows
+	snapshot.Go(func() { rows, out.named, progress = s.readInbox(ctx) })
+	snapshot.Go(func() { listed, temporal = s.Temporal.List(ctx) })
+	snapshot.Wait()
+	out.snapshot.Progress = rows
 	for i := range listed {
 		out.add(listed[i])
 	}
@@ -146,11 +146,11 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	unlisted = slices.DeleteFunc(unlisted, func(name inbox.Name) bool { return listed[name.DispatcherID()] })
 	// Those with an owner come first, then those that had one: they are the most likely to be open.
 	rank := map[inbox.Name]int{}
-	for i := range all.reading.Progress {
-		rank[all.reading.Progress[i].Name] = -1
+	for i := range all.snapshot.Progress {
+		rank[all.snapshot.Progress[i].Name] = -1
 	}
-	for i := range all.reading.Entries {
-		if name, ok := wire.NameOf(all.reading.Entries[i].Key); ok && all.reading.Entries[i].State == lease.Held {
+	for i := range all.snapshot.Entries {
+		if name, ok := wire.NameOf(all.snapshot.Entries[i].Key); ok && all.snapshot.Entries[i].State == lease.Held {
 			rank[name] = -2
 		}
 	}
@@ -179,19 +179,19 @@ func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 
 func (s *seen) add(l supervisor.Listed) {
 	s.listed[l.RunID] = l
-	s.reading.Open = append(s.reading.Open, plan.Open{Execution: l.Execution})
+	s.snapshot.Open = append(s.snapshot.Open, plan.Open{Execution: l.Execution})
 }
 
 // names returns the names that are certain, and the listed ones, sorted.
 func names(all seen) []inbox.Name {
 	list := slices.Clone(all.named)
-	for i := range all.reading.Entries {
-		if name, ok := wire.NameOf(all.reading.Entries[i].Key); ok {
+	for i := range all.snapshot.Entries {
+		if name, ok := wire.NameOf(all.snapshot.Entries[i].Key); ok {
 			list = append(list, name)
 		}
 	}
-	for i := range all.reading.Progress {
-		list = append(list, all.reading.Progress[i].Name)
+	for i := range all.snapshot.Progress {
+		list = append(list, all.snapshot.Progress[i].Name)
 	}
 	for _, l := range all.listed {
 		if l.Memo != nil && !l.Unread && l.WorkflowID == l.Memo.Name.DispatcherID() {
@@ -213,25 +213,25 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 		at[name] = d
 		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
 	}
-	for i := range all.reading.Entries {
-		e := &all.reading.Entries[i]
+	for i := range all.snapshot.Entries {
+		e := &all.snapshot.Entries[i]
 		if name, ok := wire.NameOf(e.Key); ok && at[name] != nil {
 			at[name].Lease = leaseOf(e)
 		}
 	}
-	for i := range all.reading.Progress {
-		if d := at[all.reading.Progress[i].Name]; d != nil {
-			d.Progress = &all.reading.Progress[i]
+	for i := range all.snapshot.Progress {
+		if d := at[all.snapshot.Progress[i].Name]; d != nil {
+			d.Progress = &all.snapshot.Progress[i]
 		}
 	}
 	superseded := map[inbox.Name]bool{}
-	verdicts := plan.Make(all.reading, s.Rules).Verdicts
+	verdicts := plan.Make(all.snapshot, s.Rules).Verdicts
 	for i := range verdicts {
 		v := &verdicts[i]
 		e := executionOf(all.listed[v.RunID])
 		for _, taken := range byID[v.WorkflowID] {
 			switch {
-			case v.Belongs == wire.NotMine:
+			case v.Belongs == wire.Foreign:
 				taken.Status, taken.Reason = dispatchtype.Foreign, v.Reason
 			case taken.Name != v.Name:
 				taken.Status = dispatchtype.Foreign
@@ -239,7 +239,7 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 			}
 		}
 		d := at[v.Name]
-		if v.Belongs == wire.NotMine || d == nil {
+		if v.Belongs == wire.Foreign || d == nil {
 			continue
 		}
 		if v.Class == dispatchtype.ClassStale || v.Superseded {
@@ -252,7 +252,7 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 			superseded[v.Name] = v.Superseded
 		}
 	}
-	workers := liveWorkersOf(all.reading.Entries)
+	workers := liveWorkersOf(all.snapshot.Entries)
 	for i := range found {
 		setStatus(&found[i], superseded[found[i].Name], workers)
 	}
@@ -364,12 +364,12 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatc
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	one := seen{listed: map[string]supervisor.Listed{}, named: []inbox.Name{name}}
-	leases := supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &one.reading)
+	leases := supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &one.snapshot)
 	if leases == nil {
-		leases = supervisor.Entry(read, s.Leases, wire.OwnerKey(name), &one.reading)
+		leases = supervisor.Entry(read, s.Leases, wire.OwnerKey(name), &one.snapshot)
 	}
 	rows, progress := s.Inbox.Progress(read, name)
-	one.reading.Progress = rows
+	one.snapshot.Progress = rows
 	open, temporal := s.Temporal.Describe(read, name.DispatcherID(), "")
 	if open != nil {
 		one.add(*open)

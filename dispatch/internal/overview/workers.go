@@ -21,11 +21,11 @@ import (
 func (s Sources) Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	var reading plan.Reading
+	var snapshot plan.Snapshot
 	var open []supervisor.Listed
 	var leases, temporal error
 	var asking sync.WaitGroup
-	asking.Go(func() { leases = supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &reading) })
+	asking.Go(func() { leases = supervisor.Entries(read, s.Leases, wire.WorkerPrefix, &snapshot) })
 	asking.Go(func() { open, temporal = s.Temporal.List(read) })
 	asking.Wait()
 	if leases != nil && temporal != nil {
@@ -35,9 +35,9 @@ func (s Sources) Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatch
 	all.failed(dispatchtype.PartLeases, leases)
 	all.failed(dispatchtype.PartTemporal, temporal)
 	workers := map[string]*dispatchtype.Worker{}
-	for i := range reading.Entries {
-		if server, ok := wire.ServerOf(reading.Entries[i].Key); ok {
-			workers[server] = workerOf(server, &reading.Entries[i], s.Rules.StaleAfter)
+	for i := range snapshot.Entries {
+		if server, ok := wire.ServerOf(snapshot.Entries[i].Key); ok {
+			workers[server] = workerOf(server, &snapshot.Entries[i], s.Rules.StaleAfter)
 		}
 	}
 	without := dispatchtype.WorkerSilent

@@ -143,7 +143,7 @@ type attempt struct {
 	outcome    dispatchtype.Outcome
 	ended      string   // the run ID that was terminated
 	cause      plan.Act // the decision to terminate it
-	from       plan.Seen
+	from       plan.Observed
 	unanswered map[string]bool // by run ID
 	// sent is set if an adoption under this epoch may still arrive. fence is the owner that the inbox accepts, as far as observed.
 	sent  bool
@@ -213,16 +213,16 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 }
 
 // observe reads Temporal and the inbox. An error of either means that nothing is done.
-func (a *attempt) observe(ctx context.Context) (plan.Seen, wire.Execution, error) {
+func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, error) {
 	t := a.t
 	open, err := t.l.p.Temporal.Describe(ctx, t.l.name)
 	if err != nil {
-		return plan.Seen{}, wire.Execution{}, err
+		return plan.Observed{}, wire.Execution{}, err
 	}
 	if open == nil {
-		return plan.Seen{}, wire.Execution{}, nil
+		return plan.Observed{}, wire.Execution{}, nil
 	}
-	seen := plan.Seen{Open: true, Belongs: wire.Belongs(t.l.name, *open, nil), Unanswered: a.unanswered[open.RunID]}
+	seen := plan.Observed{Open: true, Belongs: wire.Belongs(t.l.name, *open, nil), Unanswered: a.unanswered[open.RunID]}
 	if seen.Belongs != wire.Mine {
 		return seen, *open, nil
 	}
@@ -231,7 +231,7 @@ func (a *attempt) observe(ctx context.Context) (plan.Seen, wire.Execution, error
 	defer cancel()
 	progress, err := t.l.p.Inbox.Progress(ask, t.l.name)
 	if err != nil {
-		return plan.Seen{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
+		return plan.Observed{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
 	}
 	for _, p := range progress {
 		a.fence = p.Owner
@@ -263,7 +263,7 @@ func (a *attempt) fenceAndRenew(ctx context.Context, above int64) error {
 	return nil
 }
 
-func (a *attempt) terminate(ctx context.Context, act plan.Act, seen plan.Seen, runID string) error {
+func (a *attempt) terminate(ctx context.Context, act plan.Act, seen plan.Observed, runID string) error {
 	t := a.t
 	from := "an unknown owner"
 	if seen.Owner != "" {

@@ -11,32 +11,32 @@ import (
 )
 
 // classify sets the class of a dispatcher, the reason and its kind. The cases are in order of precedence.
-func (w *index) classify(v *Verdict) {
+func (x *index) classify(v *Verdict) {
 	v.Class = dispatchtype.ClassUnknown
 	switch {
 	case v.Unread:
 		v.Reason = "its memo cannot be read"
-	case v.Belongs == wire.NotMine && v.Memo != nil:
+	case v.Belongs == wire.Foreign && v.Memo != nil:
 		v.Reason = fmt.Sprintf("its memo names project %q and task queue %q, and its ID does not", v.Memo.Name.Project, v.Memo.Name.TaskQueue)
-	case v.Belongs == wire.NotMine && v.Type != wire.WorkflowType:
+	case v.Belongs == wire.Foreign && v.Type != wire.WorkflowType:
 		v.Reason = fmt.Sprintf("a workflow of type %q has its ID", v.Type)
-	case v.Belongs == wire.NotMine:
+	case v.Belongs == wire.Foreign:
 		v.Reason = "the dispatcher that it belongs to cannot be determined"
-	case w.empty:
+	case x.empty:
 		v.Reason = "the store of leases has no keys at all"
-	case w.malformed[wire.OwnerKey(v.Name)]:
+	case x.malformed[wire.OwnerKey(v.Name)]:
 		v.Reason = "its owner's entry cannot be read"
 	case v.Belongs == wire.OlderScheme:
-		w.classifyOlder(v)
+		x.classifyOlder(v)
 	case v.Entry != nil && v.Entry.State == lease.Held:
 		v.Class, v.Reason = dispatchtype.ClassHealthy, fmt.Sprintf("its owner %q holds the lease", v.Entry.Holder)
-		w.markSuperseded(v)
-	case w.progress[v.Name] == nil:
+		x.markSuperseded(v)
+	case x.progress[v.Name] == nil:
 		v.Reason = "the inbox has no row for it"
-	case v.Belongs == wire.Mine && v.Memo.Epoch > w.progress[v.Name].Owner.Epoch:
+	case v.Belongs == wire.Mine && v.Memo.Epoch > x.progress[v.Name].Owner.Epoch:
 		v.Reason = "the inbox has not allocated its epoch"
 	default:
-		w.classifyUnowned(v)
+		x.classifyUnowned(v)
 	}
 }
 
@@ -45,8 +45,8 @@ const adoptionTime = 10 * time.Second
 
 // markSuperseded marks a dispatcher whose owner has a later epoch and has neither terminated nor adopted it: the termination may be
 // failing.
-func (w *index) markSuperseded(v *Verdict) {
-	row := w.progress[v.Name]
+func (x *index) markSuperseded(v *Verdict) {
+	row := x.progress[v.Name]
 	if v.Belongs == wire.OlderScheme || row == nil || v.Entry.Holder != row.Owner.Holder || v.Entry.ReadAt.Sub(v.Entry.AcquiredAt) < adoptionTime {
 		return
 	}
@@ -66,15 +66,15 @@ type suspicion struct {
 const never = time.Duration(-1)
 
 // classifyUnowned classifies a dispatcher without a held lease.
-func (w *index) classifyUnowned(v *Verdict) {
-	row := w.progress[v.Name]
-	v.Quiet = w.quiet(v.Entry, row)
+func (x *index) classifyUnowned(v *Verdict) {
+	row := x.progress[v.Name]
+	v.SilentFor = x.quiet(v.Entry, row)
 	moving := never
-	if row.SinceProgress >= 0 && row.SinceProgress < w.rules.StaleAfter {
-		moving = w.rules.StaleAfter - row.SinceProgress
+	if row.SinceProgress >= 0 && row.SinceProgress < x.rules.StaleAfter {
+		moving = x.rules.StaleAfter - row.SinceProgress
 	}
 	var soonest time.Duration
-	for _, s := range []suspicion{w.ownerGone(v), w.stuck(v, row), w.orphan(v), w.silentLegacy(v)} {
+	for _, s := range []suspicion{x.ownerGone(v), x.stuck(v, row), x.orphan(v), x.silentLegacy(v)} {
 		switch {
 		case s.in == never:
 		case s.in > 0 || moving > 0:
@@ -90,7 +90,7 @@ func (w *index) classifyUnowned(v *Verdict) {
 			return
 		}
 	}
-	w.next = sooner(w.next, soonest)
+	x.next = sooner(x.next, soonest)
 	switch {
 	case moving > 0:
 		v.Reason = "it has no owner, and makes progress"
@@ -104,51 +104,51 @@ func (w *index) classifyUnowned(v *Verdict) {
 }
 
 // ownerGone: the owner's lease has expired, and so has its heartbeat.
-func (w *index) ownerGone(v *Verdict) suspicion {
+func (x *index) ownerGone(v *Verdict) suspicion {
 	e := v.Entry
 	if v.Belongs != wire.Mine || e == nil || e.State != lease.Expired {
 		return suspicion{in: never}
 	}
-	in := w.untilDead(e.Holder)
+	in := x.untilDead(e.Holder)
 	if in == never {
 		return suspicion{in: never}
 	}
-	return suspicion{OwnerGone, max(in, w.rules.StaleAfter-e.Age(), 0), fmt.Sprintf("the lease and the heartbeat of %q expired", e.Holder)}
+	return suspicion{OwnerGone, max(in, x.rules.StaleAfter-e.Age(), 0), fmt.Sprintf("the lease and the heartbeat of %q expired", e.Holder)}
 }
 
 // stuck: work has been due for long, and there is no owner. The lag is the measure: an event that has just arrived at a dispatcher parked
 // for days is no reason.
-func (w *index) stuck(v *Verdict, row *inbox.Progress) suspicion {
+func (x *index) stuck(v *Verdict, row *inbox.Progress) suspicion {
 	if v.Belongs != wire.Mine || !row.Due {
 		return suspicion{in: never}
 	}
-	return suspicion{NoProgress, max(w.untilUnowned(v.Entry), w.rules.StaleAfter-row.Lag, 0),
+	return suspicion{NoProgress, max(x.untilUnowned(v.Entry), x.rules.StaleAfter-row.Lag, 0),
 		fmt.Sprintf("it has no owner, and work has been due for %s", row.Lag.Round(time.Second))}
 }
 
 // orphan: there was no owner for longer than entries are kept.
-func (w *index) orphan(v *Verdict) suspicion {
+func (x *index) orphan(v *Verdict) suspicion {
 	if v.Belongs != wire.Mine || v.Entry != nil {
 		return suspicion{in: never}
 	}
-	return suspicion{Orphaned, max(w.rules.Retention-w.horizon, 0), "it has had no owner for longer than entries are kept"}
+	return suspicion{Orphaned, max(x.rules.Retention-x.horizon, 0), "it has had no owner for longer than entries are kept"}
 }
 
 // silentLegacy: it should be replaced by the owner of its name, and there is none.
-func (w *index) silentLegacy(v *Verdict) suspicion {
+func (x *index) silentLegacy(v *Verdict) suspicion {
 	if v.Belongs != wire.Legacy {
 		return suspicion{in: never}
 	}
-	return suspicion{LegacyKind, w.untilUnowned(v.Entry), "it is of a release without owners, and its name has no owner"}
+	return suspicion{LegacyKind, x.untilUnowned(v.Entry), "it is of a release without owners, and its name has no owner"}
 }
 
 // classifyOlder classifies a dispatcher whose ID has an older scheme. Without one under the current ID, it may be the one that routes, so
 // it is respected while its owner is alive. Once the current one has an owner, both route the same events, and the older one is terminated,
 // alive or not: that costs nothing, since events wait in the inbox.
-func (w *index) classifyOlder(v *Verdict) {
+func (x *index) classifyOlder(v *Verdict) {
 	held := v.Entry != nil && v.Entry.State == lease.Held
 	switch {
-	case held && w.current[v.Name]:
+	case held && x.current[v.Name]:
 		v.Class, v.Kind = dispatchtype.ClassStale, OlderScheme
 		v.Reason = fmt.Sprintf("%s has taken its place, and %q owns that", v.Name.DispatcherID(), v.Entry.Holder)
 		return
@@ -159,7 +159,7 @@ func (w *index) classifyOlder(v *Verdict) {
 		v.Reason = "its memo has no owner, and nothing has taken its place yet"
 		return
 	}
-	beat := w.workers[v.Memo.Owner]
+	beat := x.workers[v.Memo.Owner]
 	if beat != nil && beat.State == lease.Held {
 		v.Class, v.Reason = dispatchtype.ClassHealthy, fmt.Sprintf("its owner %q is alive, and nothing has taken its place yet", v.Memo.Owner)
 		return
@@ -168,11 +168,11 @@ func (w *index) classifyOlder(v *Verdict) {
 		v.Reason = fmt.Sprintf("there is no heartbeat of its owner %q to judge by, and nothing has taken its place yet", v.Memo.Owner)
 		return
 	}
-	in := w.untilDead(v.Memo.Owner)
-	v.Quiet = beat.Age()
+	in := x.untilDead(v.Memo.Owner)
+	v.SilentFor = beat.Age()
 	switch {
 	case in > 0:
-		w.next = sooner(w.next, in)
+		x.next = sooner(x.next, in)
 		v.Reason = fmt.Sprintf("the heartbeat of its owner %q expired a moment ago", v.Memo.Owner)
 	case v.Answer == Answered:
 		v.Reason = "its owner is gone, and a worker answers for it"
@@ -184,33 +184,33 @@ func (w *index) classifyOlder(v *Verdict) {
 }
 
 // untilDead returns the time until a process counts as dead without a further heartbeat: 0 now, [never] for a live one.
-func (w *index) untilDead(server string) time.Duration {
-	beat := w.workers[server]
+func (x *index) untilDead(server string) time.Duration {
+	beat := x.workers[server]
 	switch {
-	case w.malformed[wire.WorkerKey(server)]:
+	case x.malformed[wire.WorkerKey(server)]:
 		return never
 	case beat == nil:
-		return max(w.rules.StaleAfter-w.horizon, 0)
+		return max(x.rules.StaleAfter-x.horizon, 0)
 	case beat.State == lease.Held:
 		return never
 	case beat.State == lease.Resigned:
 		return 0
 	default:
-		return max(w.rules.StaleAfter-beat.Age(), 0)
+		return max(x.rules.StaleAfter-beat.Age(), 0)
 	}
 }
 
 // untilUnowned returns the time until a name has certainly had no owner for the validity of a heartbeat.
-func (w *index) untilUnowned(e *lease.Entry) time.Duration {
+func (x *index) untilUnowned(e *lease.Entry) time.Duration {
 	if e == nil {
-		return max(w.rules.StaleAfter-w.horizon, 0)
+		return max(x.rules.StaleAfter-x.horizon, 0)
 	}
-	return max(w.rules.StaleAfter-e.Age(), 0)
+	return max(x.rules.StaleAfter-e.Age(), 0)
 }
 
 // quiet returns the time since the last sign of the owner and the last progress, as far as known.
-func (w *index) quiet(e *lease.Entry, row *inbox.Progress) time.Duration {
-	quiet := w.horizon
+func (x *index) quiet(e *lease.Entry, row *inbox.Progress) time.Duration {
+	quiet := x.horizon
 	if e != nil {
 		quiet = e.Age()
 	}

@@ -20,8 +20,8 @@ const (
 	Crashed Previous = "crashed"
 )
 
-// Seen is the dispatcher as Temporal and the inbox show it. The zero value means that none is open.
-type Seen struct {
+// Observed is the dispatcher as Temporal and the inbox show it. The zero value means that none is open.
+type Observed struct {
 	Open    bool
 	Belongs wire.Belonging
 	Owner   string
@@ -78,7 +78,7 @@ const (
 
 // Decide returns the action of a new owner, from the end of the previous owner, the dispatcher as seen after the lease was acquired, and
 // the new ownership.
-func Decide(previous Previous, seen Seen, own inbox.Owner) Act {
+func Decide(previous Previous, seen Observed, own inbox.Owner) Act {
 	switch {
 	case !seen.Open:
 		return Act{ColdStart, "absent", "no dispatcher is open"}

@@ -14,16 +14,16 @@ import (
 var own = inbox.Owner{Epoch: 5, Holder: "me"}
 
 // situations visits the product of all inputs.
-func situations(visit func(previous plan.Previous, seen plan.Seen)) {
+func situations(visit func(previous plan.Previous, seen plan.Observed)) {
 	flags := []bool{false, true}
 	for _, previous := range []plan.Previous{plan.PreviousUnknown, plan.Resigned, plan.Crashed} {
 		for _, open := range flags {
-			for _, belongs := range []wire.Belonging{wire.Mine, wire.NotMine, wire.Legacy, wire.OlderScheme, ""} {
+			for _, belongs := range []wire.Belonging{wire.Mine, wire.Foreign, wire.Legacy, wire.OlderScheme, ""} {
 				for _, owner := range []string{"me", "other", ""} {
 					for epoch := range int64(8) {
 						for _, silent := range flags {
 							for _, unanswered := range flags {
-								visit(previous, plan.Seen{
+								visit(previous, plan.Observed{
 									Open: open, Belongs: belongs, Owner: owner, Epoch: epoch, Silent: silent, Unanswered: unanswered,
 								})
 							}
@@ -38,7 +38,7 @@ func situations(visit func(previous plan.Previous, seen plan.Seen)) {
 func TestDecideForAllInputs(t *testing.T) {
 	t.Parallel()
 	count := 0
-	situations(func(previous plan.Previous, seen plan.Seen) {
+	situations(func(previous plan.Previous, seen plan.Observed) {
 		count++
 		act := plan.Decide(previous, seen, own)
 		about := fmt.Sprintf("%s %+v → %+v", previous, seen, act)
@@ -79,32 +79,32 @@ func TestDecideForAllInputs(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	mine := plan.Seen{Open: true, Belongs: wire.Mine, Owner: "other", Epoch: 4}
-	with := func(change func(*plan.Seen)) plan.Seen {
+	mine := plan.Observed{Open: true, Belongs: wire.Mine, Owner: "other", Epoch: 4}
+	with := func(change func(*plan.Observed)) plan.Observed {
 		seen := mine
 		change(&seen)
 		return seen
 	}
 	tests := map[string]struct {
 		previous plan.Previous
-		seen     plan.Seen
+		seen     plan.Observed
 		kind     plan.ActKind
 		label    string
 	}{
-		"nothing open, crashed":             {plan.Crashed, plan.Seen{}, plan.ColdStart, "absent"},
-		"nothing open, resigned":            {plan.Resigned, plan.Seen{}, plan.ColdStart, "absent"},
+		"nothing open, crashed":             {plan.Crashed, plan.Observed{}, plan.ColdStart, "absent"},
+		"nothing open, resigned":            {plan.Resigned, plan.Observed{}, plan.ColdStart, "absent"},
 		"resigned, answering":               {plan.Resigned, mine, plan.Adopt, "resigned"},
 		"unknown, answering":                {plan.PreviousUnknown, mine, plan.Adopt, "unowned"},
-		"resigned, silent":                  {plan.Resigned, with(func(s *plan.Seen) { s.Silent = true }), plan.TakeOver, "silent"},
-		"unknown, unanswered":               {plan.PreviousUnknown, with(func(s *plan.Seen) { s.Unanswered = true }), plan.TakeOver, "unanswered"},
-		"unknown, neither":                  {plan.PreviousUnknown, with(func(s *plan.Seen) { s.Silent, s.Unanswered = true, true }), plan.TakeOver, "unanswered"},
+		"resigned, silent":                  {plan.Resigned, with(func(s *plan.Observed) { s.Silent = true }), plan.TakeOver, "silent"},
+		"unknown, unanswered":               {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Unanswered = true }), plan.TakeOver, "unanswered"},
+		"unknown, neither":                  {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Silent, s.Unanswered = true, true }), plan.TakeOver, "unanswered"},
 		"crashed, open":                     {plan.Crashed, mine, plan.TakeOver, "crashed"},
-		"an epoch was allocated in between": {plan.Resigned, with(func(s *plan.Seen) { s.Epoch = 3 }), plan.TakeOver, "interrupted"},
-		"legacy":                            {plan.Resigned, with(func(s *plan.Seen) { s.Belongs = wire.Legacy }), plan.TakeOver, "legacy"},
-		"foreign":                           {plan.Crashed, with(func(s *plan.Seen) { s.Belongs = wire.NotMine }), plan.Refuse, "foreign"},
-		"a higher epoch":                    {plan.Crashed, with(func(s *plan.Seen) { s.Epoch = 6 }), plan.StepDown, "outrun"},
-		"own epoch, another holder":         {plan.PreviousUnknown, with(func(s *plan.Seen) { s.Epoch = 5 }), plan.StepDown, "outrun"},
-		"already owned":                     {plan.Crashed, with(func(s *plan.Seen) { s.Epoch, s.Owner = 5, "me" }), plan.Keep, "owned"},
+		"an epoch was allocated in between": {plan.Resigned, with(func(s *plan.Observed) { s.Epoch = 3 }), plan.TakeOver, "interrupted"},
+		"legacy":                            {plan.Resigned, with(func(s *plan.Observed) { s.Belongs = wire.Legacy }), plan.TakeOver, "legacy"},
+		"foreign":                           {plan.Crashed, with(func(s *plan.Observed) { s.Belongs = wire.Foreign }), plan.Refuse, "foreign"},
+		"a higher epoch":                    {plan.Crashed, with(func(s *plan.Observed) { s.Epoch = 6 }), plan.StepDown, "outrun"},
+		"own epoch, another holder":         {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Epoch = 5 }), plan.StepDown, "outrun"},
+		"already owned":                     {plan.Crashed, with(func(s *plan.Observed) { s.Epoch, s.Owner = 5, "me" }), plan.Keep, "owned"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 )
 
 var (
-	rules  = plan.Rules{StaleAfter: stale, Retention: retention, Most: 20, LegacyIDs: []string{"router-{project}-*"}}
+	rules  = plan.Rules{StaleAfter: stale, Retention: retention, MaxActions: 20, LegacyIDs: []string{"router-{project}-*"}}
 	orders = inbox.Name{Project: "shop", TaskQueue: "orders"}
 	// storeNow is the time by the store's clock, which differs from every other clock.
 	storeNow = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -108,7 +108,7 @@ type situation struct {
 func (s situation) run(t *testing.T) {
 	t.Helper()
 	t.Parallel()
-	p := plan.Make(plan.Reading{Entries: s.entries, Malformed: s.bad, Open: s.open, Progress: s.rows}, rules)
+	p := plan.Make(plan.Snapshot{Entries: s.entries, Malformed: s.bad, Open: s.open, Progress: s.rows}, rules)
 	require.NotEmpty(t, p.Verdicts)
 	v := p.Verdicts[0]
 	require.Equal(t, []any{s.class, s.kind}, []any{v.Class, v.Kind}, v.Reason)
@@ -221,12 +221,12 @@ func TestOlderReleases(t *testing.T) {
 func TestOlderSchemeIsTerminatedOnceCurrentHasOwner(t *testing.T) {
 	t.Parallel()
 	for _, old := range []plan.Open{older(orders, "old"), legacy("router-shop-host-17", "orders"), answering(older(orders, "old"), plan.Answered)} {
-		reading := plan.Reading{
+		snapshot := plan.Snapshot{
 			Entries:  []lease.Entry{owner(orders, "a", lease.Held, 0), beat("old", lease.Held, 0)},
 			Open:     []plan.Open{old, open(orders, "a", 3)},
 			Progress: []inbox.Progress{row(orders, 3)},
 		}
-		p := plan.Make(reading, rules)
+		p := plan.Make(snapshot, rules)
 		require.Len(t, p.Terminate, 1)
 		require.Equal(t, []any{old.RunID, plan.OlderScheme, orders}, []any{p.Terminate[0].RunID, p.Terminate[0].Kind, p.Terminate[0].Name})
 		require.Contains(t, p.Terminate[0].Reason, `dispatcher-shop-orders has taken its place, and "a" owns that`)
@@ -240,7 +240,7 @@ func TestOlderSchemeIsTerminatedOnceCurrentHasOwner(t *testing.T) {
 func alerts(p plan.Plan) []string {
 	var out []string
 	for _, a := range p.Alerts {
-		out = append(out, fmt.Sprintf("%s %s", a.Trouble, a.Subject))
+		out = append(out, fmt.Sprintf("%s %s", a.Kind, a.Subject))
 	}
 	return out
 }
@@ -266,7 +266,7 @@ func TestNamesWithOneID(t *testing.T) {
 		{legacy(wide.DispatcherID(), "b-c"), narrow, dispatchtype.ClassStale},
 		{legacy(wide.DispatcherID(), "elsewhere"), inbox.Name{}, dispatchtype.ClassUnknown},
 	} {
-		p := plan.Make(plan.Reading{Entries: entries, Open: []plan.Open{of.open}, Progress: rows}, rules)
+		p := plan.Make(plan.Snapshot{Entries: entries, Open: []plan.Open{of.open}, Progress: rows}, rules)
 		require.Equal(t, []any{of.name, of.class}, []any{p.Verdicts[0].Name, p.Verdicts[0].Class}, p.Verdicts[0].Reason)
 		require.Equal(t, of.class == dispatchtype.ClassUnknown, len(p.Alerts) > 0)
 	}
@@ -280,27 +280,27 @@ func TestForeignWorkflowsCauseAlertsOnly(t *testing.T) {
 	unread.WorkflowID, unread.Unread = "unread", true
 	other := open(orders, "a", 1)
 	other.WorkflowID, other.Type = "zz", "foreign.type"
-	reading := plan.Reading{Entries: []lease.Entry{me()}, Open: []plan.Open{stranger, unread, other}, Progress: []inbox.Progress{due(row(orders, 1), time.Hour)}}
-	p := plan.Make(reading, rules)
+	snapshot := plan.Snapshot{Entries: []lease.Entry{me()}, Open: []plan.Open{stranger, unread, other}, Progress: []inbox.Progress{due(row(orders, 1), time.Hour)}}
+	p := plan.Make(snapshot, rules)
 	require.Empty(t, p.Terminate)
-	require.Equal(t, []string{"not_mine something-else", "not_mine unread", "not_mine zz"}, alerts(p))
+	require.Equal(t, []string{"foreign something-else", "foreign unread", "foreign zz"}, alerts(p))
 	require.Empty(t, p.Duplicates)
 }
 
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	ahead := plan.Make(plan.Reading{Entries: []lease.Entry{me()}, Open: []plan.Open{open(orders, "a", 5)}, Progress: []inbox.Progress{row(orders, 3)}}, rules)
+	ahead := plan.Make(plan.Snapshot{Entries: []lease.Entry{me()}, Open: []plan.Open{open(orders, "a", 5)}, Progress: []inbox.Progress{row(orders, 3)}}, rules)
 	require.Equal(t, []string{"ahead dispatcher-shop-orders"}, alerts(ahead))
 	require.Equal(t, "shop", ahead.Alerts[0].Project)
-	blank := plan.Make(plan.Reading{Open: []plan.Open{open(orders, "a", 3)}, Progress: []inbox.Progress{row(orders, 3)}}, rules)
+	blank := plan.Make(plan.Snapshot{Open: []plan.Open{open(orders, "a", 3)}, Progress: []inbox.Progress{row(orders, 3)}}, rules)
 	require.Equal(t, []string{"no_keys 1 dispatchers"}, alerts(blank))
-	broken := plan.Make(plan.Reading{Malformed: []string{"worker:b", "dispatcher:shop:orders", "dispatcher:??"}}, rules)
+	broken := plan.Make(plan.Snapshot{Malformed: []string{"worker:b", "dispatcher:shop:orders", "dispatcher:??"}}, rules)
 	require.Equal(t, []string{"malformed dispatcher:??", "malformed dispatcher:shop:orders", "malformed worker:b"}, alerts(broken))
 	require.Equal(t, "shop", broken.Alerts[1].Project)
-	nothing := plan.Make(plan.Reading{}, rules)
+	nothing := plan.Make(plan.Snapshot{}, rules)
 	require.Empty(t, nothing.Alerts)
 	// An outdated list has a closed run beside its successor.
-	twice := plan.Make(plan.Reading{Entries: []lease.Entry{owner(orders, "a", lease.Held, 0)}, Open: []plan.Open{open(orders, "a", 3), open(orders, "a", 4)}}, rules)
+	twice := plan.Make(plan.Snapshot{Entries: []lease.Entry{owner(orders, "a", lease.Held, 0)}, Open: []plan.Open{open(orders, "a", 3), open(orders, "a", 4)}}, rules)
 	require.Empty(t, twice.Alerts)
 	require.Equal(t, map[string]int{"shop": 0}, twice.Duplicates)
 }
@@ -324,7 +324,7 @@ func TestDeadEntriesAreDeleted(t *testing.T) {
 		"heartbeats are not owners":   {[]lease.Entry{gone}, nil, nil},
 		"listed twice, since renewed": {[]lease.Entry{renewed(out), out, gone}, nil, nil},
 	} {
-		p := plan.Make(plan.Reading{Entries: s.entries, Open: s.open, Progress: []inbox.Progress{row(orders, 1)}}, rules)
+		p := plan.Make(plan.Snapshot{Entries: s.entries, Open: s.open, Progress: []inbox.Progress{row(orders, 1)}}, rules)
 		require.Equal(t, s.want, p.Delete, name)
 	}
 }
@@ -337,13 +337,13 @@ func renewed(e lease.Entry) lease.Entry {
 func TestCleanupDeletesTheEntryThatWasRead(t *testing.T) {
 	t.Parallel()
 	out := owner(orders, "a", lease.Expired, time.Minute)
-	p := plan.Make(plan.Reading{Entries: []lease.Entry{out, beat("a", lease.Expired, time.Minute)}, Open: []plan.Open{open(orders, "a", 1)}, Progress: []inbox.Progress{row(orders, 1)}}, rules)
+	p := plan.Make(plan.Snapshot{Entries: []lease.Entry{out, beat("a", lease.Expired, time.Minute)}, Open: []plan.Open{open(orders, "a", 1)}, Progress: []inbox.Progress{row(orders, 1)}}, rules)
 	require.Len(t, p.Terminate, 1)
 	d, ok := p.Terminate[0].Cleanup()
 	require.True(t, ok)
 	require.Equal(t, plan.Deletion{Name: orders, Key: out.Key, Holder: "a", Token: out.Token, Revision: out.Revision}, d)
-	require.Equal(t, time.Minute, p.Terminate[0].Quiet)
-	orphan := plan.Make(plan.Reading{Entries: []lease.Entry{me()}, Open: []plan.Open{open(orders, "a", 1)}, Progress: []inbox.Progress{row(orders, 1)}}, rules)
+	require.Equal(t, time.Minute, p.Terminate[0].SilentFor)
+	orphan := plan.Make(plan.Snapshot{Entries: []lease.Entry{me()}, Open: []plan.Open{open(orders, "a", 1)}, Progress: []inbox.Progress{row(orders, 1)}}, rules)
 	_, ok = orphan.Terminate[0].Cleanup()
 	require.False(t, ok)
 }
@@ -351,21 +351,21 @@ func TestCleanupDeletesTheEntryThatWasRead(t *testing.T) {
 // The longest quiet ones come first; the rest is postponed, and reported.
 func TestTerminationsAreLimited(t *testing.T) {
 	t.Parallel()
-	var reading plan.Reading
+	var snapshot plan.Snapshot
 	for i := range 50 {
 		name := inbox.Name{Project: fmt.Sprintf("p%02d", i), TaskQueue: "q"}
-		reading.Entries = append(reading.Entries, owner(name, "a", lease.Expired, time.Minute+time.Duration(i)*time.Second))
-		reading.Open = append(reading.Open, open(name, "a", 1))
-		reading.Progress = append(reading.Progress, row(name, 1))
+		snapshot.Entries = append(snapshot.Entries, owner(name, "a", lease.Expired, time.Minute+time.Duration(i)*time.Second))
+		snapshot.Open = append(snapshot.Open, open(name, "a", 1))
+		snapshot.Progress = append(snapshot.Progress, row(name, 1))
 	}
-	p := plan.Make(reading, rules)
+	p := plan.Make(snapshot, rules)
 	require.Len(t, p.Terminate, 20)
-	require.Len(t, p.Postponed, 30)
-	require.Equal(t, []string{"p49", "p30", "p29"}, []string{p.Terminate[0].Name.Project, p.Terminate[19].Name.Project, p.Postponed[0].Name.Project})
-	require.Equal(t, []string{"masses 50 dispatchers"}, alerts(p))
+	require.Len(t, p.TerminateLater, 30)
+	require.Equal(t, []string{"p49", "p30", "p29"}, []string{p.Terminate[0].Name.Project, p.Terminate[19].Name.Project, p.TerminateLater[0].Name.Project})
+	require.Equal(t, []string{"too_many_stale 50 dispatchers"}, alerts(p))
 	require.Contains(t, p.Alerts[0].Text, "20 are terminated now, 30 in the next cycles")
-	reading.Open = nil
-	p = plan.Make(reading, rules)
+	snapshot.Open = nil
+	p = plan.Make(snapshot, rules)
 	require.Len(t, p.Delete, 20)
-	require.Len(t, p.Later, 30, "the postponed entries are listed")
+	require.Len(t, p.DeleteLater, 30, "the postponed entries are listed")
 }

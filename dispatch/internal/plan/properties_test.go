@@ -68,9 +68,9 @@ func rows() *rapid.Generator[inbox.Progress] {
 	})
 }
 
-func readings() *rapid.Generator[plan.Reading] {
-	return rapid.Custom(func(t *rapid.T) plan.Reading {
-		return plan.Reading{
+func snapshots() *rapid.Generator[plan.Snapshot] {
+	return rapid.Custom(func(t *rapid.T) plan.Snapshot {
+		return plan.Snapshot{
 			Entries:  rapid.SliceOfNDistinct(entries(), 0, 8, func(e lease.Entry) string { return e.Key }).Draw(t, "entries"),
 			Progress: rapid.SliceOfNDistinct(rows(), 0, 6, func(p inbox.Progress) inbox.Name { return p.Name }).Draw(t, "rows"),
 			Open:     rapid.SliceOfNDistinct(opens(), 0, 8, func(o plan.Open) string { return o.RunID }).Draw(t, "open"),
@@ -80,7 +80,7 @@ func readings() *rapid.Generator[plan.Reading] {
 	})
 }
 
-func find(r plan.Reading, key string) *lease.Entry {
+func find(r plan.Snapshot, key string) *lease.Entry {
 	for i := range r.Entries {
 		if r.Entries[i].Key == key {
 			return &r.Entries[i]
@@ -89,7 +89,7 @@ func find(r plan.Reading, key string) *lease.Entry {
 	return nil
 }
 
-func rowOf(r plan.Reading, name inbox.Name) *inbox.Progress {
+func rowOf(r plan.Snapshot, name inbox.Name) *inbox.Progress {
 	for i := range r.Progress {
 		if r.Progress[i].Name == name {
 			return &r.Progress[i]
@@ -103,10 +103,10 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 	t.Parallel()
 	ended := map[plan.Kind]int{}
 	check := func(t *rapid.T) {
-		reading := readings().Draw(t, "reading")
-		p := plan.Make(reading, rules)
-		require.Len(t, p.Verdicts, len(reading.Open))
-		require.Equal(t, p, plan.Make(shuffled(t, reading), rules), "the order of the reading has no effect")
+		snapshot := snapshots().Draw(t, "snapshot")
+		p := plan.Make(snapshot, rules)
+		require.Len(t, p.Verdicts, len(snapshot.Open))
+		require.Equal(t, p, plan.Make(shuffled(t, snapshot), rules), "the order of the snapshot has no effect")
 		var stales int
 		for _, v := range p.Verdicts {
 			if v.Class == dispatchtype.ClassStale {
@@ -116,23 +116,23 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 			}
 			require.NotEmpty(t, v.Reason)
 		}
-		require.Equal(t, stales, len(p.Terminate)+len(p.Postponed))
+		require.Equal(t, stales, len(p.Terminate)+len(p.TerminateLater))
 		for _, v := range p.Terminate {
 			ended[v.Kind]++
 			held := v.Entry != nil && v.Entry.State == lease.Held
-			require.Equal(t, v.Entry, find(reading, wire.OwnerKey(v.Name)))
+			require.Equal(t, v.Entry, find(snapshot, wire.OwnerKey(v.Name)))
 			require.Equal(t, wire.WorkflowType, v.Type)
 			require.False(t, v.Unread)
 			require.False(t, v.Memo != nil && v.Memo.Name != v.Name, "its memo has its name")
 			require.Equal(t, v.Kind == plan.OlderScheme, held, "an owned dispatcher is never terminated")
-			require.NotEmpty(t, reading.Entries, "missing data causes no termination")
+			require.NotEmpty(t, snapshot.Entries, "missing data causes no termination")
 			if v.Kind == plan.OlderScheme {
 				require.NotEqual(t, v.Name.DispatcherID(), v.WorkflowID)
 				continue
 			}
 			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer, "an answering dispatcher is never terminated")
 			if v.Belongs != wire.OlderScheme {
-				progress := rowOf(reading, v.Name)
+				progress := rowOf(snapshot, v.Name)
 				require.NotNil(t, progress)
 				require.False(t, progress.SinceProgress >= 0 && progress.SinceProgress < stale, "a dispatcher with progress is never terminated")
 				require.False(t, v.Memo != nil && v.Memo.Epoch > progress.Owner.Epoch)
@@ -142,7 +142,7 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 			}
 		}
 		for _, d := range p.Delete {
-			e := find(reading, d.Key)
+			e := find(snapshot, d.Key)
 			require.Equal(t, []any{lease.Expired, e.Token, e.Revision}, []any{e.State, d.Token, d.Revision})
 			require.False(t, slices.ContainsFunc(p.Verdicts, func(v plan.Verdict) bool { return v.Name == d.Name }))
 		}
@@ -151,12 +151,12 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	for _, kind := range []plan.Kind{plan.OwnerGone, plan.NoProgress, plan.Orphaned, plan.LegacyKind, plan.OlderScheme} {
-		require.NotZero(t, ended[kind], "the readings cover %s", kind)
+		require.NotZero(t, ended[kind], "the snapshots cover %s", kind)
 	}
 }
 
-func shuffled(t *rapid.T, r plan.Reading) plan.Reading {
-	return plan.Reading{
+func shuffled(t *rapid.T, r plan.Snapshot) plan.Snapshot {
+	return plan.Snapshot{
 		Entries: rapid.Permutation(r.Entries).Draw(t, "entries again"), Malformed: rapid.Permutation(r.Malformed).Draw(t, "malformed again"),
 		Progress: rapid.Permutation(r.Progress).Draw(t, "rows again"), Open: rapid.Permutation(r.Open).Draw(t, "open again"),
 	}
@@ -176,39 +176,39 @@ func TestJitterBelowThresholdIsNeverStale(t *testing.T) {
 			return lease.Expired
 		}
 		leased, beaten := age("lease"), age("heartbeat")
-		reading := plan.Reading{
+		snapshot := plan.Snapshot{
 			Entries:  []lease.Entry{owner(orders, "a", state(leased, ttl), leased), beat("a", state(beaten, stale), beaten), me()},
 			Open:     []plan.Open{open(orders, "a", 1)},
 			Progress: []inbox.Progress{due(row(orders, 1), time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "lag")))},
 		}
-		p := plan.Make(reading, rules)
+		p := plan.Make(snapshot, rules)
 		require.Empty(t, p.Terminate)
 		require.Empty(t, p.Delete)
 	})
 }
 
-// After waiting for Next, the same reading has one more stale dispatcher.
+// After waiting for Next, the same snapshot has one more stale dispatcher.
 func TestNextIsTimeOfNextStaleDispatcher(t *testing.T) {
 	t.Parallel()
 	waited := 0
 	rapid.Check(t, func(t *rapid.T) {
-		reading := readings().Draw(t, "reading")
-		reading.Entries = append(reading.Entries, young(beat("other", lease.Held, 0))...)
-		for i := range reading.Open { // Next does not include answers
-			reading.Open[i].Answer = plan.Unasked
+		snapshot := snapshots().Draw(t, "snapshot")
+		snapshot.Entries = append(snapshot.Entries, young(beat("other", lease.Held, 0))...)
+		for i := range snapshot.Open { // Next does not include answers
+			snapshot.Open[i].Answer = plan.Unasked
 		}
-		p := plan.Make(reading, rules)
+		p := plan.Make(snapshot, rules)
 		if p.Next == 0 {
 			return
 		}
 		waited++
-		require.Greater(t, len(plan.Make(later(reading, p.Next), rules).Terminate), len(p.Terminate))
+		require.Greater(t, len(plan.Make(later(snapshot, p.Next), rules).Terminate), len(p.Terminate))
 	})
 	require.NotZero(t, waited)
 }
 
-// later returns the same reading after a while without changes, in which held leases were renewed.
-func later(r plan.Reading, by time.Duration) plan.Reading {
+// later returns the same snapshot after a while without changes, in which held leases were renewed.
+func later(r plan.Snapshot, by time.Duration) plan.Snapshot {
 	r.Entries, r.Progress = slices.Clone(r.Entries), slices.Clone(r.Progress)
 	for i := range r.Entries {
 		if e := &r.Entries[i]; e.State == lease.Held {
@@ -229,9 +229,9 @@ func later(r plan.Reading, by time.Duration) plan.Reading {
 	return r
 }
 
-// tenThousand returns the reading of a large installation in which one in a hundred owners has crashed.
-func tenThousand() plan.Reading {
-	var r plan.Reading
+// tenThousand returns the snapshot of a large installation in which one in a hundred owners has crashed.
+func tenThousand() plan.Snapshot {
+	var r plan.Snapshot
 	for i := range 10_000 {
 		name := inbox.Name{Project: fmt.Sprintf("project-%d", i), TaskQueue: fmt.Sprintf("signalbox-project-%d", i)}
 		state, age := lease.Held, time.Second
@@ -257,13 +257,13 @@ func TestTenThousand(t *testing.T) {
 	p := plan.Make(tenThousand(), rules)
 	require.Len(t, p.Verdicts, 10_000)
 	require.Len(t, p.Terminate, 20)
-	require.Len(t, p.Postponed, 80)
+	require.Len(t, p.TerminateLater, 80)
 }
 
 func BenchmarkTenThousand(b *testing.B) {
-	reading := tenThousand()
+	snapshot := tenThousand()
 	b.ReportAllocs()
 	for b.Loop() {
-		plan.Make(reading, rules)
+		plan.Make(snapshot, rules)
 	}
 }

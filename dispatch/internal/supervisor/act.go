@@ -93,7 +93,7 @@ func (s *Supervisor) end(ctx context.Context, v *plan.Verdict, current inbox.Own
 		return false, err
 	}
 	s.o.Record.Terminated(t, nil)
-	s.o.Record.Cleaned(v.Name, v.Quiet)
+	s.o.Record.Cleaned(v.Name, v.SilentFor)
 	if guard == nil {
 		return true, nil
 	}

@@ -58,7 +58,7 @@ func (s *Supervisor) spend(ctx context.Context, got lease.Entry, before *lease.E
 	if now := got.AcquiredAt; now.Sub(time.UnixMicro(c.Since)) >= window {
 		c = count{Since: now.UnixMicro()}
 	}
-	allowed := max(0, min(due, s.o.Rules.Most-c.Used))
+	allowed := max(0, min(due, s.o.Rules.MaxActions-c.Used))
 	c.Used += allowed
 	value, err := json.Marshal(c)
 	if err == nil {

@@ -66,7 +66,7 @@ func (f *fixture) another(server string) *supervisor.Supervisor {
 		ServerID: server, Leases: f.leases, Inbox: f.rows, Temporal: f.remote, Guard: timing.Owner(), Pace: rate.NewLimiter(rate.Inf, 0), Record: f.record,
 		Ready: f.remote.ready, Log: slog.New(slog.DiscardHandler),
 		Rules: supervisor.Rules{
-			Rules:    plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, Most: 20, LegacyIDs: []string{"router-{project}-*"}},
+			Rules:    plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, MaxActions: 20, LegacyIDs: []string{"router-{project}-*"}},
 			Interval: time.Minute, Confirm: 2 * time.Second,
 		},
 	})

@@ -14,29 +14,29 @@ import (
 )
 
 // observe reads everything. Temporal comes first: a later change of owner then shows in the lease.
-func (s *Supervisor) observe(ctx context.Context) (plan.Reading, error) {
+func (s *Supervisor) observe(ctx context.Context) (plan.Snapshot, error) {
 	open, err := s.o.Temporal.List(ctx)
 	if err != nil {
-		return plan.Reading{}, err
+		return plan.Snapshot{}, err
 	}
-	reading := plan.Reading{Open: make([]plan.Open, 0, len(open))}
+	snapshot := plan.Snapshot{Open: make([]plan.Open, 0, len(open))}
 	for i := range open {
-		reading.Open = append(reading.Open, plan.Open{Execution: open[i].Execution})
+		snapshot.Open = append(snapshot.Open, plan.Open{Execution: open[i].Execution})
 	}
-	if reading.Progress, err = s.progress(ctx); err != nil {
-		return plan.Reading{}, err
+	if snapshot.Progress, err = s.progress(ctx); err != nil {
+		return plan.Snapshot{}, err
 	}
 	for _, prefix := range []string{wire.OwnerPrefix, wire.WorkerPrefix, wire.HandoverPrefix} {
-		if err := Entries(ctx, s.o.Leases, prefix, &reading); err != nil {
-			return plan.Reading{}, err
+		if err := Entries(ctx, s.o.Leases, prefix, &snapshot); err != nil {
+			return plan.Snapshot{}, err
 		}
 	}
-	s.o.Listed(reading.Entries)
-	return reading, nil
+	s.o.Listed(snapshot.Entries)
+	return snapshot, nil
 }
 
-// Entries adds the entries with a prefix to a reading.
-func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.Reading) error {
+// Entries adds the entries with a prefix to a snapshot.
+func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	for e, err := range store.List(ctx, prefix) {
@@ -47,8 +47,8 @@ func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.R
 	return nil
 }
 
-// Entry adds the entry of a key to a reading, if it exists.
-func Entry(ctx context.Context, store lease.Store, key string, into *plan.Reading) error {
+// Entry adds the entry of a key to a snapshot, if it exists.
+func Entry(ctx context.Context, store lease.Store, key string, into *plan.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	e, err := store.Get(ctx, key)
@@ -59,7 +59,7 @@ func Entry(ctx context.Context, store lease.Store, key string, into *plan.Readin
 }
 
 // add adds an entry that was read. A malformed entry and a missing one are no errors.
-func add(into *plan.Reading, e lease.Entry, err error) error {
+func add(into *plan.Snapshot, e lease.Entry, err error) error {
 	malformed, bad := errors.AsType[*lease.MalformedError](err)
 	switch {
 	case bad:
@@ -110,7 +110,7 @@ func suspectsOf(p plan.Plan) suspects {
 		note(d.Name)
 	}
 	for i := range p.Verdicts {
-		if v := &p.Verdicts[i]; v.Belongs != wire.NotMine && meant[v.Name] {
+		if v := &p.Verdicts[i]; v.Belongs != wire.Foreign && meant[v.Name] {
 			found.open = append(found.open, v.Open)
 		}
 	}
@@ -118,44 +118,44 @@ func suspectsOf(p plan.Plan) suspects {
 }
 
 // confirm reads the suspects a second time, after the confirmation time. Meanwhile the suspects are asked for an answer.
-func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Reading, error) {
+func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Snapshot, error) {
 	asked := make(chan map[string]plan.Answer, 1)
 	go func() { asked <- s.ask(ctx, of) }()
 	waited := pace.Sleep(ctx, s.o.Rules.Confirm)
 	answers := <-asked
 	if !waited {
-		return plan.Reading{}, context.Cause(ctx)
+		return plan.Snapshot{}, context.Cause(ctx)
 	}
-	var reading plan.Reading
+	var snapshot plan.Snapshot
 	for i := range of.open {
-		if err := s.describe(ctx, &reading, of.open[i].WorkflowID, of.open[i].RunID, answers); err != nil {
-			return plan.Reading{}, err
+		if err := s.describe(ctx, &snapshot, of.open[i].WorkflowID, of.open[i].RunID, answers); err != nil {
+			return plan.Snapshot{}, err
 		}
 	}
 	for _, name := range of.names {
 		// The newest run under the ID, which may have started in the meantime or be missing from the list.
-		if err := s.describe(ctx, &reading, name.DispatcherID(), "", answers); err != nil {
-			return plan.Reading{}, err
+		if err := s.describe(ctx, &snapshot, name.DispatcherID(), "", answers); err != nil {
+			return plan.Snapshot{}, err
 		}
 	}
 	var err error
-	if reading.Progress, err = s.progress(ctx, of.names...); err != nil {
-		return plan.Reading{}, err
+	if snapshot.Progress, err = s.progress(ctx, of.names...); err != nil {
+		return plan.Snapshot{}, err
 	}
 	// All heartbeats: they are few, and they show how far back the store's data reaches by now.
-	if err := Entries(ctx, s.o.Leases, wire.WorkerPrefix, &reading); err != nil {
-		return plan.Reading{}, err
+	if err := Entries(ctx, s.o.Leases, wire.WorkerPrefix, &snapshot); err != nil {
+		return plan.Snapshot{}, err
 	}
 	for _, name := range of.names {
-		if err := Entry(ctx, s.o.Leases, wire.OwnerKey(name), &reading); err != nil {
-			return plan.Reading{}, err
+		if err := Entry(ctx, s.o.Leases, wire.OwnerKey(name), &snapshot); err != nil {
+			return plan.Snapshot{}, err
 		}
 	}
-	return reading, nil
+	return snapshot, nil
 }
 
-// describe adds a run to a reading if it is open and not in the reading.
-func (s *Supervisor) describe(ctx context.Context, into *plan.Reading, workflowID, runID string, answers map[string]plan.Answer) error {
+// describe adds a run to a snapshot if it is open and not in the snapshot.
+func (s *Supervisor) describe(ctx context.Context, into *plan.Snapshot, workflowID, runID string, answers map[string]plan.Answer) error {
 	if err := s.o.Pace.Wait(ctx); err != nil {
 		return err
 	}

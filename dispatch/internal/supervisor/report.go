@@ -10,7 +10,7 @@ import (
 type result struct {
 	dispatchtype.Report
 
-	// unconfirmed has the indexes of the items that the second reading found not stale.
+	// unconfirmed has the indexes of the items that the second snapshot found not stale.
 	unconfirmed map[int]bool
 }
 
@@ -30,10 +30,10 @@ func report(p plan.Plan) result {
 	for i := range p.Terminate {
 		r.Items = append(r.Items, itemOf(dispatchtype.ActionTerminate, &p.Terminate[i]))
 	}
-	for i := range p.Postponed {
-		r.Items = append(r.Items, itemOf(dispatchtype.ActionPostpone, &p.Postponed[i]))
+	for i := range p.TerminateLater {
+		r.Items = append(r.Items, itemOf(dispatchtype.ActionPostpone, &p.TerminateLater[i]))
 	}
-	for _, d := range p.Later {
+	for _, d := range p.DeleteLater {
 		r.Items = append(r.Items, itemOfEntry(dispatchtype.ActionPostpone, d))
 	}
 	for _, d := range p.Delete {
@@ -41,7 +41,7 @@ func report(p plan.Plan) result {
 	}
 	for _, a := range p.Alerts {
 		r.Items = append(r.Items, dispatchtype.ReportItem{
-			Action: dispatchtype.ActionAlert, Kind: string(a.Trouble), Name: inbox.Name{Project: a.Project}, WorkflowID: a.Subject, Reason: a.Text,
+			Action: dispatchtype.ActionAlert, Kind: string(a.Kind), Name: inbox.Name{Project: a.Project}, WorkflowID: a.Subject, Reason: a.Text,
 		})
 	}
 	return r
@@ -71,7 +71,7 @@ func ownerOf(v *plan.Verdict) inbox.Owner {
 	}
 }
 
-// confirm marks the items that the second reading does not confirm.
+// confirm marks the items that the second snapshot does not confirm.
 func (r *result) confirm(p plan.Plan) {
 	sure := map[*dispatchtype.ReportItem]bool{}
 	for i := range p.Terminate {

@@ -61,7 +61,7 @@ type Cycle struct {
 // Rules are the intervals of cycles and the thresholds of the plan.
 type Rules struct {
 	plan.Rules
-	// Interval is the interval of cycles, Confirm the time between the two readings.
+	// Interval is the interval of cycles, Confirm the time between the two snapshots.
 	Interval, Confirm time.Duration
 }
 
@@ -138,7 +138,7 @@ func (s *Supervisor) background(ctx context.Context) (time.Duration, error) {
 		}
 		return s.o.Rules.Interval / 4, err
 	}
-	s.seen = s.expiryOf(o.reading.Entries)
+	s.seen = s.expiryOf(o.snapshot.Entries)
 	return o.plan.Next, nil
 }
 
@@ -215,21 +215,21 @@ func (s *Supervisor) expiryOf(entries []lease.Entry) expiry {
 	return found
 }
 
-// observed is the first reading of a cycle and its plan.
+// observed is the first snapshot of a cycle and its plan.
 type observed struct {
-	reading plan.Reading
-	plan    plan.Plan
+	snapshot plan.Snapshot
+	plan     plan.Plan
 }
 
 // cycle runs a cycle.
 func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (dispatchtype.Report, observed, error) {
 	began := time.Now()
-	reading, err := s.observe(ctx)
+	snapshot, err := s.observe(ctx)
 	if err != nil {
 		return s.ended(ctx, began, dispatchtype.Report{DryRun: dryRun}, observed{}, Cycle{Err: err})
 	}
-	o := observed{reading, plan.Make(reading, s.o.Rules.Rules)}
-	result, totals := report(o.plan), summary(o.plan, reading)
+	o := observed{snapshot, plan.Make(snapshot, s.o.Rules.Rules)}
+	result, totals := report(o.plan), summary(o.plan, snapshot)
 	result.DryRun = dryRun
 	if !dryRun {
 		s.logAlerts(ctx, o.plan.Alerts)
@@ -263,16 +263,16 @@ func (s *Supervisor) ended(ctx context.Context, began time.Time, r dispatchtype.
 }
 
 // summary counts by project. It includes projects with nothing, so that their metrics fall back to 0.
-func summary(p plan.Plan, reading plan.Reading) Cycle {
-	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Pending: map[string]int64{}, Postponed: len(p.Postponed) + len(p.Later)}
-	for _, row := range reading.Progress {
+func summary(p plan.Plan, snapshot plan.Snapshot) Cycle {
+	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Pending: map[string]int64{}, Postponed: len(p.TerminateLater) + len(p.DeleteLater)}
+	for _, row := range snapshot.Progress {
 		c.Stale[row.Name.Project] += 0
 		c.Lag[row.Name.Project] = max(c.Lag[row.Name.Project], row.Lag)
 		c.Pending[row.Name.Project] += row.Pending
 	}
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
-		if v.Belongs == wire.NotMine {
+		if v.Belongs == wire.Foreign {
 			continue
 		}
 		c.Stale[v.Name.Project] += 0
@@ -283,12 +283,12 @@ func summary(p plan.Plan, reading plan.Reading) Cycle {
 	return c
 }
 
-// subtractResolved removes from the counts what is no longer stale: terminated dispatchers, closed ones, and those that the second reading
+// subtractResolved removes from the counts what is no longer stale: terminated dispatchers, closed ones, and those that the second snapshot
 // found healthy. It also counts what was postponed meanwhile.
 func (c *Cycle) subtractResolved(first plan.Plan, r result) {
 	open := map[inbox.Name]map[string]bool{} // workflow IDs
 	for i := range first.Verdicts {
-		if v := &first.Verdicts[i]; v.Belongs != wire.NotMine {
+		if v := &first.Verdicts[i]; v.Belongs != wire.Foreign {
 			if open[v.Name] == nil {
 				open[v.Name] = map[string]bool{}
 			}
@@ -317,7 +317,7 @@ func (s *Supervisor) logAlerts(ctx context.Context, alerts []plan.Alert) {
 	for _, a := range alerts {
 		now[a] = true
 		if !s.logged[a] {
-			s.o.Log.WarnContext(ctx, "Dispatcher needs operator attention", "trouble", a.Trouble, "project", a.Project, "subject", a.Subject, "detail", a.Text)
+			s.o.Log.WarnContext(ctx, "Dispatcher needs operator attention", "trouble", a.Kind, "project", a.Project, "subject", a.Subject, "detail", a.Text)
 		}
 	}
 	s.logged = now

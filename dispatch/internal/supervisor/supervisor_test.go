@@ -75,10 +75,10 @@ func TestDryRunChangesNothing(t *testing.T) {
 	})
 }
 
-// Changes between both readings, or between the second reading and the action, prevent the action.
+// Changes between both snapshots, or between the second snapshot and the action, prevent the action.
 func TestChangesDuringCyclePreventAction(t *testing.T) {
 	t.Parallel()
-	const during = time.Second // of the pause between the readings
+	const during = time.Second // of the pause between the snapshots
 	take := func(f *fixture) {
 		f.keepAlive("b", orders)
 	}
@@ -150,7 +150,7 @@ func TestFailedReadFailsCycle(t *testing.T) {
 		"leases":              func(f *fixture) { f.leases.failing("List dispatcher:", errOut) },
 		"heartbeats":          func(f *fixture) { f.leases.failing("List worker:", errOut) },
 		"requests":            func(f *fixture) { f.leases.failing("List handover:", errOut) },
-		"the second reading":  func(f *fixture) { f.leases.failing("Get", errOut) },
+		"the second snapshot": func(f *fixture) { f.leases.failing("Get", errOut) },
 		"the lease to end it": func(f *fixture) { f.leases.failing("Acquire super:me", errOut) },
 	} {
 		t.Run(name, func(t *testing.T) {

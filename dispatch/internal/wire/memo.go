@@ -65,8 +65,8 @@ type Belonging string
 const (
 	// Mine: it is that dispatcher.
 	Mine Belonging = "mine"
-	// NotMine: a dispatcher of another project or queue, no dispatcher, or one that cannot be attributed. It is never touched.
-	NotMine Belonging = "not_mine"
+	// Foreign: a dispatcher of another project or queue, no dispatcher, or one that cannot be attributed. It is never touched.
+	Foreign Belonging = "foreign"
 	// Legacy: it has the ID and the type but no memo, or one without an epoch, as early releases left it. It is replaced.
 	Legacy Belonging = "legacy"
 	// OlderScheme: a dispatcher of that name whose ID has an older scheme. It is terminated.
@@ -77,16 +77,16 @@ const (
 // [ValidatePattern].
 func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 	if e.Type != WorkflowType || e.Unread {
-		return NotMine
+		return Foreign
 	}
 	exact := e.WorkflowID == name.DispatcherID()
 	switch {
 	case e.Memo != nil && e.Memo.Name != name:
-		return NotMine
+		return Foreign
 	case e.Memo != nil && e.Memo.Epoch > 0 && exact:
 		return Mine
 	case exact && e.Memo == nil && othersID(name, e):
-		return NotMine
+		return Foreign
 	case exact:
 		return Legacy
 	}
@@ -96,7 +96,7 @@ func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 			return OlderScheme
 		}
 	}
-	return NotMine
+	return Foreign
 }
 
 // othersID reports whether the task queue of a workflow without a memo shows that its ID is another name's: since dashes also join, ("a-b",

@@ -115,28 +115,28 @@ func TestBelonging(t *testing.T) {
 		what wire.Execution
 	}{
 		"it":                           {wire.Mine, base},
-		"the namesake":                 {wire.NotMine, with(func(e *wire.Execution) { e.Memo = of(named("a-b", "c")) })},
-		"another type":                 {wire.NotMine, with(func(e *wire.Execution) { e.Type = "other" })},
-		"a memo that cannot be read":   {wire.NotMine, with(func(e *wire.Execution) { e.Unread = true })},
+		"the namesake":                 {wire.Foreign, with(func(e *wire.Execution) { e.Memo = of(named("a-b", "c")) })},
+		"another type":                 {wire.Foreign, with(func(e *wire.Execution) { e.Type = "other" })},
+		"a memo that cannot be read":   {wire.Foreign, with(func(e *wire.Execution) { e.Unread = true })},
 		"without a memo":               {wire.Legacy, with(func(e *wire.Execution) { e.Memo = nil })},
 		"without an epoch":             {wire.Legacy, with(func(e *wire.Execution) { e.Memo = &wire.Memo{Name: mine} })},
 		"on a queue of an old release": {wire.Legacy, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "dispatchers" })},
-		"the namesake without a memo":  {wire.NotMine, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "c" })},
+		"the namesake without a memo":  {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "c" })},
 		"an older ID": {wire.OlderScheme, with(func(e *wire.Execution) {
 			e.Memo, e.WorkflowID = nil, "dispatcher-a-host-17"
 		})},
 		"an older ID with a memo": {wire.OlderScheme, with(func(e *wire.Execution) { e.WorkflowID = "dispatcher-a-host-17" })},
-		"an older ID of another queue": {wire.NotMine, with(func(e *wire.Execution) {
+		"an older ID of another queue": {wire.Foreign, with(func(e *wire.Execution) {
 			e.Memo, e.WorkflowID, e.TaskQueue = nil, "dispatcher-a-b-host-17", "c"
 		})},
-		"an older ID of another project": {wire.NotMine, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "dispatcher-z-host-17" })},
+		"an older ID of another project": {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "dispatcher-z-host-17" })},
 		"another older ID":               {wire.OlderScheme, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c" })},
-		"an ID of no scheme":             {wire.NotMine, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c.d" })},
+		"an ID of no scheme":             {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c.d" })},
 	}
 	for name, test := range tests {
 		require.Equal(t, test.is, wire.Belongs(mine, test.what, patterns), name)
 	}
-	require.Equal(t, wire.NotMine, wire.Belongs(mine, tests["an older ID"].what, nil), "only with a configured pattern")
+	require.Equal(t, wire.Foreign, wire.Belongs(mine, tests["an older ID"].what, nil), "only with a configured pattern")
 }
 
 func TestPatterns(t *testing.T) {

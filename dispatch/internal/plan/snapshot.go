@@ -26,8 +26,8 @@ type Open struct {
 	Answer Answer
 }
 
-// Reading is the input of a plan. It is complete: if a part cannot be read, there is no reading.
-type Reading struct {
+// Snapshot is the input of a plan. It is complete: if a part cannot be read, there is no snapshot.
+type Snapshot struct {
 	// Entries are the entries with all prefixes that dispatchers use, in any order. The oldest acquisition among them shows how far back
 	// the store's data reaches: a store that lost its data has only young entries.
 	Entries []lease.Entry
@@ -44,8 +44,8 @@ type Rules struct {
 	StaleAfter time.Duration
 	// Retention is how long entries stay readable after their leases have ended.
 	Retention time.Duration
-	// Most is the limit of terminations in a plan, and of deletions.
-	Most int
+	// MaxActions is the limit of terminations in a plan, and of deletions.
+	MaxActions int
 	// LegacyIDs are patterns of IDs of older schemes.
 	LegacyIDs []string
 }
@@ -80,8 +80,8 @@ type Verdict struct {
 	// Superseded: its name has a later owner, which has not replaced or adopted it in time. Its claims are rejected, and its owner must
 	// terminate it.
 	Superseded bool
-	// Quiet is the time since the last sign of life, as far as known.
-	Quiet time.Duration
+	// SilentFor is the time since the last sign of life, as far as known.
+	SilentFor time.Duration
 }
 
 // Deletion is an entry to delete if it has not changed since it was read.
@@ -93,37 +93,37 @@ type Deletion struct {
 	Revision int64
 }
 
-// Trouble is the kind of an alert.
-type Trouble string
+// AlertKind is the kind of an alert.
+type AlertKind string
 
 // The troubles.
 const (
-	NotMine   Trouble = "not_mine"  // a foreign dispatcher, or one that cannot be attributed
-	Duplicate Trouble = "duplicate" // several open dispatchers with one name
-	Malformed Trouble = "malformed" // an entry that cannot be read
-	Ahead     Trouble = "ahead"     // a dispatcher whose epoch the inbox has not allocated
-	NoKeys    Trouble = "no_keys"   // dispatchers are open and the store is empty
-	Masses    Trouble = "masses"    // more are stale than one cycle may terminate
+	Foreign      AlertKind = "foreign"        // a foreign dispatcher, or one that cannot be attributed
+	Duplicate    AlertKind = "duplicate"      // several open dispatchers with one name
+	Malformed    AlertKind = "malformed"      // an entry that cannot be read
+	Ahead        AlertKind = "ahead"          // a dispatcher whose epoch the inbox has not allocated
+	NoKeys       AlertKind = "no_keys"        // dispatchers are open and the store is empty
+	TooManyStale AlertKind = "too_many_stale" // more are stale than one cycle may terminate
 )
 
 // Alert is a condition for operators to look at.
 type Alert struct {
-	Trouble Trouble
+	Kind AlertKind
 	// Project is empty if it cannot be determined.
 	Project string
 	// Subject is a workflow ID or a key. Text describes the condition.
 	Subject, Text string
 }
 
-// Plan is the result of [Make]. The order of all lists depends only on the reading.
+// Plan is the result of [Make]. The order of all lists depends only on the snapshot.
 type Plan struct {
 	// Verdicts has all open workflows, ordered by workflow ID and run ID.
 	Verdicts []Verdict
-	// Terminate are stale dispatchers, the longest quiet ones first. Postponed are those beyond the limit, for the next cycle.
-	Terminate, Postponed []Verdict
-	// Delete are the entries of dead owners whose dispatchers are closed. Later are those beyond the limit, for the next cycle.
-	Delete, Later []Deletion
-	Alerts        []Alert
+	// Terminate are stale dispatchers, the longest silent ones first. TerminateLater are those beyond the limit, for the next cycle.
+	Terminate, TerminateLater []Verdict
+	// Delete are the entries of dead owners whose dispatchers are closed. DeleteLater are those beyond the limit, for the next cycle.
+	Delete, DeleteLater []Deletion
+	Alerts              []Alert
 	// Duplicates counts, by project, the open dispatchers beyond the first of a name. It includes only projects with a dispatcher.
 	Duplicates map[string]int
 	// Next is the shortest time after which another dispatcher may become stale; 0 if none becomes stale by waiting alone.
