@@ -4,33 +4,62 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// newServer creates the API server with its authentication.
-func (a *App) newServer(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Server, error) {
-	tokens := token.NewService(a.store.Tokens(), a.store, token.Options{Now: time.Now, Log: a.log})
-	a.add(step{tokens, false})
-	if a.cfg.HasRole(config.RoleAPI) {
-		options.Tokens = tokens
+// newTokens creates the service of API tokens.
+func newTokens(p *process, s *storage) *token.Service {
+	return token.NewService(s.Tokens(), s, token.Options{Now: time.Now, Log: p.log})
+}
+
+// newAPI creates the API server with its authentication. A process without the API role serves only health, metrics and its own system
+// status.
+func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
+	metrics, cfg := c.telemetry.API, c.cfg
+	d := &denials{
+		store: c.storage.Store, log: c.log, metrics: metrics,
+		limit: permission.NewLimiter(permission.LimiterOptions{Rate: deniedRate, Burst: deniedBurst, Now: time.Now}),
 	}
-	d := &denials{store: a.store, log: a.log, metrics: tel.API, limit: permission.NewLimiter(permission.LimiterOptions{Rate: deniedRate, Burst: deniedBurst, Now: time.Now})}
-	options.Access = rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: tel.API.Refused, Denied: d.denied}
-	if a.cfg.Auth.Mode == config.ModeTokens {
+	options := rpc.Options{
+		Address: cfg.Listen, MaxConnections: cfg.API.MaxConnections, MaxRequestBytes: int64(cfg.API.MaxRequestBytes),
+		Metrics: c.telemetry.Handler(), Livez: http.HandlerFunc(c.health.Livez), Readyz: http.HandlerFunc(c.health.Readyz),
+		Serving:           func(ctx context.Context) bool { return c.health.Report(ctx).Status != health.Unavailable },
+		Interceptors:      []connect.Interceptor{metrics},
+		Access:            rpc.Access{Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
+		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID},
+		TemporalNamespace: cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: newStatus(c),
+	}
+	if cfg.Auth.Mode == config.ModeTokens {
 		options.Access.Authenticator = tokens
 	}
-	if t := a.cfg.ListenTLS; t.Enabled() {
+	if cfg.HasRole(config.RoleAPI) {
+		if err := addServices(&options, c, tokens); err != nil {
+			return nil, err
+		}
+	}
+	if t := cfg.ListenTLS; t.Enabled() {
 		keeper, err := certificate.Open(certificate.Files{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile})
 		if err != nil {
 			return nil, err
@@ -38,6 +67,39 @@ func (a *App) newServer(tel *telemetry.Telemetry, options rpc.Options) (*rpc.Ser
 		options.TLS = keeper.Config()
 	}
 	return rpc.NewServer(options)
+}
+
+// addServices adds what only a process with the API role serves.
+func addServices(options *rpc.Options, c *components, tokens *token.Service) (err error) {
+	events, s := c.events, c.storage
+	options.Tokens, options.Audit = tokens, s
+	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows, c.definitions.schedules
+	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
+	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
+	options.Dispatchers = dispatcher.NewService(dispatcher.Options{
+		Overview: events.overview, Operator: events.dispatchers, History: events.service, Audit: s, Name: dispatcherName, Now: time.Now,
+	})
+	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
+	options.Explainer = explain.New(explain.Options{
+		Store: s.Waits(), Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey, TakenSince: interp.BoundedSince,
+	})
+	options.Codec, err = codecEndpoint(c.process, s)
+	return err
+}
+
+// codecEndpoint returns the codec endpoint for Temporal's UI, if it is enabled.
+func codecEndpoint(p *process, s *storage) (rpc.Codec, error) {
+	if !p.cfg.Encryption.CodecEndpoint {
+		return rpc.Codec{}, nil
+	}
+	note := func(ctx context.Context, namespace string) error {
+		return s.WriteAudit(ctx, audit.NewEntry(ctx, time.Now(), audit.PayloadsOpen, "", namespace, ""))
+	}
+	endpoint, err := codec.Endpoint(p.keys, s.payloads.External(), note)
+	if err != nil {
+		return rpc.Codec{}, err
+	}
+	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, Origins: p.cfg.Encryption.CodecOrigins}, nil
 }
 
 const (

@@ -4,28 +4,20 @@ import (
 	"context"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
-	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// batchParts holds the parts that apply one action to many runs.
-type batchParts struct {
+// batches applies one action to many runs. Every process starts a runner; one elected process executes the batches.
+type batches struct {
 	service *batch.Service
 	runner  *batch.Runner
 }
 
-// newBatchParts creates them. Every process starts a runner; one elected process executes the batches.
-func (a *App) newBatchParts(manager *conn.Manager, workflows *workflow.Service, runs *control.Service, work batch.WorkStore) batchParts {
-	runner := batch.NewRunner(work, controls{runs}, time.Now)
-	manager.OnConnect("batches", func(context.Context, client.Client) error {
-		runner.Wake()
-		return nil
-	})
-	return batchParts{batch.NewService(a.store.Batches(), workflows, runner.Wake, time.Now), runner}
+func newBatches(s *storage, c *connection, d *definitions, runs *runs) *batches {
+	runner := batch.NewRunner(s.sealed.batches, controls{runs.service}, time.Now)
+	c.onConnect("batches", runner.Wake)
+	return &batches{batch.NewService(s.Batches(), d.workflows, runner.Wake, time.Now), runner}
 }
 
 // controls adapts the run controls to batches.

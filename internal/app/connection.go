@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -11,28 +12,58 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
-	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
-	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// connect creates the manager of the connection to Temporal. It does not dial.
-func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection.Tap, repeated *engine.Repeated) (*conn.Manager, error) {
-	cfg := a.cfg.Temporal
+// connection is the connection to Temporal, with the engine that runs workflows over it.
+type connection struct {
+	temporal config.Temporal
+	manager  *conn.Manager
+	engine   *engine.Engine
+	// starter is the engine for starts: it replaces marks in inputs by the originals.
+	starter     *sealed.Starter
+	repeated    *engine.Repeated
+	placement   *placement.Monitor
+	certificate *clientCertificate
+}
+
+// newConnection creates the manager of the connection, which does not dial yet, and the engine.
+func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
+	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated()}
+	if c.manager, err = c.newManager(p, s, r); err != nil {
+		return nil, err
+	}
+	c.engine = engine.New(engine.Options{
+		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
+		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive,
+		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Log: p.log, Now: time.Now,
+	}, s.documents, r.tap)
+	c.starter = s.sealed.Engine(c.engine)
+	c.placement = placement.New(placement.Options{
+		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID { return clusterOf(c.fingerprint()) },
+		ExecutesRuns: p.cfg.HasRole(config.RoleWorker),
+	})
+	c.certificate = &clientCertificate{temporal: c.temporal, now: time.Now, log: p.log}
+	return c, nil
+}
+
+func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manager, error) {
+	cfg := c.temporal
 	complete := func(options client.Options) client.Options {
-		options.MetricsHandler = tel.Temporal()
-		return engine.ClientOptions(options, serverID, a.keys, a.payloads, a.log, tap, repeated)
+		options.MetricsHandler = p.telemetry.Temporal()
+		return engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated)
 	}
 	base, err := temporalconfig.Options(cfg)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := tel.Connections()
+	ended, err := p.telemetry.Connections()
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +80,7 @@ func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection
 		Identity:        func() (string, error) { return temporalconfig.Identity(cfg) },
 		ConnectionEnded: func(ctx context.Context, c conn.Ended) { ended.Connection(ctx, c.Address, c.Namespace, c.Lasted) },
 		OutageEnded:     func(ctx context.Context, o conn.Ended) { ended.Outage(ctx, o.Address, o.Namespace, o.Lasted) },
-		Logger:          a.log,
+		Logger:          p.log,
 		CheckEvery:      cfg.CheckInterval,
 		CheckTimeout:    cfg.CheckTimeout,
 		ProbeEvery:      cfg.ProbeInterval,
@@ -60,31 +91,20 @@ func (a *App) connect(serverID string, tel *telemetry.Telemetry, tap *projection
 	})
 }
 
-// fingerprint returns the values in which this process and the workers of its runs must agree.
-func (a *App) fingerprint(m *conn.Manager) worker.Fingerprint {
-	return worker.Fingerprint{
-		Contract: contract.Fingerprint(), Address: a.cfg.Temporal.Address, Namespace: a.cfg.Temporal.Namespace,
-		NamespaceID: m.Status().NamespaceID,
-	}
-}
-
-// newPlacementMonitor creates the part that compares the Temporal of this process with the one that holds the runs and with those of
-// the live workers.
-func (a *App) newPlacementMonitor(own func() worker.Fingerprint) *placement.Monitor {
-	return placement.New(placement.Options{
-		Store: a.store, Registry: worker.NewRegistry(a.store, own), Here: func() run.ClusterID { return clusterOf(own()) },
-		ExecutesRuns: a.cfg.HasRole(config.RoleWorker),
-	})
-}
-
-// newHeartbeat creates the part that registers a worker process periodically, and immediately after each connection to Temporal.
-func (a *App) newHeartbeat(serverID string, m *conn.Manager, own func() worker.Fingerprint) *worker.Heartbeat {
-	h := worker.NewHeartbeat(a.store, serverID, a.cfg.Projects, own)
-	m.OnConnect("worker heartbeat", func(context.Context, client.Client) error {
-		h.Wake()
+// onConnect calls wake each time the connection has come up.
+func (c *connection) onConnect(name string, wake func()) {
+	c.manager.OnConnect(name, func(context.Context, client.Client) error {
+		wake()
 		return nil
 	})
-	return h
+}
+
+// fingerprint returns the values in which this process and the workers of its runs must agree.
+func (c *connection) fingerprint() worker.Fingerprint {
+	return worker.Fingerprint{
+		Contract: contract.Fingerprint(), Address: c.temporal.Address, Namespace: c.temporal.Namespace,
+		NamespaceID: c.manager.Status().NamespaceID,
+	}
 }
 
 // clusterOf returns the Temporal that a process with the fingerprint is connected to.
@@ -92,26 +112,47 @@ func clusterOf(f worker.Fingerprint) run.ClusterID {
 	return run.ClusterID{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
 }
 
-// connectionCondition returns the state of the connection for the process's health.
-func connectionCondition(m *conn.Manager) health.Condition {
-	s := m.Status()
-	_, err := m.Client()
-	c := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
-	if s.State == conn.Degraded {
-		c.Err = fmt.Errorf("temporal at %s is degraded: %s", s.Address, s.Kind)
-		if s.Kind == conn.Limited {
-			c.Err = fmt.Errorf("%w: %s", c.Err, s.LastError)
-		}
-	}
-	return c
+// usable reports whether Temporal can be used.
+func (c *connection) usable() bool {
+	_, err := c.manager.Client()
+	return err == nil
 }
 
-// resumeOnConnect returns a hook that resumes waiting runs, the queue and the reconciler when Temporal is connected again.
-func resumeOnConnect(runs *run.Service, waiting *pending.Queue, r *reconcile.Reconciler) conn.Hook {
-	return func(context.Context, client.Client) error {
-		runs.Resume()
-		waiting.Wake()
-		r.Wake()
-		return nil
+// condition returns the state of the connection for the process's health.
+func (c *connection) condition() health.Condition {
+	s := c.manager.Status()
+	_, err := c.manager.Client()
+	found := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
+	if s.State == conn.Degraded {
+		found.Err = fmt.Errorf("temporal at %s is degraded: %s", s.Address, s.Kind)
+		if s.Kind == conn.Limited {
+			found.Err = fmt.Errorf("%w: %s", found.Err, s.LastError)
+		}
 	}
+	return found
+}
+
+// projectReader reads a project with its settings.
+type projectReader interface {
+	GetProject(ctx context.Context, name string) (project.Project, error)
+}
+
+// stepLimit returns how many steps a new run of a project may enter: the configured number, or the project's own if that is lower.
+func stepLimit(projects projectReader, configured int) func(ctx context.Context, name string) (int64, error) {
+	return func(ctx context.Context, name string) (int64, error) {
+		p, err := projects.GetProject(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		if own := p.Settings.MaxSteps; own > 0 {
+			return min(own, int64(configured)), nil
+		}
+		return int64(configured), nil
+	}
+}
+
+func flowLimits(cfg *config.Config) flow.Limits {
+	limits := flow.DefaultLimits()
+	limits.CallTimeout, limits.CallResult = cfg.Calls.Timeout, int64(cfg.Calls.MaxResponseBytes)
+	return limits
 }

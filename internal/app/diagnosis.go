@@ -6,16 +6,11 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
-	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // diagnoseEngine adapts Temporal to [diagnose.Engine].
@@ -64,29 +59,32 @@ func redactExecution(ctx context.Context, marks redactor, runID string, x diagno
 	return x, nil
 }
 
-// newDiagnosis creates the parts that find runs without progress. Every process takes part, including those without workers, because missing
-// workers are one of the causes.
-func (a *App) newDiagnosis(
-	manager *conn.Manager, tap *projection.Tap, changes *pubsub.Notifier, events *event.Service, fingerprint func() worker.Fingerprint, stores *sealedStores,
-	runs *control.Service,
-) (*diagnose.Watcher, *diagnose.Failures) {
-	failures, read := diagnose.NewFailures(stores.verdicts), codec.FailureConverter(a.keys)
-	tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
+// diagnosis finds runs without progress. Every process takes part, including those without workers, because missing workers are one of the
+// causes.
+type diagnosis struct {
+	watcher  *diagnose.Watcher
+	failures *diagnose.Failures
+}
+
+func newDiagnosis(c *components) *diagnosis {
+	verdicts, manager, runs := c.storage.sealed.verdicts, c.connection.manager, c.runs.service
+	failures, read := diagnose.NewFailures(verdicts), codec.FailureConverter(c.keys)
+	c.records.tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
 		text := inspect.Text(read, why.GetFailure())
 		failures.Note(diagnose.TaskFailure{
 			RunID: workflowID, At: at, Text: text, Cause: inspect.Cause(why.GetCause(), why.GetFailure(), text),
 			Build: why.GetDeployment().GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
 		})
 	})
-	inspector := inspect.New(inspect.Options{
-		Client: manager.Client, Status: manager.Status, Namespace: a.cfg.Temporal.Namespace, Failures: read,
-	})
-	return diagnose.New(stores.verdicts, a.store, diagnoseEngine{redactedInspector{inspector, stores}, a.engine, runs}, diagnose.Options{
-		After: a.cfg.Runs.StuckAfter, PoisonAfter: a.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: a.shedsLoad, Fingerprint: fingerprint,
-		Changes: changes, Committed: events.Committed,
+	inspector := redactedInspector{inspect.New(inspect.Options{
+		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
+	}), c.storage.sealed}
+	return &diagnosis{failures: failures, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs}, diagnose.Options{
+		After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
+		Fingerprint: c.connection.fingerprint, Changes: c.records.changes, Committed: c.events.service.Committed,
 		End: func(ctx context.Context, project, id, reason string) error {
 			_, err := runs.Terminate(ctx, project, id, reason)
 			return err
 		},
-	}), failures
+	})}
 }

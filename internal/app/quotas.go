@@ -2,23 +2,18 @@ package app
 
 import (
 	"context"
+	"time"
 
-	"go.temporal.io/sdk/client"
-
-	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
-	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// quotaParts holds the parts that enforce project quotas.
-type quotaParts struct {
+// quotaControl enforces the quotas of projects.
+type quotaControl struct {
 	service   *quota.Service
 	admission *pending.Admission
 }
@@ -35,26 +30,17 @@ func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run
 	return p.runs.GetRun(ctx, project, id)
 }
 
-// newQuotaParts creates the parts. After it returns, the store notifies admission when a run can be admitted.
-func (a *App) newQuotaParts(
-	runs *control.Service, manager *conn.Manager, changes *pubsub.Notifier, options run.Options, tel *telemetry.Telemetry,
-) (quotaParts, error) {
-	admitting := pending.NewAdmission(runs.Service, admissionStore{a.store.Quotas(), a.store}, changes, options)
-	a.store.OnAdmissible(admitting.Wake)
-	manager.OnConnect("admission", func(context.Context, client.Client) error {
-		admitting.WakeAll()
-		return nil
-	})
-	return quotaParts{
-		service: quota.NewService(a.store.Quotas(), quota.Options{
-			Now: options.Now, Admit: admitting.Wake, Engine: a.engine, Runs: runs,
-		}),
-		admission: admitting,
-	}, tel.ObserveQuotas(a.store.Quotas().HeldUp)
+// newQuotaControl creates the parts. After it returns, the store notifies admission when a run can be admitted.
+func newQuotaControl(p *process, s *storage, r *records, c *connection, runs *runs) (*quotaControl, error) {
+	admission := pending.NewAdmission(runs.service.Service, admissionStore{s.Quotas(), s.Store}, r.changes, runs.options)
+	s.OnAdmissible(admission.Wake)
+	c.onConnect("admission", admission.WakeAll)
+	service := quota.NewService(s.Quotas(), quota.Options{Now: time.Now, Admit: admission.Wake, Engine: c.engine, Runs: runs.service})
+	return &quotaControl{service, admission}, p.telemetry.ObserveQuotas(s.Quotas().HeldUp)
 }
 
 // grant is the activity in which runs request steps.
-func (p quotaParts) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
-	g, err := p.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
+func (q *quotaControl) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+	g, err := q.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
 	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}, err
 }

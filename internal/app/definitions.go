@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// definitions has the projects and their workflows, and keeps Temporal Schedules in line with these.
+type definitions struct {
+	projects  *project.Service
+	workflows *workflow.Service
+	schedules *schedule.Reconciler
+}
+
+func newDefinitions(p *process, s *storage, r *records, c *connection) *definitions {
+	schedules := schedule.New(schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Now: time.Now})
+	r.onEnded(func(project, _ string) { schedules.Ended(project) })
+	workflows := workflow.NewService(workflowStore{s.Store, schedules.Wake}, s, documentLimits(p.cfg), time.Now)
+	workflows.SetSecretProvider(p.secrets())
+	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows, schedules: schedules}
+}
+
+// workflowStore is the workflow store with a callback: every change wakes the schedule keeper.
+type workflowStore struct {
+	*store.Store
+
+	changed func()
+}
+
+// Publish implements [workflow.Store].
+func (w workflowStore) Publish(
+	ctx context.Context, v workflow.Version, newer func(a, b string) bool, e audit.Entry,
+) (workflow.Version, bool, error) {
+	defer w.changed()
+	return w.Store.Publish(ctx, v, newer, e)
+}
+
+// SetPaused implements [workflow.Store].
+func (w workflowStore) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (workflow.Workflow, error) {
+	defer w.changed()
+	return w.Store.SetPaused(ctx, project, name, paused, reason, e)
+}
+
+// DeleteWorkflow implements [workflow.Store].
+func (w workflowStore) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
+	defer w.changed()
+	return w.Store.DeleteWorkflow(ctx, project, name, e)
+}

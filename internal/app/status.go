@@ -1,0 +1,50 @@
+package app
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/system"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+)
+
+// newHealth creates the health of the process, with the dependencies of its roles.
+func newHealth(c *components) *health.Health {
+	both := []string{config.RoleAPI, config.RoleWorker}
+	dependencies := []health.Dependency{
+		{Name: "store", Checker: health.CheckFunc(c.storage.Ping), Required: both},
+		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
+		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Used: both},
+		{Name: "memory", Checker: c.memory, Used: both},
+	}
+	if certificate := c.connection.certificate; certificate.used() {
+		dependencies = append(dependencies, health.Dependency{Name: "certificate", Condition: certificate.condition, Used: both})
+	}
+	// Without leases no delivery is late or lost, but ownership cannot change, and the API cannot determine which workers are alive.
+	dependencies = append(dependencies, health.Dependency{Name: "leases", Checker: health.CheckFunc(c.events.checkLeases), Used: both})
+	if c.workers != nil {
+		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: c.workers, Required: []string{config.RoleWorker}})
+	}
+	return health.New(time.Now, dependencies, c.roles()...)
+}
+
+// newStatus creates the service of the status of the platform.
+func newStatus(c *components) *system.Service {
+	queue := c.cfg.Runs.QueueWhenUnavailable
+	return system.NewService(c.connection.manager, c.storage, c.runs.reconciler, c.storage, c.storage, system.Options{
+		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
+		Fingerprint: c.connection.fingerprint, Health: c.health.Report,
+		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
+	})
+}
+
+// observe registers the gauges of the process.
+func (c *components) observe() error {
+	return c.telemetry.Observe(telemetry.Observed{
+		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len,
+		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
+		Memory: c.memory.Used, CertificateEnds: c.connection.certificate.ends,
+	})
+}

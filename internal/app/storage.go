@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/payloads"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// storage has the database, and what reads and writes it in a form of its own.
+type storage struct {
+	*store.Store
+
+	sealed    *sealedStores
+	documents *engine.Documents
+	// payloads stores the large payloads that Temporal histories refer to.
+	payloads *codec.Storage
+}
+
+func openStorage(ctx context.Context, p *process) (*storage, error) {
+	opened, err := store.Open(ctx, store.Options{
+		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	documents := engine.NewDocuments(opened, documentLimits(p.cfg))
+	return &storage{
+		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents),
+		payloads: codec.New(opened.Payloads(), codec.Options{MaxBytes: payloads.MaxBytes}),
+	}, nil
+}
+
+func documentLimits(cfg *config.Config) dsl.Limits {
+	limits := dsl.DefaultLimits()
+	limits.MaxBytes = int(cfg.Workflows.MaxDefinitionBytes)
+	return limits
+}
+
+// sealedStores holds the stores that seal sensitive data of runs: values written through them are replaced by marks, and the originals are
+// stored sealed.
+type sealedStores struct {
+	*sealed.Sealer
+
+	rows     *sealed.Rows
+	events   *sealed.Events
+	verdicts *sealed.Verdicts
+	batches  *sealed.Batches
+}
+
+func newSealedStores(keys *keyring.Ring, s *store.Store, documents run.Documents) *sealedStores {
+	v := sealed.New(keys, s.Originals(), documents)
+	return &sealedStores{v, v.Rows(s), v.Events(s.Events()), v.Verdicts(s.Verdicts()), v.Batches(s.Batches())}
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+
+	temporalworker "go.temporal.io/sdk/worker"
+
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
+	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/worker"
+)
+
+// workers executes the runs of the projects that this process serves.
+type workers struct {
+	*engine.Workers
+
+	// calls closes the connections of HTTP calls.
+	calls stopOnly
+	// heartbeat registers the process periodically, and immediately after each connection to Temporal.
+	heartbeat *worker.Heartbeat
+}
+
+func newWorkers(c *components) *workers {
+	caller := httpcall.New(httpcall.Options{
+		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
+		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable,
+	})
+	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint)
+	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
+	cfg := c.cfg.Worker
+	return &workers{
+		Workers: engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
+			Children: c.runs.children,
+			Events:   c.events.service,
+			Quota:    c.quotas.grant,
+			Extend: func(_ string, r temporalworker.Registry) {
+				c.events.dispatchers.Register(r)
+				schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
+			},
+			Served:          c.events.serve,
+			Projects:        c.cfg.Projects,
+			WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
+			Activities:      cfg.MaxConcurrentActivities,
+			LocalActivities: cfg.MaxConcurrentLocalActivities,
+			StopTimeout:     cfg.StopTimeout,
+		}),
+		heartbeat: heartbeat,
+		calls: func(context.Context) error {
+			caller.Close()
+			return nil
+		},
+	}
+}
