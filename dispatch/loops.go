@@ -136,7 +136,7 @@ func (d *Dispatchers) ringParked(ctx context.Context) {
 		}
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		asleep, err := d.o.Inbox.Asleep(bounded, ringLimit)
+		asleep, err := d.o.Inbox.ParkedDue(bounded, ringLimit)
 		if err != nil {
 			return // the routing logs that the inbox cannot be reached
 		}

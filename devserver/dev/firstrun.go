@@ -24,8 +24,8 @@ import (
 
 const (
 	// readyWithin bounds the start, readyCheckEvery is the interval of readiness checks.
-	readyWithin = 20 * time.Second
-	readyCheckEvery   = 10 * time.Millisecond
+	readyWithin     = 20 * time.Second
+	readyCheckEvery = 10 * time.Millisecond
 	// runWithin bounds the first run.
 	runWithin = 30 * time.Second
 )

@@ -75,8 +75,8 @@ type Outcome struct {
 	Reason string
 }
 
-// Settled is the outcome of one delivery.
-type Settled struct {
+// DeliveryOutcome is the outcome of one delivery.
+type DeliveryOutcome struct {
 	ID      string
 	Outcome Outcome
 }
@@ -93,7 +93,7 @@ type Progress struct {
 	Due     bool
 	// Parked is set while the dispatcher waits for its doorbell.
 	Parked bool
-	// SinceProgress is the time since the last claim or settlement, by the inbox's clock; -1 if there was none.
+	// SinceProgress is the time since the last claim or recorded outcome, by the inbox's clock; -1 if there was none.
 	SinceProgress time.Duration
 	// Lag is the age of the oldest event that is not routed or delivery that is due, by the inbox's clock; 0 if there is none.
 	Lag time.Duration
@@ -107,12 +107,12 @@ type Inbox interface {
 	Fence(ctx context.Context, name Name, holder string, above int64) (Owner, error)
 	// Claim determines the deliveries of new events, and returns up to limit due deliveries, in order of acceptance within each lane. It
 	// returns nothing of a lane whose oldest delivery is not due. A claim counts as progress. It returns [ErrFenced] for any owner but the
-	// current one. A delivery that was claimed and not settled is returned by the next Claim of a later owner, or after visible.
+	// current one. A delivery that was claimed and has no recorded outcome is returned by the next Claim of a later owner, or after visible.
 	Claim(ctx context.Context, name Name, owner Owner, limit int, visible time.Duration) ([]Delivery, error)
 	// Deliver makes one attempt, and returns soon after ctx ends. It needs no fence: the same attempt by two owners must have one effect.
 	Deliver(ctx context.Context, name Name, d Delivery) Outcome
-	// Settle stores the outcomes of deliveries. It returns [ErrFenced] for any owner but the current one.
-	Settle(ctx context.Context, name Name, owner Owner, settled []Settled) error
+	// RecordOutcomes stores the outcomes of deliveries. It returns [ErrFenced] for any owner but the current one.
+	RecordOutcomes(ctx context.Context, name Name, owner Owner, outcomes []DeliveryOutcome) error
 	// Park marks the dispatcher as parked and returns true, or returns false if something is due. An event that is accepted afterwards
 	// requires a doorbell. It returns [ErrFenced] for any owner but the current one.
 	Park(ctx context.Context, name Name, owner Owner) (bool, error)
@@ -121,8 +121,8 @@ type Inbox interface {
 	// Await returns when there may be something new to claim, at once if there already is, or when ctx ends. Its return is a hint: callers
 	// also poll.
 	Await(ctx context.Context, name Name)
-	// Asleep returns the parked dispatchers for which something is due: their doorbells must ring.
-	Asleep(ctx context.Context, limit int) ([]Name, error)
+	// ParkedDue returns the parked dispatchers for which something is due: their doorbells must ring.
+	ParkedDue(ctx context.Context, limit int) ([]Name, error)
 	// Progress returns the progress of the named dispatchers, or of all in the inbox if there are no names.
 	Progress(ctx context.Context, names ...Name) ([]Progress, error)
 }

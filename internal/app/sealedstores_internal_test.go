@@ -271,7 +271,7 @@ var plantings = map[string]func(s *scene, id string) error{
 		}})
 	},
 	"Events.CommitRouting": (*scene).route,
-	"Events.Settle": func(s *scene, id string) error {
+	"Events.RecordOutcomes": func(s *scene, id string) error {
 		if err := s.route(id); err != nil {
 			return err
 		}
@@ -279,11 +279,11 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := written(len(due) > 0, err); err != nil {
 			return err
 		}
-		var settled []inbox.Settled
+		var outcomes []inbox.DeliveryOutcome
 		for _, d := range due {
-			settled = append(settled, inbox.Settled{ID: d.ID, Outcome: planting(inbox.Outcome{Result: inbox.Dead})})
+			outcomes = append(outcomes, inbox.DeliveryOutcome{ID: d.ID, Outcome: planting(inbox.Outcome{Result: inbox.Dead})})
 		}
-		return s.events.Settle(s.ctx, project.Default, s.owner, settled)
+		return s.events.RecordOutcomes(s.ctx, project.Default, s.owner, outcomes)
 	},
 	"Events.RecordOwner": func(s *scene, id string) error {
 		e := s.newEvent(id)
@@ -311,18 +311,18 @@ var plantings = map[string]func(s *scene, id string) error{
 		}
 		return s.verdicts.NoteFailures(s.ctx, []diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: start, Cause: run.Other})})
 	},
-	"Batches.SettleItems": func(s *scene, id string) error {
+	"Batches.WriteItems": func(s *scene, id string) error {
 		items, err := s.batch(id)
 		if err := written(len(items) == 1, err); err != nil {
 			return err
 		}
-		return s.batches.SettleItems(s.ctx, id, []batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
+		return s.batches.WriteItems(s.ctx, id, []batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
 	},
-	"Batches.NoteWaiting": func(s *scene, id string) error {
+	"Batches.SetWaitReason": func(s *scene, id string) error {
 		if _, err := s.batch(id); err != nil {
 			return err
 		}
-		kept, err := s.batches.NoteWaiting(s.ctx, id, id, quotes())
+		kept, err := s.batches.SetWaitReason(s.ctx, id, id, quotes())
 		return written(kept != "" && kept != quotes(), err) // it is logged as well
 	},
 }
@@ -374,12 +374,12 @@ var harmless = map[string]string{
 	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns FollowLegacy GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair ImportLegacy LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused SettleImports Start StartingRuns Status
+OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused EndImports Start StartingRuns Status
 StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
-	"Events": `Asleep Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
+	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
-	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch Untaken",
+	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Awaited":  "Due DueFor Key MarkNotified",

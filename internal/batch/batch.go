@@ -193,11 +193,11 @@ type Store interface {
 type WorkStore interface {
 	WorkRows
 
-	// SettleItems writes the results of pending items and updates the counts; the last item ends the batch.
-	SettleItems(ctx context.Context, id string, items []Item, at time.Time) error
-	// NoteWaiting writes the reason why the batch waits, until the next item has a result, and returns it as stored: with marks in place
+	// WriteItems writes the results of pending items and updates the counts; the last item ends the batch.
+	WriteItems(ctx context.Context, id string, items []Item, at time.Time) error
+	// SetWaitReason writes the reason why the batch waits, until the next item has a result, and returns it as stored: with marks in place
 	// of sensitive values. runID is the run that the reason concerns; empty: no run.
-	NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error)
+	SetWaitReason(ctx context.Context, id, runID, why string) (kept string, err error)
 }
 
 // WorkRows is the part of a [WorkStore] to which no values of runs are written.
@@ -209,8 +209,8 @@ type WorkRows interface {
 	// ClaimItems returns up to limit pending items with numbers above after, and marks them as begun. It returns false when the batch is
 	// paused or has ended.
 	ClaimItems(ctx context.Context, id string, after int64, limit int) ([]Item, bool, error)
-	// Untaken returns how many of these runs no worker has picked up: they are being started in Temporal, or wait there for a worker.
-	Untaken(ctx context.Context, runIDs []string) (int64, error)
+	// CountNotTaken returns how many of these runs no worker has picked up: they are being started in Temporal, or wait there for a worker.
+	CountNotTaken(ctx context.Context, runIDs []string) (int64, error)
 	// CloseBatch ends an open batch without pending items although some of its items have no result: their rows are gone, and they
 	// count as failed. It returns their number, and changes nothing while an item is pending.
 	CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error)

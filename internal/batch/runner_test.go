@@ -89,11 +89,11 @@ type dying struct {
 	dead context.Context
 }
 
-func (d dying) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+func (d dying) WriteItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
 	if d.dead.Err() != nil {
 		return d.dead.Err()
 	}
-	return d.WorkStore.SettleItems(ctx, id, items, at)
+	return d.WorkStore.WriteItems(ctx, id, items, at)
 }
 
 func TestItemsDoneBeforeCrashSucceed(t *testing.T) {
@@ -303,7 +303,7 @@ func (e *emptied) CloseBatch(ctx context.Context, id string, at time.Time) (int6
 	for i := range list {
 		list[i].Status = batch.Failed
 	}
-	return int64(len(list)), errors.Join(err, e.SettleItems(ctx, id, list, at))
+	return int64(len(list)), errors.Join(err, e.WriteItems(ctx, id, list, at))
 }
 
 func TestBatchWithoutPendingItemsIsEnded(t *testing.T) {
@@ -327,7 +327,7 @@ type counting struct {
 	untaken func(runIDs []string) int64
 }
 
-func (c counting) Untaken(_ context.Context, runIDs []string) (int64, error) {
+func (c counting) CountNotTaken(_ context.Context, runIDs []string) (int64, error) {
 	return c.untaken(runIDs), nil
 }
 

@@ -89,7 +89,7 @@ func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	if one, ok := errors.AsType[*itemError](err); ok {
 		of = one.runID
 	}
-	why, failed := r.store.NoteWaiting(ctx, e.batch.ID, of, readable(err))
+	why, failed := r.store.SetWaitReason(ctx, e.batch.ID, of, readable(err))
 	switch {
 	case failed != nil:
 		log.WarnContext(ctx, "Batch waits, and the reason could not be written", "batch", e.batch.ID, "project", e.batch.Project, "error", failed)
@@ -154,7 +154,7 @@ func (r *Runner) waitForPickUp(ctx context.Context, started []string) {
 	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
 	defer cancel()
 	for delay := firstPickUpCheck; len(started) > 0 && loop.Sleep(ctx, delay); delay = min(2*delay, maxPickUpCheck) {
-		if n, err := r.store.Untaken(ctx, started); n == 0 || err != nil {
+		if n, err := r.store.CountNotTaken(ctx, started); n == 0 || err != nil {
 			return // the next claim reports an unavailable database
 		}
 	}
@@ -186,20 +186,20 @@ func (r *Runner) round(ctx context.Context, e *effort, items []Item) (started []
 		})
 	}
 	group.Wait()
-	var settled []Item
+	var done []Item
 	for _, o := range outcomes {
 		if o.err != nil && !r.giveUp(ctx, e, &o.item, o.err) {
 			waits = &itemError{o.item.RunID, o.err}
 			continue
 		}
 		delete(e.tries, o.item.Number)
-		settled = append(settled, o.item)
+		done = append(done, o.item)
 		if o.item.NewRunID != "" {
 			started = append(started, o.item.NewRunID)
 		}
 	}
-	if len(settled) > 0 {
-		if err := r.store.SettleItems(ctx, e.batch.ID, settled, r.now()); err != nil {
+	if len(done) > 0 {
+		if err := r.store.WriteItems(ctx, e.batch.ID, done, r.now()); err != nil {
 			return started, err
 		}
 	}

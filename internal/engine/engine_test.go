@@ -25,7 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-func requireFault(t *testing.T, err error, class apperror.Class, reason, says string) {
+func requireError(t *testing.T, err error, class apperror.Class, reason, says string) {
 	t.Helper()
 	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
@@ -71,7 +71,7 @@ func TestCheckReportsTheProblem(t *testing.T) {
 			watch := stopwatch.Start(t)
 			err := e.Check(t.Context())
 			require.Less(t, watch.Elapsed(), 100*time.Millisecond, "it sends no request")
-			requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
+			requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
 			found, _ := apperror.From(err)
 			require.Positive(t, found.RetryAfter)
 			require.Error(t, found.Cause)
@@ -79,7 +79,7 @@ func TestCheckReportsTheProblem(t *testing.T) {
 				"state": "down", "kind": tt.kind, "since": m.Status().Since.UTC().Format(time.RFC3339),
 			}, found.Facts)
 			_, err = e.Start(t.Context(), aRun())
-			requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
+			requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, tt.says)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestStartThatIsNeverSent(t *testing.T) {
 	require.NoError(t, e.Check(t.Context()), "one missed check decides nothing")
 	watch := stopwatch.Start(t)
 	_, err := e.Start(t.Context(), aRun())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started")
 	require.NotErrorIs(t, err, run.ErrUnknownOutcome)
 	require.Less(t, watch.Elapsed(), 2*time.Second)
 }
@@ -175,7 +175,7 @@ func TestStartAnswers(t *testing.T) {
 				_, isFault := apperror.From(err)
 				require.False(t, isFault)
 			default:
-				requireFault(t, err, tt.class, tt.reason, f.address)
+				requireError(t, err, tt.class, tt.reason, f.address)
 				require.NotErrorIs(t, err, run.ErrUnknownOutcome)
 			}
 		})
@@ -239,7 +239,7 @@ func TestStartWhoseResponseIsLost(t *testing.T) {
 		require.ErrorIs(t, err, run.ErrUnknownOutcome)
 	}
 	_, err = e.Start(ctx, aRun())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started") // and nothing was sent
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "nothing was started") // and nothing was sent
 }
 
 func TestCancelAnswers(t *testing.T) {
@@ -278,7 +278,7 @@ func TestCancelAnswers(t *testing.T) {
 			require.Equal(t, "cancel r1 too slow", f.called()[0])
 			switch {
 			case tt.fault:
-				requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "did not accept the cancellation of run r1")
+				requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "did not accept the cancellation of run r1")
 			case tt.want != nil:
 				require.ErrorIs(t, err, tt.want)
 			default:

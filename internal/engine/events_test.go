@@ -73,7 +73,7 @@ func TestWakeAnswers(t *testing.T) {
 			case tt.want != nil:
 				require.ErrorIs(t, err, tt.want)
 			case tt.class != 0:
-				requireFault(t, err, tt.class, tt.reason, "the event for run r1")
+				requireError(t, err, tt.class, tt.reason, "the event for run r1")
 			default:
 				require.NoError(t, err)
 			}
@@ -84,7 +84,7 @@ func TestWakeAnswers(t *testing.T) {
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
-	requireFault(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
+	requireError(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 }
 
 // inbox is a fake event service.

@@ -97,12 +97,12 @@ func TestClusterIDNamesTheNamespace(t *testing.T) {
 	require.Equal(t, []string{f.address, "ns"}, []string{cluster.Address, cluster.Namespace})
 	f.set(func() { f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") } })
 	_, err = e.ClusterID(t.Context())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, `no namespace "ns"`)
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, `no namespace "ns"`)
 	f.set(func() {
 		f.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
 	})
 	_, err = e.ClusterID(t.Context())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 }
 
 func TestExecutionsAreThoseOfRuns(t *testing.T) {
@@ -251,9 +251,9 @@ func TestInspectorReportsThatTemporalIsUnavailable(t *testing.T) {
 	rebuild := e.Rebuild(ctx, run.Run{ID: "r1"}, "", nil)
 	_, origin := e.Origin(ctx, "r1")
 	for _, err := range []error{cluster, inspect, rebuild, origin} {
-		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
+		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 	}
 	for _, err := range e.Executions(ctx, noon()) {
-		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
+		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 	}
 }

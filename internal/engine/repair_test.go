@@ -245,7 +245,7 @@ func TestRebuildWhileTemporalIsUnavailable(t *testing.T) {
 	r := insert(t, kept, f.load(t, "pure"))
 	e, _ := connect(t, f.address, scenarios(t))
 	f.set(func() { f.withhold = true })
-	requireFault(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), apperror.Unavailable, apperror.EngineUnavailable, "reading the history of run")
+	requireError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), apperror.Unavailable, apperror.EngineUnavailable, "reading the history of run")
 }
 
 func TestRebuildOfAnUnknownRun(t *testing.T) {

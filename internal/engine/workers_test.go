@@ -190,7 +190,7 @@ func TestWorkersWaitForTemporal(t *testing.T) {
 	w := startWorkers(t, e, &fakeProjects{names: []string{"default"}})
 	require.Eventually(t, func() bool { return m.Status().Kind == conn.NamespaceMissing }, time.Minute, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return len(m.Status().Workers) == 2 }, time.Minute, 10*time.Millisecond)
-	requireFault(t, w.Check(t.Context()), apperror.Unavailable, apperror.EngineUnavailable, `has no namespace "ns"`)
+	requireError(t, w.Check(t.Context()), apperror.Unavailable, apperror.EngineUnavailable, `has no namespace "ns"`)
 	require.Empty(t, f.polled())
 
 	f.set(func() { f.namespace = nil })

@@ -67,7 +67,7 @@ var ErrRouted = errors.New("the events are routed already")
 
 // Store stores events, triggers, listeners and deliveries. A project's dispatcher is identified by the project.
 //
-// CommitRouting, Due, Settle, Park and Unpark return [inbox.ErrFenced] to a caller that is not the owner of the last Fence.
+// CommitRouting, Due, RecordOutcomes, Park and Unpark return [inbox.ErrFenced] to a caller that is not the owner of the last Fence.
 type Store interface {
 	Rows
 
@@ -82,8 +82,8 @@ type Store interface {
 	// CommitRouting writes the routings of the events that follow the routed position, in order, without a gap; [ErrRouted] where they
 	// do not follow it.
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error
-	// Settle writes the results of deliveries that Due returned.
-	Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error
+	// RecordOutcomes writes the results of deliveries that Due returned.
+	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error
 	// RecordOwner adds to the history of owners and commits the event that reports the change, in one transaction. A change that is
 	// recorded already, by name, epoch and execution, stays unchanged.
 	RecordOwner(ctx context.Context, c OwnerChange, published Event, e audit.Entry) error
@@ -121,7 +121,7 @@ type Rows interface {
 	Due(ctx context.Context, project string, owner inbox.Owner, limit int, visible time.Duration) ([]Delivery, error)
 	Park(ctx context.Context, project string, owner inbox.Owner) (bool, error)
 	Unpark(ctx context.Context, project string, owner inbox.Owner) error
-	Asleep(ctx context.Context, limit int) ([]inbox.Name, error)
+	ParkedDue(ctx context.Context, limit int) ([]inbox.Name, error)
 	Progress(ctx context.Context, names []inbox.Name) ([]inbox.Progress, error)
 	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. It may report
 	// the same head several times, because late commits must not be missed. From mark 0 it returns only a mark.

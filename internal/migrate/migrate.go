@@ -21,8 +21,8 @@ import (
 
 // Pass is the result of one pass.
 type Pass struct {
-	// New and Changed count the copied runs; Settled counts those of them that were open on an engine that is gone, and were canceled.
-	New, Changed, Settled int64
+	// New and Changed count the copied runs; Canceled counts those of them that were open on an engine that is gone, and were canceled.
+	New, Changed, Canceled int64
 	// LeftOut counts the runs that cannot be imported; Why is the reason of the first.
 	LeftOut int64
 	Why     string
@@ -159,13 +159,13 @@ func (f *Follower) report(ctx context.Context, p Pass, err error) {
 	for _, of := range []struct {
 		kind string
 		runs int64
-	}{{"new", p.New}, {"changed", p.Changed}, {"settled", p.Settled}} {
+	}{{"new", p.New}, {"changed", p.Changed}, {"settled", p.Canceled}} {
 		if of.runs > 0 {
 			f.opts.Metrics.Imported(ctx, of.kind, of.runs)
 		}
 	}
 	if p.New+p.Changed > 0 {
-		log.InfoContext(ctx, "Runs of the older engine were imported", "new", p.New, "changed", p.Changed, "settled", p.Settled)
+		log.InfoContext(ctx, "Runs of the older engine were imported", "new", p.New, "changed", p.Changed, "settled", p.Canceled)
 	}
 	if p.LeftOut > 0 && p.Why != f.leftOut {
 		log.WarnContext(ctx, "Runs of the older engine cannot be imported and are left out", "runs", p.LeftOut, "first", p.Why)

@@ -99,7 +99,7 @@ func TestDelaysAndLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{answers: []answer{
-			{pass: migrate.Pass{New: 5000, Settled: 7, First: true}, took: 4 * time.Second},
+			{pass: migrate.Pass{New: 5000, Canceled: 7, First: true}, took: 4 * time.Second},
 			{pass: migrate.Pass{New: 10, LeftOut: 2, Why: "odd"}, took: time.Second},
 			{pass: migrate.Pass{Changed: 1, LeftOut: 2, Why: "odd"}, took: 10 * time.Second},
 			{pass: migrate.Pass{First: true, Busy: true}},

@@ -69,8 +69,8 @@ type Cut struct {
 	Before time.Time
 	// Keep is how many of the newest are retained; zero: all.
 	Keep int
-	// Settled is the time before which runs have to have ended to be deleted.
-	Settled time.Time
+	// EndedBefore is the time before which runs have to have ended to be deleted.
+	EndedBefore time.Time
 }
 
 // Page is the result of deleting one page.
@@ -116,9 +116,9 @@ const (
 	minPause = 20 * time.Millisecond
 	// retryEvery is how soon another process takes over from one that has stopped, and how soon a failed pass is repeated.
 	retryEvery = time.Minute
-	// settledFor is how long ago a run has to have ended: the reconciler, which searches for the rows of recently ended executions, would
+	// endedFor is how long ago a run has to have ended: the reconciler, which searches for the rows of recently ended executions, would
 	// take it for lost and create it again.
-	settledFor = time.Hour
+	endedFor = time.Hour
 	// orphanedFor is how old payloads without a run have to be: the row of a run may be written after its first payload, also by the
 	// reconciler.
 	orphanedFor = 24 * time.Hour
@@ -239,7 +239,7 @@ func (c *Cleaner) cleanKind(ctx context.Context, name string, kind Kind, deleted
 		return nil
 	}
 	now := c.opts.Now()
-	cut := Cut{Project: name, Keep: limits.MaxCount, Settled: now.Add(-settledFor)}
+	cut := Cut{Project: name, Keep: limits.MaxCount, EndedBefore: now.Add(-endedFor)}
 	if limits.MaxAge > 0 {
 		cut.Before = now.Add(-limits.MaxAge)
 	}

@@ -121,7 +121,7 @@ func TestPassCoversAllProjects(t *testing.T) {
 		r.pages["p001 runs"], r.pages["p001 audit"], r.pages["p149 runs"], r.pages[" audit"], r.pages["p001 events"] = 3, 1, 1, 2, 5
 		k := cleaner(r, retention.Policy{retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
 		require.NoError(t, k.Pass(t.Context()))
-		require.Equal(t, retention.Cut{Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, Settled: noon().Add(-time.Hour)}, r.cuts["p149 runs"])
+		require.Equal(t, retention.Cut{Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, EndedBefore: noon().Add(-time.Hour)}, r.cuts["p149 runs"])
 		require.True(t, r.cuts["p000 audit"].Before.IsZero())
 		require.NotContains(t, r.cuts, "p001 events", "kinds without a limit are not read")
 		require.NotContains(t, r.cuts, " runs")

@@ -334,7 +334,7 @@ func TestSlotsWhileTheEngineIsUnavailable(t *testing.T) {
 	back := b.away()
 	b.ends(t, runs[0].ID)
 	_, _, err := b.Start(b.ctx, request())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	queueing := b.queueing(t, b.store)
 	third, _, err := queueing.Start(b.ctx, request())
 	require.NoError(t, err)

@@ -177,7 +177,7 @@ func TestHandOversAreBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, _, err := s.Start(b.ctx, request())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "2 starts wait")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "2 starts wait")
 	require.Len(t, b.rows(t), 2, "a refused start leaves no row")
 	<-f.requested
 	<-f.requested
@@ -200,7 +200,7 @@ func TestCloseCancelsUnansweredStarts(t *testing.T) {
 	require.ErrorContains(t, s.Close(ctx), "1 starts had no answer")
 	require.True(t, starting(b.row(t, r.ID)), "for the reconciler")
 	_, _, err = s.Start(b.ctx, request())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "stopping")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "stopping")
 	require.Len(t, b.rows(t), 1)
 }
 
@@ -225,7 +225,7 @@ func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
 	unserved := serving{&atomic.Bool{}}
 	s := b.process(t, b.store, func(o *run.Options) { o.Workers = unserved })
 	_, _, err := s.Start(b.ctx, request())
-	requireFault(t, err, apperror.Unavailable, apperror.NoWorkerForProject, "none serves "+here)
+	requireError(t, err, apperror.Unavailable, apperror.NoWorkerForProject, "none serves "+here)
 	require.Empty(t, b.rows(t))
 	require.Equal(t, []string{"check"}, b.engine.called())
 
@@ -238,7 +238,7 @@ func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
 	require.True(t, created)
 	require.Equal(t, []any{run.Queued, run.QueuedEngine}, []any{r.Status, r.QueuedReason})
 	_, _, err = s.Start(b.ctx, request())
-	requireFault(t, err, apperror.Exhausted, apperror.QueueFull, "none serves "+here)
+	requireError(t, err, apperror.Exhausted, apperror.QueueFull, "none serves "+here)
 	unserved.served.Store(true)
 	q.Wake()
 	require.Eventually(t, func() bool { return b.row(t, r.ID).QueuedReason == run.QueuedWorker }, time.Minute, 5*time.Millisecond)
@@ -302,10 +302,10 @@ func TestSecondCallerGetsNoRemovedRun(t *testing.T) {
 			go ask(second)
 			<-found
 			f.answer <- refused()
-			requireFault(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
+			requireError(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
 			<-f.requested // the second caller makes a run of its own
 			f.answer <- refused()
-			requireFault(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
+			requireError(t, <-errs, apperror.Refused, apperror.EngineRefused, "no permission")
 			require.Empty(t, b.rows(t))
 		}
 	})

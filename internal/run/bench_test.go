@@ -337,7 +337,7 @@ func (b *bench) audited(t testing.TB) []string {
 	return lines
 }
 
-func requireFault(t testing.TB, err error, class apperror.Class, reason, says string) {
+func requireError(t testing.TB, err error, class apperror.Class, reason, says string) {
 	t.Helper()
 	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)

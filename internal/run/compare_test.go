@@ -58,7 +58,7 @@ func TestGetRequestsTheRepairOfARunThatIsBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, b.engine.called(), "a run that has ended is not compared")
 	_, err = b.Get(b.ctx, here, "none")
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 }
 
 func TestGetComparesARunOncePerInterval(t *testing.T) {

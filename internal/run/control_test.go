@@ -93,7 +93,7 @@ func (b *bench) checkCancel(t *testing.T, before run.Run, answer error) {
 		require.Equal(t, "Execution missing", got.Error.Title)
 		require.Equal(t, []string{"run.start", "run.cancel too slow"}, b.audited(t))
 	case errors.Is(answer, run.ErrClosed):
-		requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
+		requireError(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 		require.Equal(t, before.Status, after.Status, "a worker writes the end")
 		require.Equal(t, "the run has ended in Temporal, and its end is not written", after.Behind.Reason)
 		require.Equal(t, []string{"run.start"}, b.audited(t))
@@ -115,7 +115,7 @@ func TestCancelOfAFinishedRunIsRefused(t *testing.T) {
 			b := newBench(t)
 			before := b.inStatus(t, status, "")
 			_, err := b.Cancel(b.ctx, here, before.ID, "late")
-			requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is "+string(status))
+			requireError(t, err, apperror.Refused, apperror.RunEnded, "it is "+string(status))
 			require.Empty(t, b.engine.called())
 			require.Equal(t, before, b.row(t, before.ID))
 			require.Equal(t, []string{"run.start"}, b.audited(t))
@@ -130,7 +130,7 @@ func TestCancelOfARunThatIsBeingHandedOver(t *testing.T) {
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	b.advance(startTimeout - time.Millisecond)
 	_, err := b.Cancel(b.ctx, here, r.ID, "")
-	requireFault(t, err, apperror.Refused, apperror.RunStarting, "in a moment")
+	requireError(t, err, apperror.Refused, apperror.RunStarting, "in a moment")
 	f, _ := apperror.From(err)
 	require.Equal(t, startTimeout, f.RetryAfter)
 	require.Equal(t, r, b.row(t, r.ID), "it may yet arrive there")
@@ -158,9 +158,9 @@ func TestCancelOfAMissingRun(t *testing.T) {
 	b := newBench(t)
 	r := b.begin(t)
 	_, err := b.Cancel(b.ctx, here, "none", "")
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 	_, err = b.Cancel(b.ctx, "elsewhere", r.ID, "")
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, `"elsewhere"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"elsewhere"`)
 	require.Empty(t, b.engine.called())
 }
 
@@ -201,9 +201,9 @@ func TestList(t *testing.T) {
 	require.Empty(t, ids(run.Filter{Workflow: "other/hello"}))
 
 	_, err := b.List(b.ctx, run.Filter{Project: here, Statuses: []run.Status{run.Failed, "done"}})
-	requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, `"done"`)
+	requireError(t, err, apperror.Invalid, apperror.InvalidArgument, `"done"`)
 	_, err = b.List(b.ctx, run.Filter{Project: here, Workflow: "none"})
-	requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"none"`)
 	_, err = b.List(b.ctx, run.Filter{Project: "none"})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 }

@@ -55,7 +55,7 @@ func TestStartMakesTheInputForTheDocument(t *testing.T) {
 
 	req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(`{"name":7}`), nil }
 	_, _, err = b.Start(b.ctx, req)
-	requireFault(t, err, apperror.Invalid, apperror.InvalidInput, "/name")
+	requireError(t, err, apperror.Invalid, apperror.InvalidInput, "/name")
 	req.InputHidden = true
 	for _, input := range []string{`{"name":7654321}`, `{"n":1e7654321}`} {
 		req.InputOf = func(*dsl.Document) (json.RawMessage, error) { return json.RawMessage(input), nil }

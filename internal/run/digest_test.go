@@ -43,7 +43,7 @@ func TestReplaysOfOneRequestIDHaveTheSameArguments(t *testing.T) {
 			other := req
 			change(&other)
 			_, _, err = b.Replay(b.ctx, other)
-			requireFault(t, err, apperror.Exists, apperror.RequestIDReused, r.ID)
+			requireError(t, err, apperror.Exists, apperror.RequestIDReused, r.ID)
 			require.NotEmpty(t, name)
 		}
 	})
@@ -110,7 +110,7 @@ func TestDigestsSurviveKeyRotation(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first.ID, again.ID)
 	_, _, err = rotated.Start(b.ctx, other)
-	requireFault(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
+	requireError(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
 
 	// Without the key nothing can be compared: as for rows without a digest, workflow and version decide.
 	gone := with("k2", map[string][]byte{"k2": next})

@@ -64,7 +64,7 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 			r := b.inStatus(t, run.Running, "")
 			for _, c := range []control.Control{control.Cancel, control.Pause, control.Unpause, control.ResumeQuota} {
 				_, err := b.use(c, r.ID)
-				requireFault(t, err, apperror.Refused, apperror.RunElsewhere, tt.says)
+				requireError(t, err, apperror.Refused, apperror.RunElsewhere, tt.says)
 				require.ErrorContains(t, err, "temporal.address and temporal.namespace")
 				require.ErrorContains(t, err, "to end it here alone, terminate it")
 				f, _ := apperror.From(err)
@@ -124,7 +124,7 @@ func TestRunStaysUnchangedWhileItsTemporalIsUnknown(t *testing.T) {
 	r := b.inStatus(t, run.Running, "")
 	for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause} {
 		_, err := b.use(c, r.ID)
-		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	}
 	require.Equal(t, r, b.row(t, r.ID))
 	require.Equal(t, []string{"run.start"}, b.audited(t))

@@ -25,7 +25,7 @@ type ImportedRows interface {
 	// OpenImports returns up to limit open imported runs of all projects and engines with IDs above after, in order, without input and
 	// output.
 	OpenImports(ctx context.Context, after string, limit int) ([]Run, error)
-	// SettleImports cancels those of the runs that are open on an engine other than [LegacyTemporal], with their steps and waits, and writes an
+	// EndImports cancels those of the runs that are open on an engine other than [LegacyTemporal], with their steps and waits, and writes an
 	// audit entry for each. It returns their IDs.
-	SettleImports(ctx context.Context, list []Run, at time.Time) (ended []string, err error)
+	EndImports(ctx context.Context, list []Run, at time.Time) (ended []string, err error)
 }

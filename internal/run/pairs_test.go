@@ -136,7 +136,7 @@ func (b *bench) checkPair(t *testing.T, id string, s control.State, c control.Co
 	a := control.Decide(c, s)
 	switch a.Effect {
 	case control.Refused:
-		requireFault(t, err, apperror.Refused, a.Reason, id)
+		requireError(t, err, apperror.Refused, a.Reason, id)
 		require.Equal(t, before, after, name)
 		require.Empty(t, b.engine.called(), name)
 		require.Len(t, b.audited(t), entries, name)
@@ -181,7 +181,7 @@ func TestTerminate(t *testing.T) {
 	r := b.begin(t)
 	for _, none := range []string{"", " \t\n"} {
 		_, err := b.Terminate(b.ctx, here, r.ID, none)
-		requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, "no reason given")
+		requireError(t, err, apperror.Invalid, apperror.InvalidArgument, "no reason given")
 	}
 	require.Empty(t, b.engine.called())
 
@@ -193,23 +193,23 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Equal(t, []string{"run.start", "run.terminate runaway"}, b.audited(t))
 	_, err = b.Terminate(b.ctx, here, r.ID, "again")
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is terminated")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "it is terminated")
 
 	// It ended meanwhile: its own end stays.
 	r = b.begin(t)
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrClosed }
 	_, err = b.Terminate(b.ctx, here, r.ID, "late")
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 	require.NotNil(t, b.row(t, r.ID).Behind, "a worker writes its end")
 	b.applyState(t, r.ID, 9, run.Completed)
 	_, err = b.Terminate(b.ctx, here, r.ID, "late")
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "it is completed")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "it is completed")
 
 	// Temporal is unavailable: nothing is changed.
 	r = b.begin(t)
 	b.engine.end = func(context.Context, run.Run) error { return unavailable() }
 	_, err = b.Terminate(b.ctx, here, r.ID, "away")
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	require.Equal(t, r, b.row(t, r.ID))
 	require.NotContains(t, b.audited(t), "run.terminate away")
 
@@ -235,16 +235,16 @@ func TestControlsThatTemporalRejects(t *testing.T) {
 	b.engine.control = func(context.Context, run.Run, string) error { return unavailable() }
 	for _, c := range []control.Control{control.Pause, control.Unpause, control.ResumeQuota} {
 		_, err := b.use(c, r.ID)
-		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	}
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrNotKnown }
 	_, err := b.use(control.Pause, r.ID)
-	requireFault(t, err, apperror.Refused, apperror.ExecutionMissing, "cancel it to end it")
+	requireError(t, err, apperror.Refused, apperror.ExecutionMissing, "cancel it to end it")
 	require.Equal(t, r, b.row(t, r.ID))
 	require.Equal(t, []string{"run.start"}, b.audited(t))
 	b.engine.control = func(context.Context, run.Run, string) error { return run.ErrClosed }
 	_, err = b.use(control.Pause, r.ID)
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "has ended in Temporal already")
 }
 
 func TestInvalidReasonsAreRefused(t *testing.T) {
@@ -254,7 +254,7 @@ func TestInvalidReasonsAreRefused(t *testing.T) {
 	for says, reason := range map[string]string{"1001 bytes": string(make([]byte, 1001)), "not plain text": "a\x00b"} {
 		for _, do := range []func(context.Context, string, string, string) (run.Run, error){b.Cancel, b.Terminate, b.Pause} {
 			_, err := do(b.ctx, here, r.ID, reason)
-			requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, says)
+			requireError(t, err, apperror.Invalid, apperror.InvalidArgument, says)
 		}
 	}
 	require.Empty(t, b.engine.called(), "no request to Temporal without a valid reason")

@@ -218,7 +218,7 @@ func TestFullQueueRefuses(t *testing.T) {
 				continue
 			}
 			full++
-			requireFault(t, err, apperror.Exhausted, apperror.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
+			requireError(t, err, apperror.Exhausted, apperror.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
 			f, _ := apperror.From(err)
 			require.Positive(t, f.RetryAfter)
 		}
@@ -264,7 +264,7 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	require.Empty(t, b.engine.called(), "it was never handed over")
 	require.Equal(t, int64(1), b.row(t, ids[1]).QueuePosition)
 	_, err = s.Cancel(b.ctx, here, ids[0], "enough")
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "canceled")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "canceled")
 
 	// A run that was just taken may be on its way to Temporal.
 	took, err := b.store.TakeQueued(b.ctx, ids[1], b.clock())
@@ -273,7 +273,7 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	b.advance(time.Second)
 	_, err = s.Cancel(b.ctx, here, ids[1], "enough")
-	requireFault(t, err, apperror.Refused, apperror.RunStarting, ids[1])
+	requireError(t, err, apperror.Refused, apperror.RunStarting, ids[1])
 }
 
 // taking is a store in which something happens right before a queued run is ended.
@@ -321,7 +321,7 @@ func TestEndOfARunThatIsTakenMeanwhile(t *testing.T) {
 				require.EqualValues(t, 2, requested.Load(), "the request is repeated")
 				require.Equal(t, run.Terminated, b.row(t, id).Status)
 			} else {
-				requireFault(t, err, apperror.Refused, apperror.RunStarting, id)
+				requireError(t, err, apperror.Refused, apperror.RunStarting, id)
 				require.Equal(t, run.Queued, b.row(t, id).Status, "the row does not end before the execution")
 			}
 		})

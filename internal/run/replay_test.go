@@ -182,7 +182,7 @@ func TestReplayRefusesLeaksAndLosses(t *testing.T) { //nolint:tparallel // the c
 			tt.change(&req)
 			_, created, err := s.Replay(b.ctx, req)
 			require.False(t, created)
-			requireFault(t, err, tt.class, tt.reason, "")
+			requireError(t, err, tt.class, tt.reason, "")
 			require.NotContains(t, err.Error(), "hunter22")
 			require.Len(t, b.rows(t), before, "no row was added")
 		})
@@ -190,12 +190,12 @@ func TestReplayRefusesLeaksAndLosses(t *testing.T) { //nolint:tparallel // the c
 	_, err := b.workflows.SetPaused(b.ctx, here, "hello", true, "bad data")
 	require.NoError(t, err)
 	_, _, err = s.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, apperror.Refused, apperror.WorkflowPaused, "bad data")
+	requireError(t, err, apperror.Refused, apperror.WorkflowPaused, "bad data")
 	_, err = b.workflows.SetPaused(b.ctx, here, "hello", false, "")
 	require.NoError(t, err)
 	b.engine.check = func(context.Context) error { return unavailable() }
 	_, _, err = s.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
 	require.Len(t, b.rows(t), before)
 }
 
@@ -206,13 +206,13 @@ func TestReplayOfAWorkflowThatWasDeleted(t *testing.T) {
 	b.applyState(t, first.ID, 3, run.Completed)
 	require.NoError(t, b.workflows.Delete(b.ctx, here, "hello"))
 	_, _, err := b.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 
 	// A version published again with other content is another one.
 	_, err = b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]", "ada")
 	require.NoError(t, err)
 	_, _, err = b.Replay(b.ctx, replay(first.ID))
-	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "published again")
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "published again")
 	req := replay(first.ID)
 	req.Version = "1.0.0"
 	r, _, err := b.Replay(b.ctx, req)
@@ -243,24 +243,24 @@ func TestReplayWithARequestID(t *testing.T) {
 		other := req
 		other.RunID = second.ID
 		_, _, err = b.Replay(b.ctx, other)
-		requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
+		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "")
 		b.engine.check = nil
 
 		_, _, err = b.Replay(b.ctx, other)
-		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "once")
+		requireError(t, err, apperror.Exists, apperror.RequestIDReused, "once")
 		start := request()
 		start.RequestID = "once"
 		_, _, err = b.Start(b.ctx, start)
-		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "once")
+		requireError(t, err, apperror.Exists, apperror.RequestIDReused, "once")
 		start.RequestID = "started"
 		_, _, err = b.Start(b.ctx, start)
 		require.NoError(t, err)
 		req.RequestID = "started"
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, "started")
+		requireError(t, err, apperror.Exists, apperror.RequestIDReused, "started")
 		req.RequestID = "child:k"
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`)
+		requireError(t, err, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`)
 	})
 }
 
@@ -301,13 +301,13 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 			return req
 		}
 		_, _, err := b.Replay(b.ctx, named("old", control.Latest))
-		requireFault(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
+		requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 		b.publish(t, "examples/hello", "1.0.0")
 		before := len(b.rows(t))
 		_, _, err = b.Replay(b.ctx, replay("old"))
-		requireFault(t, err, apperror.Refused, apperror.RunImported, "name the version of examples/hello")
+		requireError(t, err, apperror.Refused, apperror.RunImported, "name the version of examples/hello")
 		_, _, err = b.Replay(b.ctx, named("old", "7"))
-		requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "7")
+		requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "7")
 		require.Len(t, b.rows(t), before)
 
 		r, created, err := b.Replay(b.ctx, named("old", control.Latest))
@@ -326,10 +326,10 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		before = len(b.rows(t))
 		req = named("hidden", control.Latest)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, apperror.Refused, apperror.RunImported, "were not stored")
+		requireError(t, err, apperror.Refused, apperror.RunImported, "were not stored")
 		req.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, apperror.Refused, apperror.RunImported, "replaces each mark")
+		requireError(t, err, apperror.Refused, apperror.RunImported, "replaces each mark")
 		require.Len(t, b.rows(t), before)
 		req.Patch = json.RawMessage(`[{"op":"replace","path":"/password","value":"once-more"}]`)
 		r, _, err = b.Replay(b.ctx, req)
@@ -339,7 +339,7 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		b.imported(t, "bare", "")
 		req = named("bare", control.Latest)
 		_, _, err = b.Replay(b.ctx, req)
-		requireFault(t, err, apperror.Refused, apperror.RunImported, "its input is not stored")
+		requireError(t, err, apperror.Refused, apperror.RunImported, "its input is not stored")
 		req.Input = json.RawMessage(`{"name":"Eve"}`)
 		_, _, err = b.Replay(b.ctx, req)
 		require.NoError(t, err)

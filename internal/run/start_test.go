@@ -102,7 +102,7 @@ func TestStartRefusesInvalidRequests(t *testing.T) {
 		tt.change(&req)
 		_, created, err := b.Start(b.ctx, req)
 		require.False(t, created, tt.name)
-		requireFault(t, err, tt.class, tt.reason, tt.says)
+		requireError(t, err, tt.class, tt.reason, tt.says)
 		require.Empty(t, b.engine.called(), "%s: no call of the engine", tt.name)
 	}
 	require.Empty(t, b.rows(t))
@@ -131,7 +131,7 @@ func TestStartWhileTheEngineIsUnavailableWritesNothing(t *testing.T) {
 	b.publish(t, "examples/hello", "1.0.0")
 	b.engine.check = func(context.Context) error { return unavailable() }
 	_, created, err := b.Start(b.ctx, request())
-	requireFault(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	require.False(t, created)
 	require.Empty(t, b.rows(t))
 	require.Empty(t, b.audited(t))
@@ -260,7 +260,7 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 		change(&other)
 		_, created, err = b.Start(b.ctx, other)
 		require.False(t, created, name)
-		requireFault(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
+		requireError(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
 	}
 	require.Len(t, b.rows(t), 1)
 	require.Equal(t, []string{"run.start"}, b.audited(t))

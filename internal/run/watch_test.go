@@ -202,7 +202,7 @@ func TestWatchOfAMissingRun(t *testing.T) {
 		t.Error("no change expected")
 		return nil
 	})
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, `"none"`)
 }
 
 // TestWatchEndsWhenItsRunIsRemoved: a definitely rejected start removes its row while a watch of it is open.
@@ -215,7 +215,7 @@ func TestWatchEndsWhenItsRunIsRemoved(t *testing.T) {
 	removed, err := b.store.RemoveUnstarted(b.ctx, r.ID, entry(b, r.ID))
 	require.NoError(t, err)
 	require.True(t, removed)
-	requireFault(t, w.end(t), apperror.NotFound, apperror.RunNotFound, r.ID)
+	requireError(t, w.end(t), apperror.NotFound, apperror.RunNotFound, r.ID)
 }
 
 func TestWatchRequestsTheRepairOfARunThatIsBehind(t *testing.T) {

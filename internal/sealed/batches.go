@@ -19,8 +19,8 @@ var _ batch.WorkStore = (*Batches)(nil)
 // Batches returns a store that writes to the given one with marks.
 func (sl *Sealer) Batches(below BatchStore) *Batches { return &Batches{BatchStore: below, sealer: sl} }
 
-// SettleItems implements [batch.WorkStore].
-func (s *Batches) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+// WriteItems implements [batch.WorkStore].
+func (s *Batches) WriteItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
 	var ids []string
 	for _, item := range items {
 		if item.Error != "" {
@@ -38,14 +38,14 @@ func (s *Batches) SettleItems(ctx context.Context, id string, items []batch.Item
 		}
 		hidden[i] = marked(item)
 	}
-	return s.BatchStore.SettleItems(ctx, id, hidden, at)
+	return s.BatchStore.WriteItems(ctx, id, hidden, at)
 }
 
-// NoteWaiting implements [batch.WorkStore].
-func (s *Batches) NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error) {
+// SetWaitReason implements [batch.WorkStore].
+func (s *Batches) SetWaitReason(ctx context.Context, id, runID, why string) (kept string, err error) {
 	shown, err := s.sealer.Text(ctx, runID, why)
 	if err != nil {
 		return "", err
 	}
-	return shown, s.BatchStore.NoteWaiting(ctx, id, marked(shown))
+	return shown, s.BatchStore.SetWaitReason(ctx, id, marked(shown))
 }

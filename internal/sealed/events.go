@@ -63,10 +63,10 @@ func (s *Events) Due(
 	return due, err
 }
 
-// Settle implements [event.Store]. The reason of a failed delivery may quote its events and its run.
-func (s *Events) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
+// RecordOutcomes implements [event.Store]. The reason of a failed delivery may quote its events and its run.
+func (s *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
 	var ids []string
-	for _, one := range settled {
+	for _, one := range outcomes {
 		if one.Outcome.Reason != "" {
 			ids = append(ids, one.ID)
 		}
@@ -81,13 +81,13 @@ func (s *Events) Settle(ctx context.Context, project string, owner inbox.Owner, 
 			return err
 		}
 	}
-	hidden := slices.Clone(settled)
+	hidden := slices.Clone(outcomes)
 	for i := range hidden {
 		if text := texts[hidden[i].ID]; text != nil {
 			hidden[i].Outcome.Reason = text(hidden[i].Outcome.Reason)
 		}
 	}
-	return s.EventStore.Settle(ctx, project, owner, allMarked(hidden))
+	return s.EventStore.RecordOutcomes(ctx, project, owner, allMarked(hidden))
 }
 
 // deliveryTexts returns functions that replace secrets in texts about deliveries, by delivery ID. An event that does not open was not delivered,

@@ -61,7 +61,7 @@ type EventStore interface {
 	Publish(ctx context.Context, project string, events []Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error)
 	Listen(ctx context.Context, l Sealed[event.Listener]) error
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Sealed[event.Routing]) error
-	Settle(ctx context.Context, project string, owner inbox.Owner, settled []Sealed[inbox.Settled]) error
+	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []Sealed[inbox.DeliveryOutcome]) error
 	RecordOwner(ctx context.Context, c event.OwnerChange, announcement Sealed[event.Event], e audit.Entry) error
 }
 
@@ -77,6 +77,6 @@ type VerdictStore interface {
 type BatchStore interface {
 	batch.WorkRows
 
-	SettleItems(ctx context.Context, id string, items []Sealed[batch.Item], at time.Time) error
-	NoteWaiting(ctx context.Context, id string, why Sealed[string]) error
+	WriteItems(ctx context.Context, id string, items []Sealed[batch.Item], at time.Time) error
+	SetWaitReason(ctx context.Context, id string, why Sealed[string]) error
 }

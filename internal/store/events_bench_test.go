@@ -81,7 +81,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliveries routes, claims and settles events of which each starts one run, or wakes one of a hundred.
+// BenchmarkDeliveries routes, claims and delivers events of which each starts one run, or wakes one of a hundred.
 func BenchmarkDeliveries(b *testing.B) {
 	for name, options := range databases() {
 		for _, kind := range []event.Kind{event.Start, event.Wake} {
@@ -102,11 +102,11 @@ func BenchmarkDeliveries(b *testing.B) {
 						list, err := s.Events().Due(b.Context(), "default", o, 200, time.Minute)
 						require.NoError(b, err)
 						require.NotEmpty(b, list)
-						settled := make([]inbox.Settled, len(list))
+						outcomes := make([]inbox.DeliveryOutcome, len(list))
 						for i, d := range list {
-							settled[i] = inbox.Settled{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Done}}
+							outcomes[i] = inbox.DeliveryOutcome{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Done}}
 						}
-						require.NoError(b, s.Events().Settle(b.Context(), "default", o, settled))
+						require.NoError(b, s.Events().RecordOutcomes(b.Context(), "default", o, outcomes))
 						left -= len(list)
 					}
 				}

@@ -56,7 +56,7 @@ func TestBatchWithoutItemsIsClosed(t *testing.T) {
 			list, _, err := batches.ClaimItems(ctx, "b1", 0, 1)
 			require.NoError(t, err)
 			list[0].Status = batch.Succeeded
-			require.NoError(t, batches.SettleItems(ctx, "b1", list, now))
+			require.NoError(t, batches.WriteItems(ctx, "b1", list, now))
 			execute(t, o, `DELETE FROM batch_items WHERE run_id <> 'r1'`)
 			gone, got = closing()
 			require.EqualValues(t, 2, gone)

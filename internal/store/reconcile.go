@@ -36,9 +36,9 @@ func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list 
 	return list, err
 }
 
-// SettleImports implements [run.ImportedRows].
-func (s *Store) SettleImports(ctx context.Context, list []run.Run, at time.Time) ([]string, error) {
-	return legacy.SettleStranded(ctx, s.db, list, at)
+// EndImports implements [run.ImportedRows].
+func (s *Store) EndImports(ctx context.Context, list []run.Run, at time.Time) ([]string, error) {
+	return legacy.EndStranded(ctx, s.db, list, at)
 }
 
 // StartingRuns implements [run.ReconcileStore].

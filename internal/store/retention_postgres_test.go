@@ -82,7 +82,7 @@ func TestDeletionAmongManyRows(t *testing.T) {
 			slowest = max(slowest, time.Since(begun))
 		}
 	})
-	cut := retention.Cut{Project: project.Default, Before: time.UnixMicro(old), Settled: time.UnixMicro(int64(many))}
+	cut := retention.Cut{Project: project.Default, Before: time.UnixMicro(old), EndedBefore: time.UnixMicro(int64(many))}
 	for kind, want := range map[retention.Kind]int64{retention.Runs: old - 1, retention.Events: old - 1, retention.Audit: old - 1} {
 		begun, pages := time.Now(), 0
 		deleted, longest := int64(0), time.Duration(0)

@@ -20,8 +20,8 @@ import (
 
 // noValues are the methods with parameters that could hold values of runs or events, but do not.
 var noValues = map[string]string{
-	"Publish":       "takes a definition",
-	"SettleImports": "reads the identities of rows that were read from the store",
+	"Publish":    "takes a definition",
+	"EndImports": "reads the identities of rows that were read from the store",
 }
 
 // A method that receives values of runs or events receives them sealed, so that none is stored in plain text. This test
@@ -90,7 +90,7 @@ func isSealed(of reflect.Type) bool {
 func mayHoldValues(of reflect.Type, above []reflect.Type) bool {
 	switch of {
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Problem](), reflect.TypeFor[event.Event](), reflect.TypeFor[diagnose.TaskFailure](),
-		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.Settled](), reflect.TypeFor[batch.Item]():
+		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.DeliveryOutcome](), reflect.TypeFor[batch.Item]():
 		return true
 	case reflect.TypeFor[audit.Entry]():
 		return false

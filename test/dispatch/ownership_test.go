@@ -78,7 +78,7 @@ func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	kept := events.New(db)
 	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
-	require.ErrorIs(t, kept.Settle(ctx, platform.DefaultProject, p.owner, make([]sealed.Sealed[inbox.Settled], 1)), inbox.ErrFenced, "its settlement")
+	require.ErrorIs(t, kept.RecordOutcomes(ctx, platform.DefaultProject, p.owner, make([]sealed.Sealed[inbox.DeliveryOutcome], 1)), inbox.ErrFenced, "its settlement")
 	_, err = kept.Park(ctx, platform.DefaultProject, p.owner)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its mark")
 

@@ -46,11 +46,11 @@ func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 		"epochs grow":                                              epochsGrow,
 		"epochs are above the given one":                           epochsAbove,
 		"concurrent owners get different epochs":                   epochsRace,
-		"only the owner claims, settles and parks":                 fenced,
+		"only the owner claims, records outcomes and parks":        fenced,
 		"dispatchers are independent":                              independent,
 		"a done delivery is not claimed again":                     doneOnce,
 		"a claim expires after its visibility time":                visible,
-		"a later owner claims unsettled deliveries":                inherited,
+		"a later owner claims deliveries without an outcome":       inherited,
 		"a retry is due after its pause":                           retried,
 		"a released delivery is due and not counted as an attempt": released,
 		"a dead delivery is not claimed again":                     dead,
@@ -100,13 +100,13 @@ func claimEventually(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner
 	return got
 }
 
-func settle(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, outcome inbox.Outcome, ids ...string) {
+func record(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, outcome inbox.Outcome, ids ...string) {
 	t.Helper()
-	var settled []inbox.Settled
+	var outcomes []inbox.DeliveryOutcome
 	for _, id := range ids {
-		settled = append(settled, inbox.Settled{ID: id, Outcome: outcome})
+		outcomes = append(outcomes, inbox.DeliveryOutcome{ID: id, Outcome: outcome})
 	}
-	require.NoError(t, f.Inbox.Settle(t.Context(), name, owner, settled))
+	require.NoError(t, f.Inbox.RecordOutcomes(t.Context(), name, owner, outcomes))
 }
 
 func ids(deliveries []inbox.Delivery) []string {
@@ -166,7 +166,7 @@ func fenced(t *testing.T, f Fixture) {
 		_, err = f.Inbox.Park(t.Context(), name, other)
 		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 		require.ErrorIs(t, f.Inbox.Unpark(t.Context(), name, other), inbox.ErrFenced, "%+v", other)
-		err = f.Inbox.Settle(t.Context(), name, other, []inbox.Settled{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
+		err = f.Inbox.RecordOutcomes(t.Context(), name, other, []inbox.DeliveryOutcome{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
 		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 	}
 	require.Equal(t, ids(got), ids(claim(t, f, name, current, 10, long)), "a rejected call changed nothing")
@@ -192,10 +192,10 @@ func doneOnce(t *testing.T, f Fixture) {
 	require.Len(t, got, 2)
 	require.NotEqual(t, got[0].ID, got[1].ID)
 	require.Equal(t, 1, got[0].Attempt)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
 	require.Empty(t, claim(t, f, name, owner, 10, long))
 	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long))
-	settle(t, f, name, own(t, f, name, "c"), inbox.Outcome{Result: inbox.Retry}, ids(got)...)
+	record(t, f, name, own(t, f, name, "c"), inbox.Outcome{Result: inbox.Retry}, ids(got)...)
 	require.Empty(t, claim(t, f, name, own(t, f, name, "d"), 10, long), "a done delivery stays done")
 }
 
@@ -222,7 +222,7 @@ func inherited(t *testing.T, f Fixture) {
 	}
 	got := claim(t, f, name, owner, 10, long)
 	require.Len(t, got, 3)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, got[0].ID)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, got[0].ID)
 	again := claim(t, f, name, own(t, f, name, "b"), 10, long)
 	require.Equal(t, ids(got[1:]), ids(again))
 	require.Equal(t, 2, again[0].Attempt)
@@ -233,13 +233,13 @@ func retried(t *testing.T, f Fixture) {
 	owner := own(t, f, name, "a")
 	f.Accept(t, name, "")
 	got := claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long, Reason: "not now"}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long, Reason: "not now"}, ids(got)...)
 	require.Empty(t, claim(t, f, name, owner, 10, long))
 	require.Empty(t, claim(t, f, name, own(t, f, name, "b"), 10, long), "nor for a later owner")
 	f.Accept(t, name, "")
 	owner = own(t, f, name, "c")
 	got = claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short, Reason: "soon"}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short, Reason: "soon"}, ids(got)...)
 	again := claimEventually(t, f, name, owner, 1)
 	require.Equal(t, ids(got), ids(again))
 	require.Equal(t, 2, again[0].Attempt)
@@ -250,7 +250,7 @@ func released(t *testing.T, f Fixture) {
 	owner := own(t, f, name, "a")
 	f.Accept(t, name, "lane")
 	got := claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Released}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Released}, ids(got)...)
 	again := claimEventually(t, f, name, owner, 1)
 	require.Equal(t, ids(got), ids(again))
 	require.Equal(t, 1, again[0].Attempt)
@@ -263,7 +263,7 @@ func dead(t *testing.T, f Fixture) {
 	f.Accept(t, name, "lane")
 	got := claim(t, f, name, owner, 10, long)
 	require.Len(t, got, 2)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Dead, Reason: "never"}, got[0].ID)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Dead, Reason: "never"}, got[0].ID)
 	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)), "the rest of the lane continues")
 }
 
@@ -275,7 +275,7 @@ func laneInOrder(t *testing.T, f Fixture) {
 	}
 	first := claim(t, f, name, owner, 2, long)
 	require.Len(t, first, 2)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(first)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(first)...)
 	rest := claimEventually(t, f, name, owner, 3)
 	everything := ids(append(first, rest...))
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(everything))), 5)
@@ -294,7 +294,7 @@ func laneWaits(t *testing.T, f Fixture) {
 	got := claim(t, f, name, owner, 1, long)
 	require.Len(t, got, 1)
 	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is claimed")
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, got[0].ID)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, got[0].ID)
 	require.Empty(t, claim(t, f, name, owner, 10, long), "the first is not due")
 }
 
@@ -303,7 +303,7 @@ func lanesApart(t *testing.T, f Fixture) {
 	owner := own(t, f, name, "a")
 	f.Accept(t, name, "one")
 	got := claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
 	f.Accept(t, name, "one")
 	f.Accept(t, name, "two")
 	f.Accept(t, name, "")
@@ -333,7 +333,7 @@ func parkRefuses(t *testing.T, f Fixture) {
 	require.NoError(t, err)
 	require.False(t, parked, "an event is not routed")
 	got := claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: long}, ids(got)...)
 	parked, err = f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)
 	require.True(t, parked, "the only delivery is due in an hour")
@@ -343,7 +343,7 @@ func parkWakes(t *testing.T, f Fixture) {
 	name := f.Name(1)
 	owner := own(t, f, name, "a")
 	require.False(t, f.Accept(t, name, ""), "the dispatcher is not parked")
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(claim(t, f, name, owner, 10, long))...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(claim(t, f, name, owner, 10, long))...)
 	parked, err := f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)
 	require.True(t, parked)
@@ -357,14 +357,14 @@ func asleep(t *testing.T, f Fixture) {
 	name := f.Name(1)
 	owner := own(t, f, name, "a")
 	listed := func() bool {
-		names, err := f.Inbox.Asleep(t.Context(), 1000)
+		names, err := f.Inbox.ParkedDue(t.Context(), 1000)
 		require.NoError(t, err)
 		return slices.Contains(names, name)
 	}
 	f.Accept(t, name, "")
 	require.False(t, listed(), "the dispatcher is not parked")
 	got := claim(t, f, name, owner, 10, long)
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(got)...)
 	var parked bool
 	require.Eventually(t, func() bool {
 		// A retry that is due already is claimed and delayed once more.
@@ -372,7 +372,7 @@ func asleep(t *testing.T, f Fixture) {
 		parked, err = f.Inbox.Park(t.Context(), name, owner)
 		require.NoError(t, err)
 		if !parked {
-			settle(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(claim(t, f, name, owner, 10, long))...)
+			record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(claim(t, f, name, owner, 10, long))...)
 		}
 		return parked
 	}, within, time.Millisecond)
@@ -429,7 +429,7 @@ func progress(t *testing.T, f Fixture) {
 	require.False(t, p.Due, "a claimed delivery is not due")
 	require.Equal(t, p.Head, p.Routed)
 	require.GreaterOrEqual(t, p.SinceProgress, time.Duration(0))
-	settle(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
+	record(t, f, name, owner, inbox.Outcome{Result: inbox.Done}, ids(got)...)
 	require.Zero(t, read().Pending)
 	parked, err := f.Inbox.Park(t.Context(), name, owner)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 )
 
-// An owner claims the events of a dispatcher, delivers them and settles the outcomes. Claims of earlier owners are rejected.
+// An owner claims the events of a dispatcher, delivers them and records the outcomes. Claims of earlier owners are rejected.
 func ExampleInbox() {
 	ctx := context.Background()
 	name := inbox.Name{Project: "shop", TaskQueue: "orders"}
@@ -26,11 +26,11 @@ func ExampleInbox() {
 	fmt.Println(err)
 
 	claimed, _ := in.Claim(ctx, name, owner, 10, time.Minute)
-	var settled []inbox.Settled
+	var outcomes []inbox.DeliveryOutcome
 	for _, d := range claimed {
-		settled = append(settled, inbox.Settled{ID: d.ID, Outcome: in.Deliver(ctx, name, d)})
+		outcomes = append(outcomes, inbox.DeliveryOutcome{ID: d.ID, Outcome: in.Deliver(ctx, name, d)})
 	}
-	fmt.Println("settled:", in.Settle(ctx, name, owner, settled))
+	fmt.Println("recorded:", in.RecordOutcomes(ctx, name, owner, outcomes))
 	parked, _ := in.Park(ctx, name, owner)
 	fmt.Println("parked:", parked)
 	fmt.Println("doorbell needed:", in.Publish(name, "customer-8", "order placed"))
@@ -38,7 +38,7 @@ func ExampleInbox() {
 	// fenced: the dispatcher has another owner
 	// delivered: order placed
 	// delivered: order paid
-	// settled: <nil>
+	// recorded: <nil>
 	// parked: true
 	// doorbell needed: true
 }

@@ -42,7 +42,7 @@ type item struct {
 	delivery inbox.Delivery
 	accepted time.Time
 	due      time.Time
-	// claimed is the epoch of the last claim, 0 once it is settled.
+	// claimed is the epoch of the last claim, 0 once it is outcomes.
 	claimed int64
 }
 
@@ -142,8 +142,8 @@ func (i *Inbox) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) 
 	return i.deliver(ctx, name, d)
 }
 
-// Settle implements [inbox.Inbox].
-func (i *Inbox) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, settled []inbox.Settled) error {
+// RecordOutcomes implements [inbox.Inbox].
+func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	q, err := i.fenced(ctx, name, owner)
@@ -152,13 +152,13 @@ func (i *Inbox) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, 
 	}
 	now := time.Now()
 	q.progress = now
-	outcomes := make(map[string]inbox.Outcome, len(settled))
-	for _, s := range settled {
-		outcomes[s.ID] = s.Outcome
+	byID := make(map[string]inbox.Outcome, len(outcomes))
+	for _, o := range outcomes {
+		byID[o.ID] = o.Outcome
 	}
 	kept := q.items[:0]
 	for _, it := range q.items {
-		outcome, ok := outcomes[it.delivery.ID]
+		outcome, ok := byID[it.delivery.ID]
 		switch {
 		case !ok:
 		case outcome.Result == inbox.Retry:
@@ -218,8 +218,8 @@ func (i *Inbox) Await(ctx context.Context, name inbox.Name) {
 	}
 }
 
-// Asleep implements [inbox.Inbox].
-func (i *Inbox) Asleep(ctx context.Context, limit int) ([]inbox.Name, error) {
+// ParkedDue implements [inbox.Inbox].
+func (i *Inbox) ParkedDue(ctx context.Context, limit int) ([]inbox.Name, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var names []inbox.Name

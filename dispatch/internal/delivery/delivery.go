@@ -1,4 +1,4 @@
-// Package delivery claims due deliveries from an inbox, makes them and settles them, until there are none for a while: it is the long
+// Package delivery claims due deliveries from an inbox, makes them and records their outcomes, until there are none for a while: it is the long
 // activity of a dispatcher. It does not depend on Temporal.
 //
 // Several routings of one dispatcher may run at the same time, when a process was taken for dead or an owner was replaced. The inbox
@@ -43,9 +43,9 @@ const (
 	// attemptTimeout limits one attempt. It is shorter than visible, so that two processes make a hanging attempt at the same time only
 	// briefly.
 	attemptTimeout = 8 * time.Second
-	// settleAfter is how long an outcome waits to be written with others, settleLimit the number at which outcomes are written at once.
-	settleAfter = 10 * time.Millisecond
-	settleLimit = 500
+	// recordAfter is how long an outcome waits to be written with others, recordLimit the number at which outcomes are written at once.
+	recordAfter = 10 * time.Millisecond
+	recordLimit = 500
 	// pollEvery is the interval of claims without a hint.
 	pollEvery = time.Second
 	// turnAfter is when a routing ends although there is more to do, so that the workflow can continue as new.
@@ -100,8 +100,8 @@ func (s *session) run(ctx, attempts context.Context) (End, error) {
 			return "", s.finish(ctx, ErrStopped)
 		case time.Since(started) >= turnAfter:
 			return Turned, s.finish(ctx, nil)
-		case s.settleDue():
-			err = s.settle(ctx)
+		case s.recordDue():
+			err = s.record(ctx)
 		case s.mayClaim():
 			err = s.claim(ctx)
 		case s.idleFor() >= s.patience():

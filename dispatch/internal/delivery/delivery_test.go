@@ -34,8 +34,8 @@ type bench struct {
 	made    []string // attempts, as item and attempt
 	counts  map[inbox.Result]int
 	deliver func(ctx context.Context, d inbox.Delivery) inbox.Outcome
-	away    error // the error of claims and settlements
-	settles int
+	away    error // the error of claims and records
+	records int
 	parks   int
 }
 
@@ -80,12 +80,12 @@ func (b *bench) Claim(ctx context.Context, n inbox.Name, owner inbox.Owner, limi
 	return b.Inbox.Claim(ctx, n, owner, limit, visible)
 }
 
-func (b *bench) Settle(ctx context.Context, n inbox.Name, owner inbox.Owner, settled []inbox.Settled) error {
+func (b *bench) RecordOutcomes(ctx context.Context, n inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
 	if err := b.failure(); err != nil {
 		return err
 	}
-	b.set(func() { b.settles++ })
-	return b.Inbox.Settle(ctx, n, owner, settled)
+	b.set(func() { b.records++ })
+	return b.Inbox.RecordOutcomes(ctx, n, owner, outcomes)
 }
 
 func (b *bench) Park(ctx context.Context, n inbox.Name, owner inbox.Owner) (bool, error) {
@@ -173,7 +173,7 @@ func TestRejectedParkContinuesRouting(t *testing.T) {
 		b.Publish(name, "", "late")
 		require.Equal(t, ended{end: delivery.Parked}, <-b.route(t.Context()), "nothing is due for a while")
 		advance(time.Minute)
-		names, err := b.Asleep(t.Context(), 1)
+		names, err := b.ParkedDue(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, []inbox.Name{name}, names)
 		require.Equal(t, ended{end: delivery.Parked}, <-b.route(t.Context()))
@@ -240,7 +240,7 @@ func TestLaneWaitsForRetry(t *testing.T) {
 		b.deliver = func(_ context.Context, d inbox.Delivery) inbox.Outcome {
 			switch {
 			case d.Item == "a1" && d.Attempt == 1:
-				<-time.After(9*time.Second - 4*time.Millisecond) // settled after its visibility time
+				<-time.After(9*time.Second - 4*time.Millisecond) // recorded after its visibility time
 				return inbox.Outcome{Result: inbox.Retry, After: time.Second}
 			case d.Item == "slow":
 				<-time.After(20 * time.Second) // outcomes wait for others while attempts run
@@ -287,7 +287,7 @@ func TestSlowDeliveriesDoNotBlockOthers(t *testing.T) {
 		require.Equal(t, int64(10), b.pending().Pending)
 		b.set(func() {
 			require.Equal(t, 64, most)
-			require.Less(t, b.settles, 200, "outcomes are written together")
+			require.Less(t, b.records, 200, "outcomes are written together")
 		})
 		<-over
 		require.Equal(t, 10, b.counts[inbox.Retry], "hanging attempts time out")
@@ -309,7 +309,7 @@ func TestNewOwnerEndsRouting(t *testing.T) {
 	})
 }
 
-func TestNewOwnerDuringSettleEndsRouting(t *testing.T) {
+func TestNewOwnerDuringRecordEndsRouting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

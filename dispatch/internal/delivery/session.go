@@ -14,15 +14,15 @@ import (
 type session struct {
 	r        Routing
 	attempts sync.WaitGroup
-	results  chan inbox.Settled
+	results  chan inbox.DeliveryOutcome
 
 	lanes   map[string][]inbox.Delivery // waiting deliveries by lane; a lane exists while one of its deliveries waits or runs
 	ready   []string                    // lanes whose first delivery may be made
-	known   map[string]string           // the lane of each claimed and unsettled delivery
-	held    map[string]bool             // lanes with a retry that is not settled yet
+	known   map[string]string           // the lane of each claimed delivery without a recorded outcome
+	held    map[string]bool             // lanes with a retry that is not recorded yet
 	running int
 
-	outcomes  []inbox.Settled
+	outcomes  []inbox.DeliveryOutcome
 	oldest    time.Time // time of the first of outcomes
 	worked    time.Time // time of the last work
 	busy      bool      // whether there was any work
@@ -33,7 +33,7 @@ type session struct {
 
 func newSession(r Routing) *session {
 	return &session{
-		r: r, results: make(chan inbox.Settled, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
+		r: r, results: make(chan inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
 		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
 	}
 }
@@ -63,8 +63,8 @@ func (s *session) idleFor() time.Duration {
 	return time.Since(s.worked)
 }
 
-func (s *session) settleDue() bool {
-	return len(s.outcomes) > 0 && (s.running == 0 || len(s.outcomes) >= settleLimit || time.Since(s.oldest) >= settleAfter)
+func (s *session) recordDue() bool {
+	return len(s.outcomes) > 0 && (s.running == 0 || len(s.outcomes) >= recordLimit || time.Since(s.oldest) >= recordAfter)
 }
 
 func (s *session) mayClaim() bool { return !s.exhausted && len(s.known) < claimLimit/2 }
@@ -116,7 +116,7 @@ func (s *session) dispatch(ctx context.Context) {
 		d := s.lanes[lane][0]
 		s.lanes[lane] = s.lanes[lane][1:]
 		s.running++
-		s.attempts.Go(func() { s.results <- inbox.Settled{ID: d.ID, Outcome: s.attempt(ctx, d)} })
+		s.attempts.Go(func() { s.results <- inbox.DeliveryOutcome{ID: d.ID, Outcome: s.attempt(ctx, d)} })
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *session) attempt(ctx context.Context, d inbox.Delivery) (outcome inbox.
 }
 
 // take records the outcome of an attempt, and what may be made next in its lane.
-func (s *session) take(got inbox.Settled) {
+func (s *session) take(got inbox.DeliveryOutcome) {
 	s.running--
 	s.addOutcome(got)
 	lane := s.known[got.ID]
@@ -160,11 +160,11 @@ func (s *session) take(got inbox.Settled) {
 
 func (s *session) release(rest []inbox.Delivery) {
 	for _, d := range rest {
-		s.addOutcome(inbox.Settled{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Released}})
+		s.addOutcome(inbox.DeliveryOutcome{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Released}})
 	}
 }
 
-func (s *session) addOutcome(got inbox.Settled) {
+func (s *session) addOutcome(got inbox.DeliveryOutcome) {
 	if len(s.outcomes) == 0 {
 		s.oldest = time.Now()
 	}
@@ -172,20 +172,20 @@ func (s *session) addOutcome(got inbox.Settled) {
 	s.worked = time.Now()
 }
 
-// settle writes the collected outcomes.
-func (s *session) settle(ctx context.Context) error {
+// record writes the collected outcomes.
+func (s *session) record(ctx context.Context) error {
 	batch := s.outcomes
 	err := s.retry(ctx, "write outcomes", func(ctx context.Context) error {
-		return s.r.Inbox.Settle(ctx, s.r.Name, s.r.Owner, batch)
+		return s.r.Inbox.RecordOutcomes(ctx, s.r.Name, s.r.Owner, batch)
 	})
 	if err != nil {
 		return err
 	}
-	s.settled(batch)
+	s.recorded(batch)
 	return nil
 }
 
-func (s *session) settled(batch []inbox.Settled) {
+func (s *session) recorded(batch []inbox.DeliveryOutcome) {
 	counts := map[inbox.Result]int{}
 	for _, one := range batch {
 		delete(s.known, one.ID)
@@ -215,7 +215,7 @@ func (s *session) park(ctx context.Context) (parked bool, err error) {
 func (s *session) wait(ctx, attempts context.Context) error {
 	pause := pollEvery
 	if len(s.outcomes) > 0 {
-		pause = settleAfter - time.Since(s.oldest)
+		pause = recordAfter - time.Since(s.oldest)
 	} else if idle := s.patience() - s.idleFor(); len(s.known) == 0 {
 		pause = min(pause, idle)
 	}
@@ -261,8 +261,8 @@ func (s *session) await(ctx context.Context) {
 	})
 }
 
-// finish waits for running attempts, releases the other deliveries, settles all of them, and returns why. A failure of the inbox is
-// ignored: unsettled deliveries are claimed again later.
+// finish waits for running attempts, releases the other deliveries, records all outcomes, and returns why. A failure of the inbox is
+// ignored: deliveries without an outcome are claimed again later.
 func (s *session) finish(ctx context.Context, why error) error {
 	for _, lane := range s.ready {
 		s.release(s.lanes[lane])
@@ -292,9 +292,9 @@ func (s *session) finish(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	batch := s.outcomes
-	err := s.r.Inbox.Settle(ctx, s.r.Name, s.r.Owner, batch)
+	err := s.r.Inbox.RecordOutcomes(ctx, s.r.Name, s.r.Owner, batch)
 	if err == nil {
-		s.settled(batch)
+		s.recorded(batch)
 	}
 	if errors.Is(err, inbox.ErrFenced) {
 		return err

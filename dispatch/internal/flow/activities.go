@@ -112,7 +112,7 @@ func (a *Activities) Route(ctx context.Context, in RouteInput) (delivery.End, er
 	defer watching.Wait()
 	defer close(routed)
 	metrics := a.Metrics.WithTags(map[string]string{"project": in.Name.Project})
-	// Running attempts are completed and settled also when the activity is canceled, as when the process stops: otherwise they would be
+	// Running attempts are completed and their outcomes recorded also when the activity is canceled, as when the process stops: otherwise they would be
 	// claimed again only after their visibility time.
 	end, err := delivery.Run(running, delivery.Routing{
 		Name: in.Name, Owner: in.Owner, Inbox: a.Inbox, Brief: a.patience(in.Busy), Idle: a.Idle,

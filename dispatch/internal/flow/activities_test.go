@@ -144,8 +144,8 @@ func TestRouteEndsWhenWorkerStops(t *testing.T) {
 	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process continues at once")
 }
 
-// TestCanceledRoutingSettles: after its dispatcher was closed, no claimed delivery may wait until its visibility time ends.
-func TestCanceledRoutingSettles(t *testing.T) {
+// TestCanceledRoutingRecordsOutcomes: after its dispatcher was closed, no claimed delivery may wait until its visibility time ends.
+func TestCanceledRoutingRecordsOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newActivityBench()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -122,9 +122,9 @@ func TestFailedRegistrationIsRetried(t *testing.T) {
 			require.InDelta(t, 30, d.count(name)-before, 15, "with pauses")
 			d.set(0, nil)
 			advanceRegistrations(time.Minute)
-			settled := d.count(name)
+			registered := d.count(name)
 			advanceRegistrations(time.Hour)
-			require.Equal(t, settled, d.count(name))
+			require.Equal(t, registered, d.count(name))
 		}
 	})
 }

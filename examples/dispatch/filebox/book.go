@@ -34,7 +34,7 @@ type waiting struct {
 	Item     json.RawMessage `json:"item"`
 	Accepted time.Time       `json:"accepted"`
 	Due      time.Time       `json:"due"`
-	// Claimed is the epoch of the owner that claimed it last, until it is settled.
+	// Claimed is the epoch of the owner that claimed it last, until it is outcomes.
 	Claimed int64 `json:"claimed,omitempty"`
 	Attempt int   `json:"attempt"`
 }
@@ -93,15 +93,15 @@ func (q *queue) claim(now time.Time, limit int, visible time.Duration) (claimed 
 	return claimed
 }
 
-func (q *queue) settle(now time.Time, settled []inbox.Settled) {
+func (q *queue) record(now time.Time, outcomes []inbox.DeliveryOutcome) {
 	q.Progress = now
-	outcomes := make(map[string]inbox.Outcome, len(settled))
-	for _, s := range settled {
-		outcomes[s.ID] = s.Outcome
+	byID := make(map[string]inbox.Outcome, len(outcomes))
+	for _, o := range outcomes {
+		byID[o.ID] = o.Outcome
 	}
 	var still []*waiting
 	for _, w := range q.Waiting {
-		outcome, ok := outcomes[w.ID]
+		outcome, ok := byID[w.ID]
 		if !ok {
 			still = append(still, w)
 			continue

@@ -93,10 +93,10 @@ func (i *Inbox) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) 
 	return i.deliver(ctx, name, d)
 }
 
-// Settle is [inbox.Inbox].
-func (i *Inbox) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, settled []inbox.Settled) error {
+// RecordOutcomes is [inbox.Inbox].
+func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
 	return i.fenced(ctx, name, owner, func(q *queue, now time.Time) error {
-		q.settle(now, settled)
+		q.record(now, outcomes)
 		return nil
 	})
 }
@@ -135,8 +135,8 @@ func (i *Inbox) Await(ctx context.Context, name inbox.Name) {
 	}
 }
 
-// Asleep is [inbox.Inbox].
-func (i *Inbox) Asleep(ctx context.Context, limit int) (names []inbox.Name, err error) {
+// ParkedDue is [inbox.Inbox].
+func (i *Inbox) ParkedDue(ctx context.Context, limit int) (names []inbox.Name, err error) {
 	b, err := i.read()
 	now := time.Now()
 	for _, q := range b.Queues {

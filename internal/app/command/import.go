@@ -97,7 +97,7 @@ func printImport(out io.Writer, r legacy.Report, dry bool) error {
 		count int64
 	}{
 		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed}, {"there already, left alone", r.Unchanged},
-		{"of these canceled, as their engine is gone", r.Settled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
+		{"of these canceled, as their engine is gone", r.Canceled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
 		{"left out, as another run has their ID", r.Taken}, {"left out, as retention deleted them here", r.Removed},
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%d\n", line.what, line.count)

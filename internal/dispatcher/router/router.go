@@ -148,9 +148,9 @@ func deliveries(due []event.Delivery) []inbox.Delivery {
 	return out
 }
 
-// Settle implements [inbox.Inbox].
-func (r *Router) Settle(ctx context.Context, name inbox.Name, owner inbox.Owner, settled []inbox.Settled) error {
-	return r.opts.Store.Settle(ctx, name.Project, owner, settled)
+// RecordOutcomes implements [inbox.Inbox].
+func (r *Router) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+	return r.opts.Store.RecordOutcomes(ctx, name.Project, owner, outcomes)
 }
 
 // Park implements [inbox.Inbox].
@@ -163,9 +163,9 @@ func (r *Router) Unpark(ctx context.Context, name inbox.Name, owner inbox.Owner)
 	return r.opts.Store.Unpark(ctx, name.Project, owner)
 }
 
-// Asleep implements [inbox.Inbox].
-func (r *Router) Asleep(ctx context.Context, limit int) ([]inbox.Name, error) {
-	return r.opts.Store.Asleep(ctx, limit)
+// ParkedDue implements [inbox.Inbox].
+func (r *Router) ParkedDue(ctx context.Context, limit int) ([]inbox.Name, error) {
+	return r.opts.Store.ParkedDue(ctx, limit)
 }
 
 // Progress implements [inbox.Inbox].

@@ -173,7 +173,7 @@ func (b *bench) owns(t *testing.T) inbox.Owner {
 	return owner
 }
 
-// works claims, delivers and settles until nothing is due, and returns the outcomes.
+// works claims, delivers and records outcomes until nothing is due, and returns the outcomes.
 func (b *bench) works(t *testing.T, owner inbox.Owner) []inbox.Outcome {
 	t.Helper()
 	var outcomes []inbox.Outcome
@@ -183,13 +183,13 @@ func (b *bench) works(t *testing.T, owner inbox.Owner) []inbox.Outcome {
 		if len(claimed) == 0 {
 			return outcomes
 		}
-		var settled []inbox.Settled
+		var recorded []inbox.DeliveryOutcome
 		for _, d := range claimed {
 			outcome := b.Deliver(b.ctx, b.name, d)
 			outcomes = append(outcomes, outcome)
-			settled = append(settled, inbox.Settled{ID: d.ID, Outcome: outcome})
+			recorded = append(recorded, inbox.DeliveryOutcome{ID: d.ID, Outcome: outcome})
 		}
-		require.NoError(t, b.Settle(b.ctx, b.name, owner, settled))
+		require.NoError(t, b.RecordOutcomes(b.ctx, b.name, owner, recorded))
 	}
 }
 
@@ -254,9 +254,9 @@ func TestDuplicateEvents(t *testing.T) {
 	require.Len(t, claimed, 1)
 	require.Equal(t, inbox.Done, b.Deliver(b.ctx, b.name, claimed[0]).Result)
 
-	// The owner dies before it settles, and the next one finds the run.
+	// The owner dies before it records the outcome, and the next one finds the run.
 	second := b.owns(t)
-	require.ErrorIs(t, b.Settle(b.ctx, b.name, first, []inbox.Settled{{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}}), inbox.ErrFenced)
+	require.ErrorIs(t, b.RecordOutcomes(b.ctx, b.name, first, []inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}}), inbox.ErrFenced)
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, second))
 	_, deliveries := b.event(t, 1)
 	require.Equal(t, map[string]int{deliveries[0].RunID: 1}, b.engine.started)
@@ -291,7 +291,7 @@ func TestRedeliver(t *testing.T) {
 	outcome := b.Deliver(b.ctx, b.name, claimed[0])
 	require.Equal(t, inbox.Dead, outcome.Result)
 	require.Contains(t, outcome.Reason, `workflow "a/paid" is paused (stocktaking)`)
-	require.NoError(t, b.Settle(b.ctx, b.name, owner, []inbox.Settled{{ID: claimed[0].ID, Outcome: outcome}}))
+	require.NoError(t, b.RecordOutcomes(b.ctx, b.name, owner, []inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: outcome}}))
 	b.gives(t, given("3", "paid", ""))
 	require.Empty(t, b.works(t, owner))
 	third, _ := b.event(t, 3)

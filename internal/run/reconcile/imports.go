@@ -47,7 +47,7 @@ func (p *pass) cancel(ctx context.Context, stranded []run.Run) error {
 	}
 	if !p.dry && len(stranded) > 0 {
 		var err error
-		if ended, err = p.r.opts.Imports.SettleImports(ctx, stranded, p.r.opts.Now()); err != nil {
+		if ended, err = p.r.opts.Imports.EndImports(ctx, stranded, p.r.opts.Now()); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,8 @@ func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit in
 	return list, active && err == nil, err
 }
 
-// Untaken implements [batch.WorkRows].
-func (s *Store) Untaken(ctx context.Context, runIDs []string) (n int64, err error) {
+// CountNotTaken implements [batch.WorkRows].
+func (s *Store) CountNotTaken(ctx context.Context, runIDs []string) (n int64, err error) {
 	err = s.db.Read(ctx, "count runs that no worker has taken", func(ctx context.Context, c sqldb.Conn) error {
 		n = 0
 		return sqlrow.In(ctx, s.db.Dialect(), runIDs, nil, func(ctx context.Context, marks string, args []any) error {
@@ -56,10 +56,10 @@ func (s *Store) Untaken(ctx context.Context, runIDs []string) (n int64, err erro
 	return n, err
 }
 
-// SettleItems implements [sealed.BatchStore].
-func (s *Store) SettleItems(ctx context.Context, id string, settled []sealed.Sealed[batch.Item], at time.Time) error {
-	items := sealed.Values(settled)
-	return s.db.Write(ctx, "settle items of a batch", func(ctx context.Context, c sqldb.Conn) error {
+// WriteItems implements [sealed.BatchStore].
+func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.Sealed[batch.Item], at time.Time) error {
+	items := sealed.Values(sealedItems)
+	return s.db.Write(ctx, "write items of a batch", func(ctx context.Context, c sqldb.Conn) error {
 		r, err := s.lock(ctx, c, id)
 		if err != nil {
 			return err
@@ -143,8 +143,8 @@ func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone i
 	return gone, err
 }
 
-// NoteWaiting implements [sealed.BatchStore].
-func (s *Store) NoteWaiting(ctx context.Context, id string, why sealed.Sealed[string]) error {
+// SetWaitReason implements [sealed.BatchStore].
+func (s *Store) SetWaitReason(ctx context.Context, id string, why sealed.Sealed[string]) error {
 	return s.db.Exec(ctx, "note why a batch waits", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `UPDATE batches SET waiting = $2 WHERE id = $1 AND ended_at IS NULL AND NOT paused AND waiting <> $2`, id, sqlrow.Mended(why.Value()))
 		return err

@@ -118,14 +118,14 @@ func (s *Deliveries) readEvents(ctx context.Context, c sqldb.Conn, project strin
 	return nil
 }
 
-// Settle implements [sealed.EventStore]. Deliveries that are not pending, or do not exist, are not changed.
-func (s *Deliveries) Settle(ctx context.Context, project string, owner inbox.Owner, settled []sealed.Sealed[inbox.Settled]) error {
-	return s.db.Write(ctx, "settle deliveries", func(ctx context.Context, c sqldb.Conn) error {
+// RecordOutcomes implements [sealed.EventStore]. Deliveries that are not pending, or do not exist, are not changed.
+func (s *Deliveries) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []sealed.Sealed[inbox.DeliveryOutcome]) error {
+	return s.db.Write(ctx, "record outcomes of deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		t, err := s.lockOwned(ctx, c, project, owner)
 		if err != nil {
 			return err
 		}
-		if err := s.writeResults(ctx, c, &t, sealed.Values(settled)); err != nil {
+		if err := s.writeResults(ctx, c, &t, sealed.Values(outcomes)); err != nil {
 			return err
 		}
 		return t.save(ctx, c)
@@ -139,11 +139,11 @@ type deliveryResult struct {
 	outcome inbox.Outcome
 }
 
-func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatcherRow, settled []inbox.Settled) error {
-	outcomes := make(map[string]inbox.Outcome, len(settled))
-	ids := make([]string, 0, len(settled))
-	for _, v := range settled {
-		outcomes[v.ID] = v.Outcome
+func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatcherRow, outcomes []inbox.DeliveryOutcome) error {
+	byID := make(map[string]inbox.Outcome, len(outcomes))
+	ids := make([]string, 0, len(outcomes))
+	for _, v := range outcomes {
+		byID[v.ID] = v.Outcome
 		ids = append(ids, v.ID)
 	}
 	found, err := s.deliveries(ctx, c, sqlrow.Distinct(ids))
@@ -156,7 +156,7 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 		if d.Status != event.DeliveryPending || d.Project != t.project {
 			continue
 		}
-		v := deliveryResult{d, outcomes[d.ID]}
+		v := deliveryResult{d, byID[d.ID]}
 		list = append(list, v)
 		again := v.outcome.Result == inbox.Retry || v.outcome.Result == inbox.Released
 		if !again {
@@ -169,7 +169,7 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 			}
 		}
 	}
-	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, settledColumns(), list,
+	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, resultColumns(), list,
 		func(v deliveryResult) ([]any, error) { return v.values(t.now), nil })
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 	return s.orderLanes(ctx, c, t.now, lanes)
 }
 
-func settledColumns() []sqlrow.Column {
+func resultColumns() []sqlrow.Column {
 	return []sqlrow.Column{
 		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text},
 		{Name: "due_at", Kind: sqlrow.Number}, {Name: "claimed_until", Kind: sqlrow.Number}, {Name: "attempts", Kind: sqlrow.Number},

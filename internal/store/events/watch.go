@@ -13,8 +13,8 @@ import (
 // anyDue reports for a dispatcher's row d whether one of its deliveries is due.
 const anyDue = `EXISTS (SELECT 1 FROM deliveries x WHERE x.project = d.project AND x.due_at <= `
 
-// Asleep implements [event.Rows].
-func (s *Deliveries) Asleep(ctx context.Context, limit int) (list []inbox.Name, err error) {
+// ParkedDue implements [event.Rows].
+func (s *Deliveries) ParkedDue(ctx context.Context, limit int) (list []inbox.Name, err error) {
 	err = s.db.Read(ctx, "find dispatchers asleep", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT d.project, d.task_queue FROM inboxes i JOIN dispatchers d ON d.project = i.project
 WHERE i.parked AND (i.head > d.routed OR `+anyDue+s.db.Dialect().Now+`)) ORDER BY d.project`+sqlrow.Limit(limit), nil,

@@ -50,7 +50,7 @@ func (f *Follower) Pass(ctx context.Context) (p migrate.Pass, err error) {
 		err = l.run(ctx)
 		r := l.importer.report
 		p = l.pass
-		p.New, p.Changed, p.Settled = r.New, r.Changed, r.Settled
+		p.New, p.Changed, p.Canceled = r.New, r.Changed, r.Canceled
 		return err
 	})
 	p.Busy = err == nil && !ran

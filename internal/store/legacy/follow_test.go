@@ -37,11 +37,11 @@ func (o old) add(t *testing.T, id string, at time.Time) {
 	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_run_waits VALUES ('%[1]s', '%[1]s', 'event', 'OPEN', '%[2]s', NULL)`, id, stamp))
 }
 
-func TestRunsAddedLaterAreSettled(t *testing.T) {
+func TestRunsAddedLaterAreEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		require.Equal(t, migrate.Pass{New: 12, Settled: 4}, from.pass(t, to, importedAt))
+		require.Equal(t, migrate.Pass{New: 12, Canceled: 4}, from.pass(t, to, importedAt))
 		for _, engine := range []string{"null", "db", "temporal"} {
 			for _, status := range []string{"running", "waiting", "completed", "failed"} {
 				requireImported(t, to, engine, status)
@@ -52,7 +52,7 @@ func TestRunsAddedLaterAreSettled(t *testing.T) {
 
 		from.add(t, "late", later)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('late-temporal', 'shop', 'order', 'temporal', 'RUNNING', '2026-05-01 08:01:00+00:00')`)
-		require.Equal(t, migrate.Pass{New: 2, Settled: 1}, from.pass(t, to, later))
+		require.Equal(t, migrate.Pass{New: 2, Canceled: 1}, from.pass(t, to, later))
 		late, err := to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, []any{run.Canceled, later, "Engine gone"}, []any{late.Status, late.EndedAt, late.Error.Title})
@@ -79,7 +79,7 @@ func TestRunsAddedLaterAreSettled(t *testing.T) {
 		require.JSONEq(t, `{"runs": 2, "settled": 1}`, string(entries[1].Detail))
 
 		// A deleted run is not imported again.
-		page, err := to.DeletePage(t.Context(), retention.Runs, retention.Cut{Project: "shop", Before: importedAt.Add(-time.Hour), Settled: importedAt}, "", 100)
+		page, err := to.DeletePage(t.Context(), retention.Runs, retention.Cut{Project: "shop", Before: importedAt.Add(-time.Hour), EndedBefore: importedAt}, "", 100)
 		require.NoError(t, err)
 		require.EqualValues(t, 6, page.Deleted["runs"], "those that ended long ago")
 		require.Zero(t, from.pass(t, to, later.Add(time.Minute)))
@@ -96,7 +96,7 @@ func TestNewRunsAreFoundByTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `ALTER TABLE workflow_runs ADD COLUMN updated_at TIMESTAMPTZ`)
 		from.add(t, "a", importedAt)
-		require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, importedAt))
+		require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, importedAt))
 		here := connect(t, from.driver, from.into)
 		later := importedAt
 		for n := range 3 { // the marks move on
@@ -104,10 +104,10 @@ func TestNewRunsAreFoundByTime(t *testing.T) {
 			id := fmt.Sprintf("b%d", n)
 			from.add(t, id, later)
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, later))
+			require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, later))
 			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`, later.Format("2006-01-02 15:04:05-07:00")))
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, migrate.Pass{Changed: 1, Settled: 1}, from.pass(t, to, later), "updated_at shows the change")
+			require.Equal(t, migrate.Pass{Changed: 1, Canceled: 1}, from.pass(t, to, later), "updated_at shows the change")
 		}
 	})
 }
@@ -122,18 +122,18 @@ func TestMoreThanOnePassReads(t *testing.T) {
 		at := importedAt
 		require.Equal(t, migrate.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
 		from.add(t, "00000000", at)
-		require.Equal(t, migrate.Pass{New: 201, Settled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
+		require.Equal(t, migrate.Pass{New: 201, Canceled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
 
 		// The scan is at its beginning: runs at its end are found by their times.
 		at = at.Add(5 * time.Minute)
 		from.add(t, "b", at)
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = '00005150'`)
-		require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
+		require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
 		require.Equal(t, migrate.Pass{Changed: 1}, from.pass(t, to, at), "a change without a new time is found by the scan")
 		for n := range 4 { // the marks move on
 			at = at.Add(3 * time.Minute)
 			from.add(t, fmt.Sprintf("c%d", n), at)
-			require.Equal(t, migrate.Pass{New: 1, Settled: 1}, from.pass(t, to, at))
+			require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
 		}
 	})
 }
@@ -161,10 +161,10 @@ func TestTwoFollowers(t *testing.T) {
 		count := 0
 		for p := range results {
 			count++
-			all.New, all.Changed, all.Settled = all.New+p.New, all.Changed+p.Changed, all.Settled+p.Settled
+			all.New, all.Changed, all.Canceled = all.New+p.New, all.Changed+p.Changed, all.Canceled+p.Canceled
 		}
 		require.Equal(t, 2*passes, count, "none failed")
-		require.Equal(t, migrate.Pass{New: 12, Settled: 4}, all, "each run once")
+		require.Equal(t, migrate.Pass{New: 12, Canceled: 4}, all, "each run once")
 		list, err := to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, list, 12)
@@ -181,7 +181,7 @@ func TestInvalidRunsAreSkipped(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('odd', 'shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('where', 'My Shop', 'order', 'FAILED', '2026-05-01 08:30:00+00:00')`)
 		p := from.pass(t, to, importedAt)
-		require.Equal(t, migrate.Pass{New: 1, Settled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
+		require.Equal(t, migrate.Pass{New: 1, Canceled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
 		from.exec(t, `UPDATE workflow_runs SET status = 'FAILED'`)
 		o := from.options(importedAt)
 		o.Project = "default"
@@ -202,7 +202,7 @@ func TestSourceUnavailable(t *testing.T) {
 	from.add(t, "a", importedAt)
 	p, err := f.Pass(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, migrate.Pass{New: 1, Settled: 1}, p)
+	require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, p)
 	from.exec(t, `ALTER TABLE workflow_runs DROP COLUMN engine`)
 	_, err = f.Pass(t.Context())
 	require.ErrorContains(t, err, "has no column engine")

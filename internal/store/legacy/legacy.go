@@ -59,10 +59,10 @@ type Options struct {
 // Report is the result of an import or a dry run.
 type Report struct {
 	Runs, New, Changed, Unchanged int64
-	// Settled are the new and changed runs that were open on an engine that no longer exists; Waits are their open
+	// Canceled are the new and changed runs that were open on an engine that no longer exists; Waits are their open
 	// waits.
-	Settled, Waits int64
-	Steps          int64
+	Canceled, Waits int64
+	Steps           int64
 	// Taken are runs with the ID of a run that was not imported; they were skipped.
 	Taken    int64
 	TakenIDs []string

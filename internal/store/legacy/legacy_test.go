@@ -148,7 +148,7 @@ func TestEveryEngineInEveryState(t *testing.T) {
 		from.fill(t)
 		report, err := to.ImportLegacy(t.Context(), from.options(importedAt))
 		require.NoError(t, err)
-		require.Equal(t, legacy.Report{Runs: 12, New: 12, Settled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
+		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
 		for _, engine := range []string{"null", "db", "temporal"} {
 			for _, status := range []string{"running", "waiting", "completed", "failed"} {
 				t.Run(engine+" "+status, func(t *testing.T) { requireImported(t, to, engine, status) })
@@ -289,7 +289,7 @@ func TestRepeatedImport(t *testing.T) {
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = 'db-running'`)
 		report, err = to.ImportLegacy(t.Context(), from.options(later))
 		require.NoError(t, err)
-		require.Equal(t, legacy.Report{Runs: 13, New: 1, Changed: 2, Unchanged: 10, Settled: 2, Waits: 1, Steps: 4}, report)
+		require.Equal(t, legacy.Report{Runs: 13, New: 1, Changed: 2, Unchanged: 10, Canceled: 2, Waits: 1, Steps: 4}, report)
 		late, err := to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, run.Canceled, late.Status)
@@ -313,7 +313,7 @@ func TestDryRun(t *testing.T) {
 		o.DryRun = true
 		report, err := to.ImportLegacy(t.Context(), o)
 		require.NoError(t, err)
-		require.Equal(t, legacy.Report{Runs: 12, New: 12, Settled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
+		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
 		_, err = to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 1})
 		require.ErrorContains(t, err, "shop", "not even the project was made")
 	})
@@ -399,7 +399,7 @@ CASE value % 3 WHEN 0 THEN 'db' WHEN 1 THEN 'temporal' END, CASE value % 10 WHEN
 				settled++
 			}
 		}
-		require.Equal(t, settled, first.Settled)
+		require.Equal(t, settled, first.Canceled)
 		require.Equal(t, settled, first.Waits)
 		require.Contains(t, progress.String(), fmt.Sprintf("%d of %d runs read", runs, runs))
 		second, err := to.ImportLegacy(t.Context(), o)

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-func TestRunsReopenedInOurTablesAreSettled(t *testing.T) {
+func TestRunsReopenedInOurTablesAreEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
@@ -31,7 +31,7 @@ func TestRunsReopenedInOurTablesAreSettled(t *testing.T) {
 		open, err = to.OpenImports(t.Context(), "", 50)
 		require.NoError(t, err)
 		require.Len(t, open, 5)
-		ended, err := to.SettleImports(t.Context(), open, importedAt.Add(time.Hour))
+		ended, err := to.EndImports(t.Context(), open, importedAt.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, []string{"db-running", "null-completed", "null-waiting"}, ended)
 
@@ -56,7 +56,7 @@ func TestRunsReopenedInOurTablesAreSettled(t *testing.T) {
 		entries, err := to.ListAudit(t.Context(), audit.Filter{Project: "shop", Action: audit.RunEngineGone, Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, entries, 3)
-		ended, err = to.SettleImports(t.Context(), open, importedAt)
+		ended, err = to.EndImports(t.Context(), open, importedAt)
 		require.NoError(t, err)
 		require.Empty(t, ended, "what has ended is over")
 	})

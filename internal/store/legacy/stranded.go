@@ -1,7 +1,7 @@
 // This file settles imported runs in our own tables that are open on an engine that no longer exists: an old
 // process, or an operator with access to the database, may have set them back.
 //
-//	ended, err := stranded.SettleStranded(ctx, db, runs, now)
+//	ended, err := stranded.EndStranded(ctx, db, runs, now)
 //
 // Package legacy settles runs of an older engine's own database when it imports them.
 
@@ -26,10 +26,10 @@ import (
 const stranding = `trigger_kind = 'import' AND status IN ('queued', 'running', 'waiting')
 AND NOT EXISTS (SELECT 1 FROM run_legacy l WHERE l.run_id = runs.id AND l.engine = 'temporal')`
 
-// SettleStranded ends those of the imported runs that are open on an engine that no longer exists, as an import does: the runs
+// EndStranded ends those of the imported runs that are open on an engine that no longer exists, as an import does: the runs
 // are canceled, their steps closed, their waits resolved, in a few statements. It returns those that it ended, and
 // writes an audit entry for each.
-func SettleStranded(ctx context.Context, db *sqldb.DB, list []run.Run, at time.Time) (ended []string, err error) {
+func EndStranded(ctx context.Context, db *sqldb.DB, list []run.Run, at time.Time) (ended []string, err error) {
 	type group struct {
 		engine string
 		status run.Status

@@ -80,7 +80,7 @@ func (i *importer) write(ctx context.Context, page []imported, there map[string]
 	}
 	r := &i.report
 	r.New, r.Changed, r.Unchanged = r.New+counted.New, r.Changed+counted.Changed, r.Unchanged+counted.Unchanged
-	r.Settled, r.Waits, r.Steps, r.Taken = r.Settled+counted.Settled, r.Waits+counted.Waits, r.Steps+counted.Steps, r.Taken+counted.Taken
+	r.Canceled, r.Waits, r.Steps, r.Taken = r.Canceled+counted.Canceled, r.Waits+counted.Waits, r.Steps+counted.Steps, r.Taken+counted.Taken
 	r.Removed += counted.Removed
 	r.TakenIDs = append(r.TakenIDs, counted.TakenIDs...)
 	r.TakenIDs = r.TakenIDs[:min(len(r.TakenIDs), mostTaken)]
@@ -110,7 +110,7 @@ func selectChanged(page []imported, there map[string]existingRow, counted *Repor
 		}
 		r.Sequence = before.sequence + 1
 		if r.open {
-			counted.Settled++
+			counted.Canceled++
 			counted.Waits += int64(r.waits)
 		}
 		counted.Steps += int64(len(r.steps))
@@ -222,8 +222,8 @@ func problemText(p *run.Problem) (any, error) { return sqlrow.AsJSON(p, p == nil
 // writeAudit writes one audit entry for each project of a page.
 func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported) error {
 	type counts struct {
-		Runs    int `json:"runs"`
-		Settled int `json:"settled"`
+		Runs     int `json:"runs"`
+		Canceled int `json:"settled"`
 	}
 	byProject := map[string]*counts{}
 	var order []string
@@ -234,7 +234,7 @@ func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported
 		}
 		byProject[r.Project].Runs++
 		if r.open {
-			byProject[r.Project].Settled++
+			byProject[r.Project].Canceled++
 		}
 	}
 	for _, project := range order {

@@ -86,7 +86,7 @@ func (s *Store) deleteRuns(ctx context.Context, p *page, found []indexRow) error
 		return err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return needed[id] })
-	return sqlrow.In(ctx, s.db.Dialect(), ids, []any{p.cut.Settled.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
+	return sqlrow.In(ctx, s.db.Dialect(), ids, []any{p.cut.EndedBefore.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
 		gone, err := sqlrow.Collect(ctx, p.c, `DELETE FROM runs WHERE `+ended+` AND `+endedAt+` < $1 AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
 		if err != nil {
 			return err

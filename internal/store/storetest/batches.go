@@ -67,7 +67,7 @@ func claim(t testing.TB, s Store, after int64, limit int) []batch.Item {
 
 func writeItemResults(t testing.TB, s Store, n int, list ...batch.Item) {
 	t.Helper()
-	require.NoError(t, s.Batches().SettleItems(t.Context(), working, list, at(n)))
+	require.NoError(t, s.Batches().WriteItems(t.Context(), working, list, at(n)))
 }
 
 func testBatches(t *testing.T, open Opener) {
@@ -103,7 +103,7 @@ func testBatches(t *testing.T, open Opener) {
 	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
 	require.Equal(t, "odd \uFFFD text", items(t, s, batch.Failed)[0].Error)
 
-	kept, err := s.Batches().NoteWaiting(ctx, "b1", "", "temporal is away")
+	kept, err := s.Batches().SetWaitReason(ctx, "b1", "", "temporal is away")
 	require.NoError(t, err)
 	require.Equal(t, "temporal is away", kept)
 	require.Equal(t, "temporal is away", getBatch(t, s, "b1").Waiting)
@@ -119,7 +119,7 @@ func testBatches(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, active)
 	_, err = s.Batches().PauseBatch(ctx, here, "b1", true, entry(audit.BatchPause, here, "b1"))
-	requireFault(t, err, apperror.Refused, apperror.BatchEnded, "b1")
+	requireError(t, err, apperror.Refused, apperror.BatchEnded, "b1")
 
 	// Failed items are retried, and no others.
 	got, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
@@ -132,7 +132,7 @@ func testBatches(t *testing.T, open Opener) {
 	writeItemResults(t, s, 8, retried...)
 	require.Equal(t, at(8), getBatch(t, s, "b1").EndedAt)
 	_, err = s.Batches().RetryBatch(ctx, here, "b1", entry(audit.BatchRetry, here, "b1"))
-	requireFault(t, err, apperror.Refused, apperror.BatchNothingFailed, "b1")
+	requireError(t, err, apperror.Refused, apperror.BatchNothingFailed, "b1")
 	require.Len(t, audited(t, s, "b1"), 2)
 }
 
@@ -156,13 +156,13 @@ func testBatchRetryOfRemainingItems(t *testing.T, open Opener) {
 				list[i].Status = batch.Failed
 			}
 		}
-		require.NoError(t, s.Batches().SettleItems(ctx, id, list, at(end.ended)))
+		require.NoError(t, s.Batches().WriteItems(ctx, id, list, at(end.ended)))
 		page, err := s.DeletePage(ctx, retention.Batches, retention.Cut{Project: here, Before: at(end.ended + 1)}, "", 1)
 		require.NoError(t, err)
 		require.Equal(t, map[string]int64{"batch_items": 10}, page.Deleted)
 	}
 	_, err := s.Batches().RetryBatch(ctx, here, "b2", entry(audit.BatchRetry, here, "b2"))
-	requireFault(t, err, apperror.Refused, apperror.BatchNothingFailed, "b2")
+	requireError(t, err, apperror.Refused, apperror.BatchNothingFailed, "b2")
 	require.Equal(t, batch.Completed, getBatch(t, s, "b2").Status)
 
 	b, err := s.Batches().RetryBatch(ctx, here, working, entry(audit.BatchRetry, here, working))
@@ -284,8 +284,8 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.EqualValues(t, 20, getBatch(t, s, "b5").Total)
 }
 
-// testBatchUntaken counts the runs that Temporal has for a worker, or is about to get.
-func testBatchUntaken(t *testing.T, open Opener) {
+// testBatchNotTaken counts the runs that Temporal has for a worker, or is about to get.
+func testBatchNotTaken(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	for i, reason := range []string{run.QueuedStarting, run.QueuedStarting, run.QueuedStarting, run.QueuedEngine, run.QueuedAdmission} {
 		r := newRun(fmt.Sprintf("r%d", i+1), i)
@@ -293,7 +293,7 @@ func testBatchUntaken(t *testing.T, open Opener) {
 		insert(t, s, r)
 	}
 	untaken := func(ids ...string) int64 {
-		n, err := s.Batches().Untaken(ctx, ids)
+		n, err := s.Batches().CountNotTaken(ctx, ids)
 		require.NoError(t, err)
 		return n
 	}
@@ -318,22 +318,22 @@ func testBatchesNotFound(t *testing.T, open Opener) {
 			reason, subject = apperror.ProjectNotFound, project
 		}
 		_, err := s.Batches().GetBatch(ctx, project, "b1")
-		requireFault(t, err, apperror.NotFound, reason, subject)
+		requireError(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().ListBatchItems(ctx, batch.ItemFilter{Project: project, Batch: "b1", Limit: 1})
-		requireFault(t, err, apperror.NotFound, reason, subject)
+		requireError(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().PauseBatch(ctx, project, "b1", true, e)
-		requireFault(t, err, apperror.NotFound, reason, subject)
+		requireError(t, err, apperror.NotFound, reason, subject)
 		_, err = s.Batches().RetryBatch(ctx, project, "b1", e)
-		requireFault(t, err, apperror.NotFound, reason, subject)
+		requireError(t, err, apperror.NotFound, reason, subject)
 	}
 	_, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: "no-such", Limit: 1})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
 	b := newBatch("b2", 1)
 	b.Project = "no-such"
 	_, _, err = s.Batches().StartBatch(ctx, b, []string{"r"}, wholePage, e)
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "no-such")
 	_, _, err = s.Batches().ClaimItems(ctx, "b9", 0, 1)
-	requireFault(t, err, apperror.NotFound, apperror.BatchNotFound, "b9")
+	requireError(t, err, apperror.NotFound, apperror.BatchNotFound, "b9")
 	require.Len(t, audited(t, s, "b1"), 1)
 }
 
@@ -361,7 +361,7 @@ func testConcurrentBatchWorkers(t *testing.T, open Opener) {
 				for i := range list {
 					list[i].Status = batch.Succeeded
 				}
-				if err := s.SettleItems(t.Context(), "b1", list, at(2)); err != nil {
+				if err := s.WriteItems(t.Context(), "b1", list, at(2)); err != nil {
 					failed <- err
 					return
 				}

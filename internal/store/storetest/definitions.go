@@ -51,10 +51,10 @@ func testProjects(t *testing.T, open Opener) {
 		require.Equal(t, p, got)
 	}
 	err = s.CreateProject(ctx, project.Project{Name: "a", CreatedAt: at(9)}, entry(audit.ProjectCreate, "a", "a"))
-	requireFault(t, err, apperror.Exists, apperror.ProjectExists, "a")
+	requireError(t, err, apperror.Exists, apperror.ProjectExists, "a")
 	require.Len(t, audited(t, s, "a"), 1)
 	_, err = s.GetProject(ctx, "none")
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	list, err = s.ListProjects(ctx, "a", 2)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func testUpdateProject(t *testing.T, open Opener) {
 	require.Len(t, audited(t, s, "shop"), 5)
 
 	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)}, entry(audit.ProjectUpdate, "none", "none"))
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Empty(t, audited(t, s, "none"), "a refused update is not audited")
 	_, err = s.UpdateProject(ctx, "shop", project.Change{Description: new("a\x00b")}, entry(audit.ProjectUpdate, "shop", "shop"))
 	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
@@ -121,7 +121,7 @@ func testDrafts(t *testing.T, open Opener) {
 	elsewhere := first
 	elsewhere.Project = "none"
 	_, err = s.SaveDraft(ctx, elsewhere, entry(audit.WorkflowSaveDraft, "none", hello))
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 }
 
 func testPublish(t *testing.T, open Opener) {
@@ -157,10 +157,10 @@ func testPublish(t *testing.T, open Opener) {
 	require.Equal(t, v1, stored)
 	other := version(hello, "1", "sha256:other", 9)
 	_, made, err = s.Publish(ctx, other, longer, entry(audit.WorkflowPublish, here, hello))
-	requireFault(t, err, apperror.Exists, apperror.VersionTaken, "1")
+	requireError(t, err, apperror.Exists, apperror.VersionTaken, "1")
 	require.False(t, made)
 	_, err = s.Document(ctx, other.Hash)
-	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, other.Hash)
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, other.Hash)
 	after, err := s.GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, w, after)
@@ -253,7 +253,7 @@ func testListWorkflows(t *testing.T, open Opener) {
 		})
 	}
 	_, err = s.ListWorkflows(ctx, workflow.Filter{Project: "none", Limit: 10})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	found, err := s.FindByShortName(ctx, here, "hello", 10)
 	require.NoError(t, err)
@@ -297,7 +297,7 @@ func testPause(t *testing.T, open Opener) {
 	pause := entry(audit.WorkflowPause, here, hello)
 	pause.Time = at(5)
 	_, err = s.SetPaused(ctx, here, hello, true, "why", pause)
-	requireFault(t, err, apperror.Refused, apperror.WorkflowNotPublished, hello)
+	requireError(t, err, apperror.Refused, apperror.WorkflowNotPublished, hello)
 	publish(t, s, version(hello, "1", "sha256:a", 1))
 	before := len(audited(t, s, hello))
 
@@ -332,7 +332,7 @@ func testDeleteWorkflow(t *testing.T, open Opener) {
 
 	remove := entry(audit.WorkflowDelete, here, hello)
 	err = s.DeleteWorkflow(ctx, here, hello, remove)
-	requireFault(t, err, apperror.Refused, apperror.WorkflowHasOpenRuns, hello)
+	requireError(t, err, apperror.Refused, apperror.WorkflowHasOpenRuns, hello)
 	require.ErrorContains(t, err, "1 open run")
 	_, err = s.GetDraft(ctx, here, hello)
 	require.NoError(t, err)
@@ -345,7 +345,7 @@ func testDeleteWorkflow(t *testing.T, open Opener) {
 		func() error { _, err := s.GetDraft(ctx, here, hello); return err },
 		func() error { _, err := s.GetVersion(ctx, here, hello, "1"); return err },
 	} {
-		requireFault(t, missing(), apperror.NotFound, apperror.WorkflowNotFound, hello)
+		requireError(t, missing(), apperror.NotFound, apperror.WorkflowNotFound, hello)
 	}
 	document, err := s.Document(ctx, v.Hash)
 	require.NoError(t, err)
@@ -379,15 +379,15 @@ func testDefinitionsNotFound(t *testing.T, open Opener) {
 				"delete":   func() error { return s.DeleteWorkflow(ctx, tt.project, tt.workflow, e) },
 			} {
 				t.Run(name, func(t *testing.T) {
-					requireFault(t, call(), apperror.NotFound, tt.reason, tt.subject)
+					requireError(t, call(), apperror.NotFound, tt.reason, tt.subject)
 				})
 			}
 		})
 	}
 	_, err := s.GetDraft(ctx, here, hello)
-	requireFault(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
+	requireError(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
 	_, err = s.GetVersion(ctx, here, hello, "9.9.9")
-	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "9.9.9")
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "9.9.9")
 	_, err = s.Document(ctx, "sha256:none")
-	requireFault(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:none")
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:none")
 }

@@ -64,13 +64,13 @@ func deliveryIDs(list []event.Delivery) []string {
 	return ids
 }
 
-func writeResults(t testing.TB, s Store, o inbox.Owner, settled ...inbox.Settled) {
+func writeResults(t testing.TB, s Store, o inbox.Owner, outcomes ...inbox.DeliveryOutcome) {
 	t.Helper()
-	require.NoError(t, s.Events().Settle(t.Context(), here, o, settled))
+	require.NoError(t, s.Events().RecordOutcomes(t.Context(), here, o, outcomes))
 }
 
-func settled(id string, result inbox.Result, after time.Duration) inbox.Settled {
-	return inbox.Settled{ID: id, Outcome: inbox.Outcome{Result: result, After: after, Reason: "reason of " + id}}
+func outcome(id string, result inbox.Result, after time.Duration) inbox.DeliveryOutcome {
+	return inbox.DeliveryOutcome{ID: id, Outcome: inbox.Outcome{Result: result, After: after, Reason: "reason of " + id}}
 }
 
 func deliveries(t testing.TB, s Store, position int64) []event.Delivery {
@@ -179,8 +179,8 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	require.Equal(t, []string{"2 a/a", "6 all/of"}, deliveryIDs(deliveries(t, s, 2)), "what an event is part of")
 	require.Empty(t, due(t, s, o, 10), "claimed is claimed")
 
-	writeResults(t, s, o, settled("1 a/a", inbox.Done, 0), settled("2 a/a", inbox.Retry, 0), settled("3 a/a", inbox.Retry, time.Hour),
-		settled("5 a/a", inbox.Dead, 0), settled("none", inbox.Done, 0))
+	writeResults(t, s, o, outcome("1 a/a", inbox.Done, 0), outcome("2 a/a", inbox.Retry, 0), outcome("3 a/a", inbox.Retry, time.Hour),
+		outcome("5 a/a", inbox.Dead, 0), outcome("none", inbox.Done, 0))
 	require.Equal(t, int64(3), pending(t, s))
 	for position, want := range map[int64][]any{
 		1: {event.DeliveryDone, 1, "reason of 1 a/a", true}, 3: {event.DeliveryPending, 1, "reason of 3 a/a", false}, 5: {event.DeliveryDead, 1, "reason of 5 a/a", true},
@@ -192,8 +192,8 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	again := due(t, s, o, 10)
 	require.Equal(t, []string{"2 a/a"}, deliveryIDs(again))
 	require.Equal(t, 2, again[0].Attempts)
-	writeResults(t, s, o, settled("2 a/a", inbox.Done, 0), settled("1 a/a", inbox.Dead, 0), settled("5 a/a", inbox.Retry, 0))
-	require.Equal(t, event.DeliveryDone, delivery(t, s, 1).Status, "what is settled stays so")
+	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("1 a/a", inbox.Dead, 0), outcome("5 a/a", inbox.Retry, 0))
+	require.Equal(t, event.DeliveryDone, delivery(t, s, 1).Status, "an outcome is final")
 	require.Equal(t, event.DeliveryDead, delivery(t, s, 5).Status)
 	require.Equal(t, int64(2), pending(t, s))
 
@@ -230,7 +230,7 @@ func testLanes(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 x", "2 x", "3 x", "4 x", "5 x", "6 a/a", "6 y"}, deliveryIDs(due(t, s, o, 10)), "a lane comes as a row")
 	route(t, s, o, routing(7, event.Routed, wakeOf(7, "x"), wakeOf(7, "y")))
 	require.Empty(t, due(t, s, o, 10), "a lane that is being worked on is left alone")
-	writeResults(t, s, o, settled("6 y", inbox.Done, 0), settled("1 x", inbox.Done, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("6 y", inbox.Done, 0), outcome("1 x", inbox.Done, 0), outcome("2 x", inbox.Retry, time.Hour))
 	require.Equal(t, []string{"7 y"}, deliveryIDs(due(t, s, o, 10)), "what is to be tried again holds its lane up, and no other")
 	require.True(t, delivery(t, s, 3).NextAt.IsZero())
 
@@ -241,14 +241,14 @@ func testLanes(t *testing.T, open Opener) {
 	list := due(t, s, o, 10)
 	require.Equal(t, []string{"2 x", "3 x", "4 x", "5 x", "7 x"}, deliveryIDs(list))
 	require.Equal(t, []int{2, 1}, []int{list[0].Attempts, list[1].Attempts})
-	writeResults(t, s, o, settled("2 x", inbox.Dead, 0), settled("3 x", inbox.Done, 0))
+	writeResults(t, s, o, outcome("2 x", inbox.Dead, 0), outcome("3 x", inbox.Done, 0))
 	require.Empty(t, due(t, s, o, 10), "the rest of the row is still being made")
 	require.False(t, delivery(t, s, 4).NextAt.IsZero(), "until its claim is over")
-	writeResults(t, s, o, settled("4 x", inbox.Done, 0))
+	writeResults(t, s, o, outcome("4 x", inbox.Done, 0))
 	require.Empty(t, due(t, s, o, 10), "those behind it are being made")
 	next := fence(t, s, "host-2")
 	require.Equal(t, []string{"5 x", "6 a/a", "7 x", "7 y"}, deliveryIDs(due(t, s, next, 10)))
-	writeResults(t, s, next, settled("5 x", inbox.Done, 0), settled("7 x", inbox.Done, 0))
+	writeResults(t, s, next, outcome("5 x", inbox.Done, 0), outcome("7 x", inbox.Done, 0))
 	require.Equal(t, int64(2), pending(t, s))
 }
 
@@ -258,7 +258,7 @@ func testRedeliver(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", 3)...)
 	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "dead/2"), startOf(1, "done/1"), startOf(1, "late/1"), startOf(1, "claimed/1")))
 	due(t, s, o, 10)
-	writeResults(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 dead/2", inbox.Dead, 0), settled("1 done/1", inbox.Done, 0), settled("1 late/1", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 dead/2", inbox.Dead, 0), outcome("1 done/1", inbox.Done, 0), outcome("1 late/1", inbox.Retry, time.Hour))
 	require.Equal(t, int64(2), pending(t, s))
 
 	redeliver := func(ids ...string) []event.Delivery {
@@ -269,7 +269,7 @@ func testRedeliver(t *testing.T, open Opener) {
 	require.Empty(t, redeliver("1 done/1", "1 claimed/1"))
 	require.Empty(t, audited(t, s, "event 1"), "nothing was done")
 	_, err := s.Events().Redeliver(ctx, here, 1, []string{"1 dead/1", "2 dead/1"}, at(7), entry(audit.EventRedeliver, here, "event 1"))
-	requireFault(t, err, apperror.NotFound, apperror.DeliveryNotFound, "2 dead/1")
+	requireError(t, err, apperror.NotFound, apperror.DeliveryNotFound, "2 dead/1")
 	changed := redeliver("1 dead/1")
 	require.Equal(t, []string{"1 dead/1"}, deliveryIDs(changed))
 	d := changed[0]
@@ -285,7 +285,7 @@ func testRedeliver(t *testing.T, open Opener) {
 	require.Equal(t, int64(4), pending(t, s))
 	bad := entry("any", here, "any")
 	bad.Reason = "not storable: \x00"
-	writeResults(t, s, o, settled("1 dead/2", inbox.Dead, 0))
+	writeResults(t, s, o, outcome("1 dead/2", inbox.Dead, 0))
 	_, err = s.Events().Redeliver(ctx, here, 1, nil, at(8), bad)
 	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 	require.Equal(t, int64(3), pending(t, s), "the change goes with its entry")
@@ -312,7 +312,7 @@ func testRedeliverNewerVersion(t *testing.T, open Opener) {
 		}
 	}
 	require.Len(t, before, 4)
-	writeResults(t, s, o, settled("1 dead/1", inbox.Dead, 0), settled("1 late/1", inbox.Retry, time.Hour), settled("1 begun/1", inbox.Dead, 0), settled("1 gone/1", inbox.Dead, 0))
+	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 late/1", inbox.Retry, time.Hour), outcome("1 begun/1", inbox.Dead, 0), outcome("1 gone/1", inbox.Dead, 0))
 	_, err := s.Events().Redeliver(ctx, here, 1, nil, at(7), entry(audit.EventRedeliver, here, "event 1"))
 	require.NoError(t, err)
 	after := map[string]string{}
@@ -329,7 +329,7 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", 6)...)
 	route(t, s, o, routing(1, event.Routed, wakeOf(1, "x")), routing(2, event.Routed, wakeOf(2, "x")), routing(3, event.Routed, wakeOf(3, "x")))
 	due(t, s, o, 10)
-	writeResults(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("1 x", inbox.Dead, 0), outcome("2 x", inbox.Retry, time.Hour))
 	redeliver := func(position int64) []string {
 		list, err := s.Events().Redeliver(ctx, here, position, nil, at(7), entry(audit.EventRedeliver, here, "x"))
 		require.NoError(t, err)
@@ -339,34 +339,34 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 x"}, redeliver(1))
 	require.True(t, delivery(t, s, 2).NextAt.IsZero(), "the earlier one comes first again")
 	require.Equal(t, []string{"1 x", "2 x", "3 x"}, deliveryIDs(due(t, s, o, 10)))
-	writeResults(t, s, o, settled("1 x", inbox.Dead, 0))
+	writeResults(t, s, o, outcome("1 x", inbox.Dead, 0))
 	require.Empty(t, redeliver(1), "later ones are being delivered, and the run ignores earlier positions after them")
 	route(t, s, o, routing(4, event.Routed, wakeOf(4, "x")))
-	writeResults(t, s, o, settled("3 x", inbox.Retry, 0), settled("2 x", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("3 x", inbox.Retry, 0), outcome("2 x", inbox.Retry, time.Hour))
 	require.Equal(t, []string{"1 x"}, redeliver(1), "none of them was made")
 	require.Equal(t, []string{"1 x", "2 x"}, deliveryIDs(due(t, s, o, 2)), "no more than was asked for")
-	writeResults(t, s, o, settled("1 x", inbox.Dead, 0), settled("2 x", inbox.Done, 0))
+	writeResults(t, s, o, outcome("1 x", inbox.Dead, 0), outcome("2 x", inbox.Done, 0))
 	require.Empty(t, redeliver(1), "the run has consumed a later one")
 	d := delivery(t, s, 1)
 	require.Equal(t, []any{event.DeliveryDead, true}, []any{d.Status, d.NextAt.IsZero()})
 	require.Equal(t, int64(2), pending(t, s))
 	require.Equal(t, []string{"3 x", "4 x"}, deliveryIDs(due(t, s, o, 10)))
 	// A released delivery was no attempt, and the run has not consumed it.
-	writeResults(t, s, o, settled("3 x", inbox.Dead, 0), settled("4 x", inbox.Released, 0))
+	writeResults(t, s, o, outcome("3 x", inbox.Dead, 0), outcome("4 x", inbox.Released, 0))
 	require.Equal(t, []string{"3 x"}, redeliver(3))
 	list := due(t, s, o, 10)
 	require.Equal(t, []string{"3 x", "4 x"}, deliveryIDs(list))
 	require.Equal(t, []int{3, 1}, []int{list[0].Attempts, list[1].Attempts})
-	writeResults(t, s, o, settled("3 x", inbox.Done, 0), settled("4 x", inbox.Done, 0))
+	writeResults(t, s, o, outcome("3 x", inbox.Done, 0), outcome("4 x", inbox.Done, 0))
 	// Each listener of a run, and each run, has a lane of its own.
 	other := wakeOf(5, "x")
 	other.Listener = "another of x"
 	route(t, s, o, routing(5, event.Routed, other, wakeOf(5, "y")), routing(6, event.Routed, wakeOf(6, "x"), startOf(6, "a/a")))
 	due(t, s, o, 10)
-	writeResults(t, s, o, settled("5 x", inbox.Dead, 0), settled("5 y", inbox.Dead, 0), settled("6 x", inbox.Done, 0), settled("6 a/a", inbox.Done, 0))
+	writeResults(t, s, o, outcome("5 x", inbox.Dead, 0), outcome("5 y", inbox.Dead, 0), outcome("6 x", inbox.Done, 0), outcome("6 a/a", inbox.Done, 0))
 	require.Equal(t, []string{"5 x", "5 y"}, redeliver(5))
 	due(t, s, o, 10)
-	writeResults(t, s, o, settled("5 x", inbox.Done, 0), settled("5 y", inbox.Done, 0))
+	writeResults(t, s, o, outcome("5 x", inbox.Done, 0), outcome("5 y", inbox.Done, 0))
 	require.Zero(t, pending(t, s))
 }
 
@@ -412,7 +412,7 @@ func (m *laneModel) due(limit int) int {
 	list := due(m.t, m.s, m.owner, limit)
 	for i, d := range list {
 		_, open := m.open[d.ID]
-		require.True(m.t, open, "%s is settled", d.ID)
+		require.True(m.t, open, "%s has an outcome", d.ID)
 		require.False(m.t, m.flying[d.ID], "%s is claimed twice", d.ID)
 		require.False(m.t, m.late[d.ID], "%s is not due", d.ID)
 		if d.Kind == event.Wake {
@@ -430,7 +430,7 @@ func (m *laneModel) due(limit int) int {
 
 func (m *laneModel) finish(id string, result inbox.Result, after time.Duration) {
 	d := m.open[id]
-	writeResults(m.t, m.s, m.owner, settled(id, result, after))
+	writeResults(m.t, m.s, m.owner, outcome(id, result, after))
 	delete(m.flying, id)
 	if result != inbox.Retry {
 		delete(m.open, id)
@@ -460,7 +460,7 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 			},
 			"due":   func(r *rapid.T) { m.due(rapid.IntRange(1, 5).Draw(r, "limit")) },
 			"fence": func(*rapid.T) { m.owner = fence(t, s, "host"); clear(m.flying) },
-			"settle": func(r *rapid.T) {
+			"record": func(r *rapid.T) {
 				var ids []string
 				for id := range m.flying {
 					// Deliveries of a lane are made in its order.
@@ -478,7 +478,7 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 			},
 			"": func(*rapid.T) { require.Equal(t, int64(len(m.open)), pending(t, s)) },
 		})
-		// At the end: no delivery is late any more, and each claim is settled.
+		// At the end: no delivery is late any more, and each claim is outcomes.
 		for id := range m.late {
 			if d, open := m.open[id]; open {
 				_, err := s.Events().Redeliver(t.Context(), here, d.Position, []string{id}, at(1), entry(audit.EventRedeliver, here, id))

@@ -37,7 +37,7 @@ func testFence(t *testing.T, open Opener) {
 			_, err := e.Due(ctx, here, o, 1, visible)
 			require.ErrorIs(t, err, inbox.ErrFenced)
 			require.ErrorIs(t, e.CommitRouting(ctx, here, o, []event.Routing{routing(1, event.Routed, startOf(1, "a/a"))}), inbox.ErrFenced)
-			require.ErrorIs(t, e.Settle(ctx, here, o, []inbox.Settled{settled("1 a/a", inbox.Done, 0)}), inbox.ErrFenced)
+			require.ErrorIs(t, e.RecordOutcomes(ctx, here, o, []inbox.DeliveryOutcome{outcome("1 a/a", inbox.Done, 0)}), inbox.ErrFenced)
 			_, err = e.Park(ctx, here, o)
 			require.ErrorIs(t, err, inbox.ErrFenced)
 			require.ErrorIs(t, e.Unpark(ctx, here, o), inbox.ErrFenced)
@@ -64,7 +64,7 @@ func testPark(t *testing.T, open Opener) {
 	}
 	asleep := func(want ...inbox.Name) {
 		t.Helper()
-		list, err := e.Asleep(ctx, 10)
+		list, err := e.ParkedDue(ctx, 10)
 		require.NoError(t, err)
 		require.Equal(t, want, list)
 	}
@@ -94,7 +94,7 @@ func testPark(t *testing.T, open Opener) {
 	o = fence(t, s, "host-2")
 	asleep(name)
 	require.Len(t, due(t, s, o, 10), 1)
-	writeResults(t, s, o, settled("3 a/a", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("3 a/a", inbox.Retry, time.Hour))
 	asleep()
 	require.True(t, wakes("4"), "a new owner finds it as parked as it was")
 	asleep(name)
@@ -104,7 +104,7 @@ func testPark(t *testing.T, open Opener) {
 	_, err := e.Redeliver(ctx, here, 3, nil, at(1), entry(audit.EventRedeliver, here, "3"))
 	require.NoError(t, err)
 	asleep(name)
-	list, err := e.Asleep(ctx, 0)
+	list, err := e.ParkedDue(ctx, 0)
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
@@ -224,7 +224,7 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 			if err != nil {
 				return err
 			}
-			var done []inbox.Settled
+			var done []inbox.DeliveryOutcome
 			mu.Lock()
 			for _, d := range list {
 				if claims[d.ID] == nil {
@@ -234,13 +234,13 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 					err = fmt.Errorf("attempt %d of %s was claimed by epoch %d and by %d", d.Attempts, d.ID, rival, o.Epoch)
 				}
 				claims[d.ID][d.Attempts] = o.Epoch
-				done = append(done, settled(d.ID, inbox.Done, 0))
+				done = append(done, outcome(d.ID, inbox.Done, 0))
 			}
 			mu.Unlock()
 			if err != nil {
 				return err
 			}
-			if err := (*s).Events().Settle(ctx, here, o, done); err != nil {
+			if err := (*s).Events().RecordOutcomes(ctx, here, o, done); err != nil {
 				return err
 			}
 			if len(list) == 0 && len(batch.Events) == 0 {
@@ -332,7 +332,7 @@ func testProgress(t *testing.T, open Opener) {
 	p = progress()
 	require.Equal(t, []any{int64(2), false, time.Duration(0)}, []any{p.Pending, p.Due, p.Lag})
 	require.Eventually(t, func() bool { return progress().SinceProgress > 5*time.Millisecond }, 10*time.Second, time.Millisecond)
-	writeResults(t, s, o, settled("2 a/a", inbox.Done, 0), settled("2 b/b", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("2 b/b", inbox.Retry, time.Hour))
 	p = progress()
 	require.Equal(t, []any{int64(1), false}, []any{p.Pending, p.Due})
 	parked, err := e.Park(ctx, here, o)
@@ -428,7 +428,7 @@ func testNews(t *testing.T, open Opener) {
 	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Routed, startOf(2, "a/a")))
 	require.Len(t, due(t, s, o, 1), 1)
 	_, next = news(next)
-	writeResults(t, s, o, settled("2 a/a", inbox.Retry, 50*time.Millisecond))
+	writeResults(t, s, o, outcome("2 a/a", inbox.Retry, 50*time.Millisecond))
 	require.Eventually(t, func() bool {
 		got, next = news(next)
 		return got[here].Due

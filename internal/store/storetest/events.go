@@ -182,7 +182,7 @@ func testListEvents(t *testing.T, open Opener) {
 		routing(5, event.Rejected), routing(6, event.Unmatched), routing(7, event.Unmatched), routing(8, event.Routed, startOf(8, "a/b")))
 	claimed := due(t, s, o, 10)
 	require.Len(t, claimed, 2)
-	writeResults(t, s, o, inbox.Settled{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
+	writeResults(t, s, o, inbox.DeliveryOutcome{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
 	var times []time.Time
 	for i := range 12 {
 		times = append(times, getEvent(t, s, int64(i+1)).ReceivedAt)
@@ -264,7 +264,7 @@ func testEventsNotFound(t *testing.T, open Opener) {
 			return err
 		},
 	} {
-		requireFault(t, call(), apperror.NotFound, apperror.ProjectNotFound, "none")
+		requireError(t, call(), apperror.NotFound, apperror.ProjectNotFound, "none")
 		_ = name
 	}
 	for name, call := range map[string]func() error{
@@ -272,13 +272,13 @@ func testEventsNotFound(t *testing.T, open Opener) {
 		"deliveries": func() error { _, err := e.ListDeliveries(ctx, here, 2); return err },
 		"redeliver":  func() error { _, err := e.Redeliver(ctx, here, 2, nil, at(0), entry("any", here, "any")); return err },
 	} {
-		t.Run(name, func(t *testing.T) { requireFault(t, call(), apperror.NotFound, apperror.EventNotFound, "2") })
+		t.Run(name, func(t *testing.T) { requireError(t, call(), apperror.NotFound, apperror.EventNotFound, "2") })
 	}
 	_, err := e.Redeliver(ctx, here, 1, []string{"d"}, at(0), entry("any", here, "any"))
-	requireFault(t, err, apperror.NotFound, apperror.DeliveryNotFound, "d")
+	requireError(t, err, apperror.NotFound, apperror.DeliveryNotFound, "d")
 	for name, call := range map[string]func(o inbox.Owner) error{
 		"due":    func(o inbox.Owner) error { _, err := e.Due(ctx, here, o, 1, time.Minute); return err },
-		"settle": func(o inbox.Owner) error { return e.Settle(ctx, here, o, nil) },
+		"record": func(o inbox.Owner) error { return e.RecordOutcomes(ctx, here, o, nil) },
 		"commit": func(o inbox.Owner) error {
 			return e.CommitRouting(ctx, here, o, []event.Routing{routing(1, event.Routed)})
 		},

@@ -136,7 +136,7 @@ func testListenersEnd(t *testing.T, open Opener) {
 	require.Equal(t, []string{"1 of open", "2 of open", "unknown"}, left())
 
 	err = s.Events().Listen(ctx, listener("3 of completed", "completed"))
-	requireFault(t, err, apperror.Refused, apperror.RunEnded, "completed")
+	requireError(t, err, apperror.Refused, apperror.RunEnded, "completed")
 	require.Len(t, left(), 3)
 
 	// In any order: no listener outlives its run.

@@ -138,9 +138,9 @@ func (e *Events) CommitRouting(ctx context.Context, project string, owner inbox.
 	return e.plain.CommitRouting(ctx, project, owner, routings)
 }
 
-// Settle implements [event.Store].
-func (e *Events) Settle(ctx context.Context, project string, owner inbox.Owner, settled []inbox.Settled) error {
-	return e.plain.Settle(ctx, project, owner, settled)
+// RecordOutcomes implements [event.Store].
+func (e *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+	return e.plain.RecordOutcomes(ctx, project, owner, outcomes)
 }
 
 // RecordOwner implements [event.Store].
@@ -158,12 +158,12 @@ func (v *Verdicts) NoteFailures(ctx context.Context, failures []diagnose.TaskFai
 	return v.plain.NoteFailures(ctx, failures)
 }
 
-// SettleItems implements [batch.WorkStore].
-func (b *Batches) SettleItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
-	return b.plain.SettleItems(ctx, id, items, at)
+// WriteItems implements [batch.WorkStore].
+func (b *Batches) WriteItems(ctx context.Context, id string, items []batch.Item, at time.Time) error {
+	return b.plain.WriteItems(ctx, id, items, at)
 }
 
-// NoteWaiting implements [batch.WorkStore].
-func (b *Batches) NoteWaiting(ctx context.Context, id, runID, why string) (kept string, err error) {
-	return b.plain.NoteWaiting(ctx, id, runID, why)
+// SetWaitReason implements [batch.WorkStore].
+func (b *Batches) SetWaitReason(ctx context.Context, id, runID, why string) (kept string, err error) {
+	return b.plain.SetWaitReason(ctx, id, runID, why)
 }

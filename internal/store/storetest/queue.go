@@ -136,7 +136,7 @@ func testQueueEnds(t *testing.T, open Opener) {
 		require.Equal(t, before, get(t, s, id))
 	}
 	_, err = s.FinishQueued(ctx, run.Run{ID: "none", Status: run.Canceled, EndedAt: at(8)}, entry(audit.RunCancel, here, "none"))
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, "none")
 
 	finished, err = s.FinishQueued(ctx, run.Run{
 		ID: "c", Status: run.Canceled, CancelRequested: true, CancelReason: "enough", EndedAt: at(8),
@@ -190,7 +190,7 @@ func testQueueBound(t *testing.T, open Opener) {
 func testDiscloseRun(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	_, err := s.MarkDisclosed(ctx, here, "none")
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, "none")
 	want := insert(t, s, newRun("told", 1))
 	for range 2 {
 		r, err := s.MarkDisclosed(ctx, here, "told")
@@ -218,7 +218,7 @@ func testDiscloseOrRemove(t *testing.T, open Opener) {
 		wg.Wait()
 		require.NoError(t, errRemove)
 		if removed {
-			requireFault(t, errTell, apperror.NotFound, apperror.RunNotFound, id)
+			requireError(t, errTell, apperror.NotFound, apperror.RunNotFound, id)
 			continue
 		}
 		require.NoError(t, errTell)

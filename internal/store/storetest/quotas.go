@@ -61,9 +61,9 @@ func testQuota(t *testing.T, open Opener) {
 	require.Equal(t, quota.Usage{Quota: want}, u)
 	require.Len(t, audited(t, s, here), 2)
 	_, err = s.Quotas().GetQuota(ctx, "none")
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	_, err = s.Quotas().SetQuota(ctx, "none", want, entry(audit.QuotaSet, "none", "none"))
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 }
 
 // A row that waits for a slot in a project that never had a limit, however it was created, blocks no other run.

@@ -86,14 +86,14 @@ func testDeleteRuns(t *testing.T, open Opener) {
 	give(t, s, newEvent("a"))
 	route(t, s, o, routing(1, event.Routed, wakeOf(1, "delivered")))
 
-	cut := retention.Cut{Before: at(400), Settled: at(450)}
+	cut := retention.Cut{Before: at(400), EndedBefore: at(450)}
 	deleted := deleteAll(t, s, retention.Runs, cut, 3)
 	require.Equal(t, map[string]int64{"runs": 7, "steps": 7, "step_summaries": 1, "task_summaries": 1}, deleted)
 	require.Equal(t, []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}, sortedAs(kept(t, s), []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}),
 		"open ones, their relatives, and those that something is still to be done to")
 	require.Empty(t, steps(t, s, "child")[1:])
 	_, err := s.GetRun(t.Context(), here, "old-0")
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "old-0")
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, "old-0")
 	require.Equal(t, "old-0", get(t, s, "replay").ReplayOf, "the link stays as it was")
 	require.Empty(t, apply(t, s, state("old-0", 99, run.Failed)), "a late update finds no row")
 	require.Empty(t, deleteAll(t, s, retention.Runs, cut, 3))
@@ -102,7 +102,7 @@ func testDeleteRuns(t *testing.T, open Opener) {
 
 	// A run that has ended is deleted with the last run that needed it.
 	apply(t, s, state("open", 20, run.Completed), state("open child", 21, run.Completed))
-	writeResults(t, s, o, settled(deliveryIDs(due(t, s, o, 1))[0], inbox.Done, 0))
+	writeResults(t, s, o, outcome(deliveryIDs(due(t, s, o, 1))[0], inbox.Done, 0))
 	held := claim(t, s, 0, 1)
 	held[0].Status = batch.Refused
 	writeItemResults(t, s, 30, held...)
@@ -135,16 +135,16 @@ func testDeleteRunsByCount(t *testing.T, open Opener) {
 		finished(t, s, newRun(fmt.Sprint("r", n), n), 10+n)
 	}
 	insert(t, s, newRun("open", 2))
-	cut := retention.Cut{Keep: 4, Settled: at(13)}
+	cut := retention.Cut{Keep: 4, EndedBefore: at(13)}
 	require.EqualValues(t, 3, deleteAll(t, s, retention.Runs, cut, 2)["runs"], "the others have ended only just")
-	cut.Settled = at(400)
+	cut.EndedBefore = at(400)
 	require.EqualValues(t, 3, deleteAll(t, s, retention.Runs, cut, 2)["runs"])
 	require.Equal(t, []string{"open", "r6", "r7", "r8", "r9"}, kept(t, s), "the newest, and the open one")
 	require.Empty(t, deleteAll(t, s, retention.Runs, cut, 2))
 	cut.Before = at(18)
 	require.EqualValues(t, 2, deleteAll(t, s, retention.Runs, cut, 2)["runs"])
 	require.Equal(t, []string{"open", "r8", "r9"}, kept(t, s))
-	require.Empty(t, deleteAll(t, s, retention.Runs, retention.Cut{Settled: at(400)}, 2))
+	require.Empty(t, deleteAll(t, s, retention.Runs, retention.Cut{EndedBefore: at(400)}, 2))
 }
 
 func testDeleteEvents(t *testing.T, open Opener) {
@@ -166,7 +166,7 @@ func testDeleteEvents(t *testing.T, open Opener) {
 		if d.ID == startOf(7, "a/pending").ID || d.ID == several.ID {
 			continue
 		}
-		writeResults(t, s, o, settled(d.ID, inbox.Done, 0))
+		writeResults(t, s, o, outcome(d.ID, inbox.Done, 0))
 	}
 	there := func() (positions []int64) {
 		list, err := s.Events().ListEvents(ctx, event.ListFilter{Project: here, Limit: wholePage})
@@ -186,10 +186,10 @@ func testDeleteEvents(t *testing.T, open Opener) {
 	require.Equal(t, event.Routed, getEvent(t, s, 4).Status)
 	require.Equal(t, event.Unmatched, getEvent(t, s, 5).Status, "the outcome of the remaining events is known")
 	_, err := s.Events().ListDeliveries(ctx, here, 3)
-	requireFault(t, err, apperror.NotFound, apperror.EventNotFound, "3")
+	requireError(t, err, apperror.NotFound, apperror.EventNotFound, "3")
 
 	apply(t, s, state("open", 20, run.Completed))
-	writeResults(t, s, o, settled(several.ID, inbox.Done, 0), settled(startOf(7, "a/pending").ID, inbox.Dead, 0))
+	writeResults(t, s, o, outcome(several.ID, inbox.Done, 0), outcome(startOf(7, "a/pending").ID, inbox.Dead, 0))
 	require.EqualValues(t, 4, deleteAll(t, s, retention.Events, future, 100)["events"], "dead deliveries are deleted, too")
 	require.Equal(t, []int64{10, 9, 4}, there())
 	require.Equal(t, int64(11), give(t, s, newEvent("e0")), "positions continue, and IDs are available again")
@@ -264,7 +264,7 @@ func testDeleteHistory(t *testing.T, open Opener) {
 		for i := range list {
 			list[i].Status = batch.Succeeded
 		}
-		require.NoError(t, s.Batches().SettleItems(ctx, b.ID, list, at(n)))
+		require.NoError(t, s.Batches().WriteItems(ctx, b.ID, list, at(n)))
 	}
 	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3}, deleteAll(t, s, retention.Batches, retention.Cut{Before: at(2)}, 1))
 	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3}, deleteAll(t, s, retention.Batches, retention.Cut{Keep: 2}, 10))

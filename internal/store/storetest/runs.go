@@ -73,7 +73,7 @@ func testInsertRun(t *testing.T, open Opener) {
 	nowhere := newRun("r6", 6)
 	nowhere.Project = "none"
 	_, _, err = s.InsertRun(ctx, nowhere, entry(audit.RunStart, "none", "r6"))
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	// The same ID twice is an internal error, not an answer for a caller.
 	twice := newRun("r1", 7)
 	twice.RequestID = "new"
@@ -123,7 +123,7 @@ func testRemoveUnstarted(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.True(t, removed)
 	_, err = s.GetRun(ctx, here, "gone")
-	requireFault(t, err, apperror.NotFound, apperror.RunNotFound, "gone")
+	requireError(t, err, apperror.NotFound, apperror.RunNotFound, "gone")
 	require.Equal(t, audit.RunStartRefused, audited(t, s, "gone")[0].Action)
 	insert(t, s, newRun("gone", 2)) // Its ID and request ID are available again.
 
@@ -244,7 +244,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
 		"finish":        func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
 	} {
-		t.Run(name, func(t *testing.T) { requireFault(t, call(), apperror.NotFound, apperror.RunNotFound, "none") })
+		t.Run(name, func(t *testing.T) { requireError(t, call(), apperror.NotFound, apperror.RunNotFound, "none") })
 	}
 	for name, call := range map[string]func(project string) error{
 		"get":    func(p string) error { _, err := s.GetRun(ctx, p, "r1"); return err },
@@ -252,12 +252,12 @@ func testRunsNotFound(t *testing.T, open Opener) {
 		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", e); return err },
 	} {
 		t.Run(name+" in another project", func(t *testing.T) {
-			requireFault(t, call("other"), apperror.NotFound, apperror.RunNotFound, "r1")
-			requireFault(t, call("none"), apperror.NotFound, apperror.ProjectNotFound, "none")
+			requireError(t, call("other"), apperror.NotFound, apperror.RunNotFound, "r1")
+			requireError(t, call("none"), apperror.NotFound, apperror.ProjectNotFound, "none")
 		})
 	}
 	_, err := s.ListRuns(ctx, run.Filter{Project: "none", Limit: 1})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Empty(t, apply(t, s, state("none", 1, run.Running)), "updates of unknown runs are ignored")
 	require.False(t, get(t, s, "r1").CancelRequested)
 	require.Empty(t, audited(t, s, "none"))
@@ -350,7 +350,7 @@ func testListRuns(t *testing.T, open Opener) {
 	l.count(t, s, run.Filter{Project: here, Workflow: hello, Since: at(3), Until: at(9)})
 	l.count(t, s, run.Filter{Project: here, Since: at(99)})
 	_, err := s.CountRuns(t.Context(), run.Filter{Project: "none"})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05"})
 	l.check(t, s, run.Filter{Project: here, RequestID: "request-r05", Statuses: []run.Status{run.Queued, run.Failed}})
 }

@@ -205,7 +205,7 @@ func eventCases() []test {
 		{"delete events", testDeleteEvents},
 		{"delete history", testDeleteHistory},
 		{"batches", testBatches},
-		{"runs of batches that no worker has taken", testBatchUntaken},
+		{"runs of batches that no worker has taken", testBatchNotTaken},
 		{"pause a batch", testBatchPause},
 		{"retry what is left of a batch", testBatchRetryOfRemainingItems},
 		{"select the runs of a batch", testBatchSelection},
@@ -285,8 +285,8 @@ func steps(t testing.TB, s Store, id string) []run.Step {
 	return list
 }
 
-// requireFault requires a fault with a message that contains the subject.
-func requireFault(t testing.TB, err error, class apperror.Class, reason, subject string) {
+// requireError requires a fault with a message that contains the subject.
+func requireError(t testing.TB, err error, class apperror.Class, reason, subject string) {
 	t.Helper()
 	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)

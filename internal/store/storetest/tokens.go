@@ -30,9 +30,9 @@ func testTokens(t *testing.T, open Opener) {
 		require.Equal(t, one, got)
 		require.Equal(t, hash, gotHash)
 	}
-	requireFault(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), apperror.Exists, apperror.TokenExists, "ci")
+	requireError(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), apperror.Exists, apperror.TokenExists, "ci")
 	_, _, err := kept.GetToken(ctx, "c")
-	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
+	requireError(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
 	var there []string
 	refusal := errors.New("there are others")
@@ -45,7 +45,7 @@ func testTokens(t *testing.T, open Opener) {
 	require.ErrorIs(t, err, refusal)
 	require.Equal(t, []string{"a", "b"}, there)
 	_, _, err = kept.GetToken(ctx, "c")
-	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
+	requireError(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
 	for _, use := range []struct{ said, want time.Time }{{at(5), at(5)}, {at(4), at(5)}, {at(6), at(6)}} {
 		require.NoError(t, kept.TouchToken(ctx, "a", use.said))
@@ -61,7 +61,7 @@ func testTokens(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, at(7), revoked.RevokedAt, "once is for good")
 	_, err = kept.RevokeToken(ctx, "c", at(8), entry(audit.TokenRevoke, "", "c"))
-	requireFault(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
+	requireError(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.TokenRevoke, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1)

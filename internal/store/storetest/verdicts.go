@@ -118,7 +118,7 @@ func testVerdicts(t *testing.T, open Opener) {
 	apply(t, s, state("r1", 2, run.Completed))
 	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.Unknown)}), "it has ended")
 	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []diagnose.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.Backlog), Events: verdictEvents("r2")}})
-	requireFault(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Nil(t, get(t, s, "r2").Stuck, "without the event there is no verdict")
 }
 
