@@ -10,6 +10,7 @@ import (
 	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 	"github.com/signalbox-dev/signalbox/conn/internal/workers"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -23,9 +24,9 @@ const (
 	never = time.Hour
 )
 
-// loop is the one goroutine that uses the machine. It runs one operation of the machine at a time, in a goroutine of its own, and never
+// eventLoop is the one goroutine that uses the machine. It runs one operation of the machine at a time, in a goroutine of its own, and never
 // blocks on it.
-type loop struct {
+type eventLoop struct {
 	*Manager
 
 	machine     *fsm.Machine
@@ -56,14 +57,14 @@ type result struct {
 	outcomes []workers.Started
 }
 
-func newLoop(m *Manager) *loop {
-	return &loop{
+func newEventLoop(m *Manager) *eventLoop {
+	return &eventLoop{
 		Manager: m, machine: fsm.New(m.opts.settings(rand.Float64), time.Now()), results: make(chan result, 1),
 		transitions: &transitionLog{log: m.log},
 	}
 }
 
-func (l *loop) run(ctx context.Context) {
+func (l *eventLoop) run(ctx context.Context) {
 	l.log.Info("Starting Temporal health monitor", "address", l.opts.Client.HostPort, "namespace", l.opts.Client.Namespace,
 		"check_every", l.opts.CheckEvery.String(), "probe_every", l.opts.ProbeEvery.String())
 	maintain := time.NewTicker(maintainEvery)
@@ -98,7 +99,7 @@ func (l *loop) run(ctx context.Context) {
 }
 
 // wait returns the time to the machine's deadline.
-func (l *loop) wait() time.Duration {
+func (l *eventLoop) wait() time.Duration {
 	deadline := l.machine.Deadline()
 	if deadline.IsZero() {
 		return never
@@ -107,7 +108,7 @@ func (l *loop) wait() time.Duration {
 }
 
 // readIdentity returns the identity that a new client would have; false where Options.Identity is not set or fails.
-func (l *loop) readIdentity() (string, bool) {
+func (l *eventLoop) readIdentity() (string, bool) {
 	if l.opts.Identity == nil {
 		return "", false
 	}
@@ -116,7 +117,7 @@ func (l *loop) readIdentity() (string, bool) {
 }
 
 // tick starts the operation that is due, and publishes that it runs.
-func (l *loop) tick(now time.Time) {
+func (l *eventLoop) tick(now time.Time) {
 	command := l.machine.Tick(now)
 	if command.Op != fsm.Nothing {
 		l.publish(l.machine.View(now), l.current, now)
@@ -126,7 +127,7 @@ func (l *loop) tick(now time.Time) {
 
 // handle passes an event to the machine, publishes and logs the new state, and starts the operation that the machine returns. It reports
 // whether the connection has come up.
-func (l *loop) handle(event fsm.Event) (cameUp bool) {
+func (l *eventLoop) handle(event fsm.Event) (cameUp bool) {
 	now := time.Now()
 	before := l.machine.View(now)
 	command := l.machine.Handle(now, event)
@@ -139,7 +140,7 @@ func (l *loop) handle(event fsm.Event) (cameUp bool) {
 }
 
 // reportEnded calls ConnectionEnded or OutageEnded if a connection or an outage has ended since the statistics before.
-func (l *loop) reportEnded(ctx context.Context, before conntype.Statistics, now fsm.View) {
+func (l *eventLoop) reportEnded(ctx context.Context, before conntype.Statistics, now fsm.View) {
 	after := now.Statistics
 	view := l.view.Load()
 	ended := Ended{Address: view.address, Namespace: view.namespace}
@@ -154,7 +155,7 @@ func (l *loop) reportEnded(ctx context.Context, before conntype.Statistics, now 
 }
 
 // endpoint returns the server of the current client.
-func (l *loop) endpoint() endpoint {
+func (l *eventLoop) endpoint() endpoint {
 	if l.current == nil {
 		return endpoint{}
 	}
@@ -162,7 +163,7 @@ func (l *loop) endpoint() endpoint {
 }
 
 // handleSignals passes the signals that were raised to the machine.
-func (l *loop) handleSignals() {
+func (l *eventLoop) handleSignals() {
 	for _, s := range []struct {
 		raised *atomic.Bool
 		event  fsm.Event
@@ -189,7 +190,7 @@ func (l *loop) handleSignals() {
 }
 
 // startOperation starts an operation of the machine.
-func (l *loop) startOperation(c fsm.Command) {
+func (l *eventLoop) startOperation(c fsm.Command) {
 	if c.Op == fsm.Nothing {
 		return
 	}
@@ -222,7 +223,7 @@ func (l *loop) startOperation(c fsm.Command) {
 }
 
 // finishOperation processes the result of an operation.
-func (l *loop) finishOperation(r result) {
+func (l *eventLoop) finishOperation(r result) {
 	if r.made != nil {
 		l.candidate = r.made
 	}
@@ -260,7 +261,7 @@ func (l *loop) finishOperation(r result) {
 }
 
 // compareIdentity raises the changed signal if the server behind the current client is not the one that the client was made for.
-func (l *loop) compareIdentity(r result) {
+func (l *eventLoop) compareIdentity(r result) {
 	switch {
 	case r.identity == nil:
 	case r.used.identity == nil || r.used.identity.NamespaceID == "": // not determined yet
@@ -272,7 +273,7 @@ func (l *loop) compareIdentity(r result) {
 
 // abandonBuild ends what a failed build has started. Its workers may have taken tasks, so they are drained as those of a replaced
 // generation are, before their client is closed.
-func (l *loop) abandonBuild(r result) {
+func (l *eventLoop) abandonBuild(r result) {
 	var started []*workers.Running
 	for _, o := range r.outcomes {
 		if o.Running != nil {
@@ -288,13 +289,13 @@ func (l *loop) abandonBuild(r result) {
 	l.draining.Add(1)
 	l.tasks.Go(func() {
 		defer l.draining.Add(-1)
-		sleep(l.lifetime, l.opts.DrainGrace)
+		loop.Sleep(l.lifetime, l.opts.DrainGrace)
 		l.stopGeneration(r.used, started)
 	})
 }
 
 // closeCandidate closes the candidate, if there is one.
-func (l *loop) closeCandidate() {
+func (l *eventLoop) closeCandidate() {
 	if l.candidate == nil {
 		return
 	}
@@ -305,7 +306,7 @@ func (l *loop) closeCandidate() {
 
 // swap replaces the current generation by one whose workers were started. The function that it returns runs the hooks and then drains the
 // previous generation.
-func (l *loop) swap(r result) (finish func()) {
+func (l *eventLoop) swap(r result) (finish func()) {
 	old := l.current
 	l.current, l.candidate = r.used, nil
 	l.number = r.used.number
@@ -346,7 +347,7 @@ func (l *loop) swap(r result) (finish func()) {
 }
 
 // shutdown ends the running operation, the candidate, the workers and the current generation.
-func (l *loop) shutdown() {
+func (l *eventLoop) shutdown() {
 	l.handle(fsm.Close{})
 	if l.busy {
 		r := <-l.results

@@ -7,11 +7,12 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 	"github.com/signalbox-dev/signalbox/conn/internal/traffic"
 	"github.com/signalbox-dev/signalbox/conn/internal/workers"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // maintainWorkers starts the worker sets that have no worker, whose worker has died, or whose worker belongs to an older generation, each
 // with its own back-off. It reports to the machine whether all of them poll, and whether requests are served.
-func (l *loop) maintainWorkers() {
+func (l *eventLoop) maintainWorkers() {
 	if !l.machine.View(time.Now()).State.Up() {
 		l.traffic.Reset() // requests that an outage affected say nothing about the connection after it
 		return
@@ -43,7 +44,7 @@ func (l *loop) maintainWorkers() {
 }
 
 // startWorker starts a worker of a set on the current client, and stops the previous one. The caller has locked the set.
-func (l *loop) startWorker(set *workers.Set) {
+func (l *eventLoop) startWorker(set *workers.Set) {
 	g := l.current
 	l.tasks.Go(func() {
 		r, err := set.Start(g.client, g.number)
@@ -65,7 +66,7 @@ func (l *loop) startWorker(set *workers.Set) {
 		}
 		l.log.Info("Worker started", "worker", set.Name, "task_queues", r.TaskQueues(), "generation", g.number)
 		if before != nil {
-			sleep(l.lifetime, l.opts.DrainGrace)
+			loop.Sleep(l.lifetime, l.opts.DrainGrace)
 			before.Stop()
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 	"github.com/signalbox-dev/signalbox/conn/internal/traffic"
 	"github.com/signalbox-dev/signalbox/conn/internal/workers"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for every
@@ -150,7 +151,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.drainCtx, m.endDrain = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(m.loopDone)
-		newLoop(m).run(m.lifetime)
+		newEventLoop(m).run(m.lifetime)
 	}()
 	return nil
 }
@@ -308,7 +309,7 @@ const idleCheckInterval = 20 * time.Millisecond
 // a caller that has just been given its client may not have sent its request yet.
 func (m *Manager) drain(old *generation, running []*workers.Running) {
 	if old != nil || len(running) > 0 {
-		sleep(m.lifetime, m.opts.DrainGrace)
+		loop.Sleep(m.lifetime, m.opts.DrainGrace)
 	}
 	if len(running) > 0 {
 		m.log.Info("Stopping old workers", "workers", len(running))
@@ -334,7 +335,7 @@ func (m *Manager) stopGeneration(old *generation, running []*workers.Running) {
 	}
 	defer old.client.Close()
 	for m.lifetime.Err() == nil && m.sets.UsesClient(old.client) {
-		sleep(m.lifetime, time.Second)
+		loop.Sleep(m.lifetime, time.Second)
 	}
 	budget, cancel := context.WithTimeout(m.drainCtx, m.opts.DrainTimeout)
 	defer cancel()
@@ -344,16 +345,6 @@ func (m *Manager) stopGeneration(old *generation, running []*workers.Running) {
 		return
 	}
 	for !old.client.Idle() && budget.Err() == nil {
-		sleep(budget, idleCheckInterval)
-	}
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		loop.Sleep(budget, idleCheckInterval)
 	}
 }

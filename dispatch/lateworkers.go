@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -121,7 +121,7 @@ func (d *Dispatchers) reportLate(ctx context.Context, processes map[string]heart
 		if len(late) > 0 && d.temporal.Late(ctx, o.Name, late) == nil {
 			r.markReported(late, d.o.Timing.CheckEvery)
 		}
-		pace.Sleep(ctx, time.Second/reportsPerSecond)
+		loop.Sleep(ctx, time.Second/reportsPerSecond)
 	}
 	for name := range reports {
 		if !names[name] {

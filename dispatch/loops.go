@@ -13,8 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -58,7 +58,7 @@ func (d *Dispatchers) watchHints(ctx context.Context) {
 	for ctx.Err() == nil {
 		keys, err := d.o.Leases.Watch(ctx)
 		if err != nil {
-			pace.Sleep(ctx, watchPause)
+			loop.Sleep(ctx, watchPause)
 			continue
 		}
 		d.heartbeats.Invalidate() // earlier changes are not announced
@@ -80,7 +80,7 @@ func (d *Dispatchers) watchHints(ctx context.Context) {
 				d.readHandover(ctx, name, key)
 			}
 		}
-		pace.Sleep(ctx, watchPause)
+		loop.Sleep(ctx, watchPause)
 	}
 }
 
@@ -158,10 +158,10 @@ func (d *Dispatchers) checkOwned(ctx context.Context) {
 		owned := d.owned()
 		step := max(checkEvery/time.Duration(max(len(owned), 1)), time.Second/checksPerSecond)
 		if len(owned) == 0 {
-			pace.Sleep(ctx, checkEvery/time.Duration(checksPerSecond))
+			loop.Sleep(ctx, checkEvery/time.Duration(checksPerSecond))
 		}
 		for _, o := range owned {
-			pace.Sleep(ctx, step-rand.N(step/5+1)) //nolint:gosec // spreads load, guards nothing
+			loop.Sleep(ctx, step-rand.N(step/5+1)) //nolint:gosec // spreads load, guards nothing
 			if s := d.service(o.Name); s != nil && ctx.Err() == nil {
 				s.loop.Check()
 			}

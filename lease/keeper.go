@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Reasons why a [Hold] ended, besides [ErrLost] and the end of its context.
@@ -151,14 +154,7 @@ func (h *Hold) Resign(ctx context.Context) error {
 func (h *Hold) run(ctx context.Context) {
 	defer close(h.stopped)
 	failures := 0
-	for ctx.Err() == nil {
-		wait := time.NewTimer(h.next(failures))
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		case <-wait.C:
-		}
+	for loop.Sleep(ctx, h.next(failures)) {
 		if h.renew(ctx) {
 			failures = 0
 		} else {
@@ -170,8 +166,7 @@ func (h *Hold) run(ctx context.Context) {
 // next returns how long to wait before the next renewal, after a number of consecutive failures.
 func (h *Hold) next(failures int) time.Duration {
 	if failures > 0 {
-		wait := h.options.Interval / 16 << min(failures-1, 2)
-		return wait/2 + rand.N(wait/2+1) //nolint:gosec // spreads load, guards nothing
+		return backoff.Jitter(backoff.Delay(h.options.Interval/16, h.options.Interval/4, failures))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

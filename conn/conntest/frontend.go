@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/signalbox-dev/signalbox/conn/conntest/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Options configure a frontend. All but Upstream can be changed later.
@@ -156,14 +157,10 @@ func (h handshake) Clone() credentials.TransportCredentials { return h }
 
 // sleep waits for d. If the context ends first, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !loop.Sleep(ctx, d) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // newID makes a random identifier in the form of Temporal's.

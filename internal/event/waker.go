@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -84,15 +86,8 @@ func (r *backgroundWaker) done(project string) (again bool) {
 
 func (r *backgroundWaker) try(project string) {
 	var err error
-	for pause, n := firstBackoff, 0; n < maxAttempts; pause, n = min(2*pause, maxBackoff), n+1 {
-		if err = r.waker.Wake(r.ctx, project); err == nil {
-			return
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-r.ctx.Done():
-			timer.Stop()
+	for n := range maxAttempts {
+		if err = r.waker.Wake(r.ctx, project); err == nil || !loop.Sleep(r.ctx, backoff.Delay(firstBackoff, maxBackoff, n+1)) {
 			return
 		}
 	}

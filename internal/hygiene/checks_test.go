@@ -119,18 +119,21 @@ func TestLinked(t *testing.T) {
 	bans := []hygiene.Ban{
 		{From: "dsl", Links: []string{"go.temporal.io/...", "database/sql"}, Except: []string{"dsl/run"}, Why: "no engine"},
 		{Links: []string{"go.temporal.io/server/..."}, Why: "no server"},
+		{From: "conn", Links: []string{hygiene.Module + "/internal/...", "!" + hygiene.Module + "/internal/loop"}, Why: "no platform"},
 	}
 	graph := hygiene.Imports{
 		m + "dsl":                   {"fmt", "example.com/a"},
 		m + "dsl/run":               {"go.temporal.io/sdk/client"},
 		m + "internal/x":            {m + "internal/y"},
 		m + "internal/y":            {"go.temporal.io/server/temporal"},
+		m + "conn":                  {m + "internal/loop", m + "internal/z"},
 		m + "dsl/small":             {"database/sql/driver"},
 		m + "dsl/sql":               {"database/sql"},
 		"example.com/a":             {"go.temporal.io/sdk/client"},
 		"go.temporal.io/sdk/client": {"example.com/a"}, // a cycle, as in tests of the standard library
 	}
-	require.Equal(t, `dsl: links example.com/a → go.temporal.io/sdk/client: no engine
+	require.Equal(t, `conn: links `+m+`internal/z: no platform
+dsl: links example.com/a → go.temporal.io/sdk/client: no engine
 dsl/sql: links database/sql: no engine
 internal/x: links `+m+`internal/y → go.temporal.io/server/temporal: no server
 internal/y: links go.temporal.io/server/temporal: no server

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
@@ -140,13 +141,7 @@ func (f *Follower) follow(ctx context.Context) error {
 func (f *Follower) delay(p Pass, failures int, took time.Duration) time.Duration {
 	switch {
 	case failures > 0:
-		d := f.opts.Interval
-		for range failures - 1 {
-			if d *= 2; d >= longest {
-				return max(longest, f.opts.Interval)
-			}
-		}
-		return d
+		return backoff.Delay(f.opts.Interval, max(longest, f.opts.Interval), failures)
 	case p.First && !p.Busy:
 		return min(took, f.opts.Interval) // half of the time is for other readers of the source
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -192,7 +193,7 @@ func (s *Service) replays(ctx context.Context, req StartRequest, stored Run) (bo
 func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 	changed, stop := s.changes.Subscribe(r.ID)
 	defer stop()
-	for interval := joinInterval; ; interval = min(2*interval, joinIntervalMax) {
+	for n := 1; ; n++ {
 		now, err := s.store.GetRun(ctx, r.Project, r.ID)
 		if err == nil && now.QueuedReason == QueuedStarting &&
 			(answer.Err() != nil || s.opts.Now().Sub(now.StatusAt) >= s.opts.AnswerWithin) {
@@ -209,7 +210,7 @@ func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 		case now.QueuedReason != QueuedStarting:
 			return now, false, nil
 		}
-		timer := time.NewTimer(interval)
+		timer := time.NewTimer(backoff.Delay(joinInterval, joinIntervalMax, n))
 		select {
 		case <-changed:
 		case <-timer.C:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn/conntype"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 const (
@@ -219,11 +220,7 @@ func (m *Machine) comeUp(now time.Time) {
 
 // backoff returns the pause that follows n earlier ones.
 func (s Settings) backoff(n int) time.Duration {
-	pause := s.BackoffFirst
-	for ; n > 0 && pause < s.BackoffMax; n-- {
-		pause = min(pause, s.BackoffMax/2+1) * 2 // cannot overflow
-	}
-	return s.spread(min(pause, s.BackoffMax), attemptSpread)
+	return s.spread(backoff.Delay(s.BackoffFirst, s.BackoffMax, n+1), attemptSpread)
 }
 
 // probeInterval returns the time from the end of any check to the next probe.

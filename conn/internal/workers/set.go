@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	connclient "github.com/signalbox-dev/signalbox/conn/internal/client"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 // A failed start of a set is retried after firstRetry, doubled after each further failure up to longestRetry.
@@ -154,7 +155,7 @@ func (s *Set) StartFailed(err error, now time.Time) int {
 	defer s.mu.Unlock()
 	s.failures++
 	s.err = err
-	s.retryAt = now.Add(min(firstRetry<<min(s.failures-1, 10), longestRetry)) //nolint:mnd // far beyond longestRetry
+	s.retryAt = now.Add(backoff.Delay(firstRetry, longestRetry, s.failures))
 	return s.failures
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 // End is how a routing ended.
@@ -119,14 +119,13 @@ func (s *session) run(ctx, attempts context.Context) (End, error) {
 // retry repeats a request to the inbox until it succeeds: while the inbox is unavailable, there is nothing else to do. It returns nil,
 // [inbox.ErrFenced], or an error that ends the routing.
 func (s *session) retry(ctx context.Context, what string, ask func(context.Context) error) error {
-	pause, failing := backoffFirst, false
-	for {
+	for failures := 1; ; failures++ {
 		once, cancel := context.WithTimeout(ctx, inboxTimeout)
 		err := ask(once)
 		cancel()
 		switch {
 		case err == nil:
-			if failing {
+			if failures > 1 {
 				s.r.Log.InfoContext(ctx, "Inbox answers again", "project", s.r.Name.Project, "task_queue", s.r.Name.TaskQueue)
 			}
 			return nil
@@ -135,12 +134,11 @@ func (s *session) retry(ctx context.Context, what string, ask func(context.Conte
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		if !failing {
+		if failures == 1 {
 			s.r.Log.WarnContext(ctx, "Inbox does not answer; trying again",
 				"project", s.r.Name.Project, "task_queue", s.r.Name.TaskQueue, "step", what, "error", err)
-			failing = true
 		}
-		timer := time.NewTimer(pace.Jitter(pause))
+		timer := time.NewTimer(backoff.Jitter(backoff.Delay(backoffFirst, backoffMost, failures)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -149,6 +147,5 @@ func (s *session) retry(ctx context.Context, what string, ask func(context.Conte
 			return fmt.Errorf("%w while the inbox did not answer: %w", ErrStopped, err)
 		}
 		timer.Stop()
-		pause = min(2*pause, backoffMost)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -181,12 +182,8 @@ func (a *Activities) Check(ctx context.Context, in CheckInput) (CheckOutput, err
 	if !reread {
 		return out, nil
 	}
-	timer := time.NewTimer(rereadAfter)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !loop.Sleep(ctx, rereadAfter) {
 		return CheckOutput{}, context.Cause(ctx)
-	case <-timer.C:
 	}
 	var failure error
 	out.Missed = slices.DeleteFunc(out.Missed, func(id string) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 const (
@@ -150,9 +150,8 @@ func (r *Registrations) register(ctx context.Context, name inbox.Name) {
 	case !errors.Is(err, remote.ErrGone) && e.failures == 0:
 		r.log.WarnContext(ctx, "Registration failed; trying again", "project", name.Project, "task_queue", name.TaskQueue, "error", err)
 	}
-	pause := min(retryFirst<<min(e.failures, 10), retryMost)
 	e.failures++
-	time.AfterFunc(pause/2+rand.N(pause/2+1), func() { //nolint:gosec // spreads load, guards nothing
+	time.AfterFunc(backoff.Jitter(backoff.Delay(retryFirst, retryMost, e.failures)), func() {
 		r.mu.Lock()
 		r.order = append(r.order, name)
 		r.mu.Unlock()

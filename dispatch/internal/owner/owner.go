@@ -19,8 +19,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -261,7 +262,7 @@ func (l *Loop) wait(ctx context.Context, err error) {
 	case <-ctx.Done():
 	case <-timer.C:
 	case <-l.hint:
-		pace.Sleep(ctx, rand.N(acquireSpread/5)) //nolint:gosec // spreads load, guards nothing
+		loop.Sleep(ctx, rand.N(acquireSpread/5)) //nolint:gosec // spreads load, guards nothing
 	}
 }
 
@@ -275,9 +276,8 @@ func (l *Loop) failed(ctx context.Context, err error) {
 	} else {
 		l.p.Observer.Failed(l.name, err)
 	}
-	pause := min(backoffFirst<<min(l.failures, 10), backoffMost)
 	l.failures++
-	pace.Sleep(ctx, pace.Jitter(pause))
+	loop.Sleep(ctx, backoff.Jitter(backoff.Delay(backoffFirst, backoffMost, l.failures)))
 }
 
 // hold owns the dispatcher until the lease ends. It returns an error if the dispatcher could not be owned.

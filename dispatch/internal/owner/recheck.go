@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 // maxStallTime bounds the time without progress after which a dispatcher is replaced; the time doubles with each replacement that did not
@@ -65,7 +66,7 @@ func (t *term) mustReplace(ctx context.Context, runID string, owner inbox.Owner)
 		s.runID, s.since, s.unanswered = runID, time.Now(), false
 		return false
 	}
-	if time.Since(s.since) < min(t.l.p.Timing.StaleAfter<<min(s.replaced, 10), maxStallTime) {
+	if time.Since(s.since) < backoff.Delay(t.l.p.Timing.StaleAfter, maxStallTime, s.replaced+1) {
 		return false
 	}
 	ctx, cancel := t.whileHeld(ctx)

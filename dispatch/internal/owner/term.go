@@ -10,10 +10,11 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/remote"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -93,7 +94,7 @@ func (t *term) take(ctx context.Context, before plan.Previous) error {
 			break // nothing has begun
 		}
 		// After a termination there is nothing to wait for.
-		if last != nil && !errors.Is(last, errReplacing) && !pace.Sleep(acting, pace.Jitter(min(tryPause<<try, tryPauses))) {
+		if last != nil && !errors.Is(last, errReplacing) && !loop.Sleep(acting, backoff.Jitter(backoff.Delay(tryPause, tryPauses, try+1))) {
 			break
 		}
 		done, err := a.once(acting)
@@ -129,7 +130,7 @@ func (t *term) whileHeld(ctx context.Context) (context.Context, context.CancelFu
 func (t *term) acting(ctx context.Context) (context.Context, context.CancelFunc) {
 	acting, cancel := t.whileHeld(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		pace.Sleep(acting, finishTimeout)
+		loop.Sleep(acting, finishTimeout)
 		cancel()
 	})
 	return acting, func() { stop(); cancel() }

@@ -14,8 +14,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -90,16 +91,8 @@ func (r *Record) Run(ctx context.Context) {
 			failures++
 			again = append(again, n)
 		}
-		timer.Reset(pauseAfter(failures))
+		timer.Reset(backoff.Delay(pauseFirst, pauseMost, failures))
 	}
-}
-
-// pauseAfter returns the pause after a number of consecutive failures.
-func pauseAfter(failures int) time.Duration {
-	if failures == 0 {
-		return 0
-	}
-	return min(pauseFirst<<min(failures-1, 10), pauseMost) //nolint:mnd // far beyond the most
 }
 
 // Flush writes the queued calls of the journal, for a few seconds at most: at the end, and in processes without Run.
@@ -112,7 +105,7 @@ func (r *Record) flush(ctx context.Context, again []note) {
 	lost, last := 0, error(nil)
 	for _, n := range append(again, r.drain()...) {
 		err := r.write(ctx, n)
-		if err != nil && pace.Sleep(ctx, pauseFirst) {
+		if err != nil && loop.Sleep(ctx, pauseFirst) {
 			err = r.write(ctx, n)
 		}
 		if err != nil {

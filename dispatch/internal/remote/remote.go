@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Answers of Temporal. After any other error the state is unknown.
@@ -197,15 +198,8 @@ func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptio
 		if err == nil {
 			err = handle.Get(ctx, into)
 		}
-		if _, unready := errors.AsType[*serviceerror.WorkflowNotReady](err); !unready {
+		if _, unready := errors.AsType[*serviceerror.WorkflowNotReady](err); !unready || !loop.Sleep(ctx, unreadyPause) {
 			return err
-		}
-		timer := time.NewTimer(unreadyPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
 		}
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -38,7 +39,7 @@ func (s *Supervisor) allowed(ctx context.Context, due int) (int, error) {
 	terms := lease.Lifetime{TTL: budgetTTL, Retention: max(window, budgetTTL)}
 	for range budgetAttempts {
 		got, before, err := s.o.Leases.Acquire(ask, wire.TerminationsKey, guardPrefix+s.o.ServerID, nil, terms)
-		if errors.Is(err, lease.ErrHeld) && pace.Sleep(ask, pace.Jitter(budgetPause)) {
+		if errors.Is(err, lease.ErrHeld) && loop.Sleep(ask, backoff.Jitter(budgetPause)) {
 			continue
 		}
 		if err != nil {

@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -121,7 +121,7 @@ func suspectsOf(p plan.Plan) suspects {
 func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Snapshot, error) {
 	asked := make(chan map[string]plan.Answer, 1)
 	go func() { asked <- s.ask(ctx, of) }()
-	waited := pace.Sleep(ctx, s.o.Rules.Confirm)
+	waited := loop.Sleep(ctx, s.o.Rules.Confirm)
 	answers := <-asked
 	if !waited {
 		return plan.Snapshot{}, context.Cause(ctx)

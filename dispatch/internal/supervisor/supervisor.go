@@ -11,9 +11,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/pace"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -116,7 +116,7 @@ func (s *Supervisor) Run(ctx context.Context) {
 // ready waits until Temporal can be used. It reports false if ctx has ended.
 func (s *Supervisor) ready(ctx context.Context) bool {
 	for s.o.Ready() != nil {
-		if !pace.Sleep(ctx, readyEvery) {
+		if !loop.Sleep(ctx, readyEvery) {
 			return false
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Supervisor) waitForNext(ctx context.Context, next time.Duration) {
 		until = earlier(until, time.Now().Add(max(next, minPause)+rand.N(spread))) //nolint:gosec // spreads load, guards nothing
 	}
 	for ctx.Err() == nil && time.Now().Before(until) {
-		if !pace.Sleep(ctx, min(time.Until(until), s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
+		if !loop.Sleep(ctx, min(time.Until(until), s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
 			return
 		}
 		now := s.readExpiry(ctx)

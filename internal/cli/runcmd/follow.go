@@ -8,8 +8,10 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // A view shows a run's changes as they arrive. Lost and found come in pairs, around a time without a server.
@@ -22,6 +24,9 @@ type view interface {
 // silence is how long a stream may bring nothing before it counts as broken: a server that has nothing to say repeats
 // the run every 15 seconds, and a connection whose peer has vanished would otherwise never be noticed.
 const silence = 45 * time.Second
+
+// firstPause and longestPause are the pauses between attempts to reach the server.
+const firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 
 // follower follows one run to its end, across broken streams and restarts of the server.
 type follower struct {
@@ -121,15 +126,11 @@ func (f *follower) pause(ctx context.Context, err error) error {
 			f.view.lost(f.session.Address())
 		}
 	}
-	timer := time.NewTimer(backoff(f.tries))
-	defer timer.Stop()
 	f.tries++
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !loop.Sleep(ctx, backoff.Delay(firstPause, longestPause, f.tries)) {
 		return f.givenUp(ctx)
 	}
+	return nil
 }
 
 // givenUp explains the end of waiting: the run does not end with it.
@@ -149,9 +150,4 @@ func passing(err error) bool {
 	default:
 		return true
 	}
-}
-
-// backoff grows from a tenth of a second to five.
-func backoff(tries int) time.Duration {
-	return min(100*time.Millisecond<<min(tries, 10), 5*time.Second)
 }

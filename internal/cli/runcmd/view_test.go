@@ -62,14 +62,3 @@ func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
 	require.True(t, strings.HasPrefix(rows[2], "3 \x1b[34mrunning\x1b[0m set"), rows[2])
 	require.True(t, strings.HasPrefix(rows[3], "run \x1b[31mfailed\x1b[0m w"), rows[3])
 }
-
-func TestBackoffGrowsAndIsBounded(t *testing.T) {
-	t.Parallel()
-	last := backoff(0)
-	require.Positive(t, last)
-	for tries := 1; tries < 200; tries++ {
-		require.GreaterOrEqual(t, backoff(tries), last)
-		last = backoff(tries)
-	}
-	require.Equal(t, "5s", last.String())
-}

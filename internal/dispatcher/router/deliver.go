@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -128,20 +128,9 @@ func outcomeOf(err error, attempt int) inbox.Outcome {
 	if !passes && attempt >= maxUnknown {
 		return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf("given up after %d attempts: %v", attempt, err)}
 	}
-	after := backoff(attempt)
+	after := backoff.Jitter(backoff.Delay(retryFirst, retryMost, max(attempt, 1)))
 	if ok {
 		after = max(after, min(f.RetryAfter, retryMost))
 	}
 	return inbox.Outcome{Result: inbox.Retry, After: after, Reason: err.Error()}
-}
-
-// backoff returns the pause after an attempt: between half of its length and all of it, so that deliveries that failed together are not
-// retried together.
-func backoff(attempt int) time.Duration {
-	full := retryMost
-	const doublings = 6 // more exceed retryMost
-	if n := max(attempt-1, 0); n < doublings {
-		full = min(retryFirst<<n, retryMost)
-	}
-	return full/2 + rand.N(full/2) //nolint:gosec // spreads load, protects nothing
 }

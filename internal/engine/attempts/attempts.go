@@ -20,6 +20,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
 const (
@@ -121,7 +123,7 @@ func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest
 	if before := g.delays.Get(id); before != nil {
 		failures += before.Value().failures
 	}
-	until := g.opts.Now().Add(min(maxDelay, minDelay<<min(failures-1, 8))) //nolint:mnd // above maxDelay, and no overflow
+	until := g.opts.Now().Add(backoff.Delay(minDelay, maxDelay, failures))
 	g.delays.Set(id, delay{failures, until}, ttlcache.NoTTL)
 	return true
 }

@@ -79,9 +79,9 @@ type Watcher struct {
 	notifier  Notifier
 	exclusive Exclusive
 	// unknown delays links whose parent to notify, or run to cancel, is missing in the Temporal of this process.
-	unknown backoff
+	unknown *delays
 	// unreadable delays runs whose ends cannot be read.
-	unreadable backoff
+	unreadable *delays
 
 	mu    sync.Mutex
 	ended []string
@@ -95,7 +95,7 @@ type Watcher struct {
 func NewWatcher(store Store, rows Rows, runs Runs, notifier Notifier, exclusive Exclusive) *Watcher {
 	return &Watcher{
 		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, wake: make(chan struct{}, 1),
-		unknown: backoff{delays: map[string]delay{}}, unreadable: backoff{delays: map[string]delay{}},
+		unknown: newDelays(), unreadable: newDelays(),
 	}
 }
 
@@ -170,8 +170,6 @@ func (w *Watcher) processEnded(ctx context.Context, ids []string) error {
 
 // scan processes all links that are due. Mostly there is none, and then no lock is taken.
 func (w *Watcher) scan(ctx context.Context) error {
-	w.unknown.sweep()
-	w.unreadable.sweep()
 	links, err := w.store.Due(ctx, "", 1)
 	if err != nil || len(links) == 0 {
 		return err

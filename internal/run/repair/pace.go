@@ -1,6 +1,10 @@
 package repair
 
-import "time"
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+)
 
 const (
 	// allowedFirst limits a first attempt, so that a long one does not block short ones; allowedMost limits later ones.
@@ -16,24 +20,20 @@ const (
 	lease       = 15 * time.Second
 	leaseMost   = 32 * time.Minute
 	leasesAlike = 3
-	// maxDoublings prevents overflow of shifts.
-	maxDoublings = 20
 )
 
 // allowed returns how long an attempt, from 1, may take.
-func allowed(attempt int) time.Duration { return doubled(allowedFirst, allowedMost, attempt) }
+func allowed(attempt int) time.Duration { return backoff.Delay(allowedFirst, allowedMost, attempt) }
 
 // leaseOf returns how long the claim of an attempt, from 1, lasts.
-func leaseOf(attempt int) time.Duration { return doubled(lease, leaseMost, attempt-leasesAlike+1) }
+func leaseOf(attempt int) time.Duration {
+	return backoff.Delay(lease, leaseMost, max(attempt-leasesAlike+1, 1))
+}
 
 // backOff returns how long after a failed attempt, from 1, the next one is due.
 func backOff(attempt int, permanent bool) time.Duration {
 	if permanent {
-		return doubled(permanentFirst, permanentMost, attempt)
+		return backoff.Delay(permanentFirst, permanentMost, attempt)
 	}
-	return doubled(backOffFirst, backOffMost, attempt)
-}
-
-func doubled(first, most time.Duration, attempt int) time.Duration {
-	return min(most, first<<min(max(attempt-1, 0), maxDoublings))
+	return backoff.Delay(backOffFirst, backOffMost, attempt)
 }

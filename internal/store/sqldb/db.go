@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Driver is a kind of database.
@@ -25,7 +29,9 @@ const (
 	// listShare is the part of the connections, one in listShare, that may read lists at the same time.
 	listShare   = 2
 	openTimeout = 5 * time.Second
-	maxAttempts = 6
+	// A transaction is repeated after a random part of firstRetry, doubled up to longestRetry, maxAttempts times in all.
+	firstRetry, longestRetry = 10 * time.Millisecond, 160 * time.Millisecond
+	maxAttempts              = 6
 )
 
 // Options configure a database.
@@ -60,9 +66,9 @@ type DB struct {
 	location location
 	// lists holds a token for each [DB.ReadList] in progress.
 	lists chan struct{}
-	// dial opens a connection outside the pools, to hold locks with; nil if keys hold them.
+	// dial opens a connection outside the pools, to hold locks with; nil if held has them.
 	dial func(context.Context) (*pgx.Conn, error)
-	keys keys
+	held sync.Map // names of the locks that work in this process holds
 }
 
 // Open connects. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
@@ -192,13 +198,8 @@ func (d *DB) retry(ctx context.Context, f func() error) error {
 		if err == nil || attempt == maxAttempts || !retryable(err) {
 			return err
 		}
-		//nolint:gosec // The delay needs no secure randomness.
-		delay := time.NewTimer(time.Duration(rand.Int64N(int64(5*time.Millisecond)<<attempt) + 1))
-		select {
-		case <-ctx.Done():
-			delay.Stop()
+		if !loop.Sleep(ctx, rand.N(backoff.Delay(firstRetry, longestRetry, attempt))) { //nolint:gosec // spreads load, guards nothing
 			return err
-		case <-delay.C:
 		}
 	}
 }

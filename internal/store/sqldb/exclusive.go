@@ -23,31 +23,6 @@ const (
 // errLockLost is the reason why the context of exclusive work ended early.
 var errLockLost = errors.New("the connection that held the lock was lost")
 
-// keys are the locks of this process, for a database that belongs to one process.
-type keys struct {
-	mu   sync.Mutex
-	held map[string]struct{}
-}
-
-func (k *keys) take(name string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, held := k.held[name]; held {
-		return false
-	}
-	if k.held == nil {
-		k.held = map[string]struct{}{}
-	}
-	k.held[name] = struct{}{}
-	return true
-}
-
-func (k *keys) release(name string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.held, name)
-}
-
 // Exclusive runs work while no other user of this database runs work of the same name. If one does, it returns false at
 // once. The context passed to work ends when the lock is lost, which is when another process may begin; the store's
 // timeouts do not apply to it.
@@ -57,10 +32,10 @@ func (k *keys) release(name string) {
 // set of names.
 func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Context) error) (ran bool, err error) {
 	if d.dial == nil {
-		if !d.keys.take(name) {
+		if _, held := d.held.LoadOrStore(name, nil); held {
 			return false, nil
 		}
-		defer d.keys.release(name)
+		defer d.held.Delete(name)
 		return true, work(ctx)
 	}
 	var c *pgx.Conn
