@@ -20,14 +20,13 @@ const (
 	Failed    Outcome = "error"      // the attempt failed and is repeated
 )
 
-// OwnerChange is a change of a dispatcher's owner. When the owner has lost its lease, Outcome is Lost and To is empty.
+// OwnerChange is a change of a dispatcher's owner. When the owner has lost its lease, Outcome is Lost and To is zero.
 type OwnerChange struct {
 	Name              inbox.Name
 	WorkflowID, RunID string
 	Outcome           Outcome
-	// From is the previous owner, empty where there was none or it is unknown. To is the new owner. An unknown epoch is 0.
-	From, To           string
-	FromEpoch, ToEpoch int64
+	// From is the previous owner, zero where there was none or it is unknown. To is the new owner. An unknown epoch is 0.
+	From, To inbox.Owner
 	// Ended is the run ID that was terminated for the change, empty where none was.
 	Ended  string
 	Reason string
@@ -42,9 +41,8 @@ type Termination struct {
 	WorkflowID, RunID string
 	// Kind is the reason as the metric's label. Reason is the text that was sent to Temporal.
 	Kind, Reason string
-	// From and FromEpoch are the previous owner, To and ToEpoch the current one; empty and 0 where there is none or it is unknown.
-	From, To           string
-	FromEpoch, ToEpoch int64
+	// From is the previous owner, To the current one; zero where there is none or it is unknown.
+	From, To inbox.Owner
 	// By is the server ID of the process that terminated it.
 	By string
 	At time.Time

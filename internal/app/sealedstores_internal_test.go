@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -288,7 +289,7 @@ var plantings = map[string]func(s *scene, id string) error{
 	"Events.RecordOwner": func(s *scene, id string) error {
 		e := s.newEvent(id)
 		e.RunID = ""
-		return s.events.RecordOwner(s.ctx, event.OwnerChange{Name: inbox.Name{Project: project.Default}, How: "takeover", At: start}, e,
+		return s.events.RecordOwner(s.ctx, dispatchtype.OwnerChange{Name: inbox.Name{Project: project.Default}, Outcome: "takeover", At: start}, e,
 			s.entry(audit.DispatcherChangeOwner, id))
 	},
 	"Verdicts.ChangeVerdicts": func(s *scene, id string) error {

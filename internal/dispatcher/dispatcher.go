@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
-	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
 // Dispatcher is a dispatcher with what the platform adds.
@@ -25,7 +24,7 @@ type Dispatcher struct {
 	// Detail is the reason for the status, where there is more to it.
 	Detail string
 	// Owners are the last owners, newest first; not set in lists.
-	Owners []event.OwnerChange
+	Owners []dispatchtype.OwnerChange
 	// Problems describe what could not be read, one line each, without secrets or host names.
 	Problems []string
 }

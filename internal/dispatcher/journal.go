@@ -42,16 +42,13 @@ func (j Journal) OwnerChanged(ctx context.Context, c dispatchtype.OwnerChange) e
 	if c.Outcome == dispatchtype.Lost {
 		return nil
 	}
-	return j.events.RecordOwner(auth.WithActor(ctx, auth.System()), event.OwnerChange{
-		Name: c.Name, Owner: inbox.Owner{Epoch: c.ToEpoch, Holder: c.To}, How: string(c.Outcome),
-		Previous: inbox.Owner{Epoch: c.FromEpoch, Holder: c.From}, Execution: c.RunID, Ended: c.Ended, Reason: c.Reason, At: c.At,
-	})
+	return j.events.RecordOwner(auth.WithActor(ctx, auth.System()), c)
 }
 
 // Terminated implements [dispatchtype.Journal].
 func (j Journal) Terminated(ctx context.Context, t dispatchtype.Termination) error {
 	entry := auditEntry(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
-		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From, "fromEpoch": t.FromEpoch, "to": t.To, "toEpoch": t.ToEpoch,
+		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From.Holder, "fromEpoch": t.From.Epoch, "to": t.To.Holder, "toEpoch": t.To.Epoch,
 	})
 	return j.log.WriteAuditOnce(ctx, entry)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -38,7 +37,7 @@ type Operator interface {
 // History stores the owners of dispatchers.
 type History interface {
 	// OwnerHistory returns up to limit changes, newest first.
-	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]event.OwnerChange, error)
+	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error)
 }
 
 // AuditLog stores audit entries of operations that change no row.

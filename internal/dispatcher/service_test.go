@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
-	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -66,11 +65,11 @@ func (s *dependencies) Reconcile(_ context.Context, dryRun bool) (dispatchtype.R
 	return s.report, s.refuse
 }
 
-func (s *dependencies) OwnerHistory(_ context.Context, name inbox.Name, limit int) ([]event.OwnerChange, error) {
+func (s *dependencies) OwnerHistory(_ context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error) {
 	if limit < 1 || limit > 100 {
 		return nil, errors.New("history without bounds")
 	}
-	return []event.OwnerChange{{Name: name, How: "takeover"}}, s.history
+	return []dispatchtype.OwnerChange{{Name: name, Outcome: "takeover"}}, s.history
 }
 
 func (s *dependencies) WriteAudit(_ context.Context, e audit.Entry) error {
@@ -139,7 +138,7 @@ func TestGetReturnsHistory(t *testing.T) {
 	service := newService(s)
 	d, err := service.Get(t.Context(), "shop")
 	require.NoError(t, err)
-	require.Equal(t, []event.OwnerChange{{Name: shop, How: "takeover"}}, d.Owners)
+	require.Equal(t, []dispatchtype.OwnerChange{{Name: shop, Outcome: "takeover"}}, d.Owners)
 	require.Equal(t, state, d.State)
 	require.Empty(t, d.Problems)
 

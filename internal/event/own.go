@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
 
@@ -19,7 +20,7 @@ func DispatcherSource(project, taskQueue string) string {
 
 // RecordOwner writes a change of a dispatcher's owner to the history and the audit log, and publishes an event about it.
 // Recording it again changes nothing.
-func (s *Service) RecordOwner(ctx context.Context, c OwnerChange) error {
+func (s *Service) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange) error {
 	if c.At.IsZero() {
 		c.At = s.opts.Now()
 	}
@@ -38,7 +39,7 @@ func (s *Service) RecordOwner(ctx context.Context, c OwnerChange) error {
 }
 
 // ownerEvent returns the event of a change of owner.
-func ownerEvent(c OwnerChange) (Event, error) {
+func ownerEvent(c dispatchtype.OwnerChange) (Event, error) {
 	type owner struct {
 		ServerID string `json:"serverId"`
 		Epoch    int64  `json:"epoch"`
@@ -53,18 +54,18 @@ func ownerEvent(c OwnerChange) (Event, error) {
 		Ended     string `json:"ended,omitempty"`
 		Reason    string `json:"reason,omitempty"`
 	}{
-		Project: c.Name.Project, TaskQueue: c.Name.TaskQueue, How: c.How, Owner: owner{c.Owner.Holder, c.Owner.Epoch},
-		Execution: c.Execution, Ended: c.Ended, Reason: c.Reason,
+		Project: c.Name.Project, TaskQueue: c.Name.TaskQueue, How: string(c.Outcome), Owner: owner{c.To.Holder, c.To.Epoch},
+		Execution: c.RunID, Ended: c.Ended, Reason: c.Reason,
 	}
-	if c.Previous.Epoch > 0 || c.Previous.Holder != "" {
-		data.Previous = &owner{c.Previous.Holder, c.Previous.Epoch}
+	if c.From.Epoch > 0 || c.From.Holder != "" {
+		data.Previous = &owner{c.From.Holder, c.From.Epoch}
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
 		return Event{}, fmt.Errorf("encoding the owner of dispatcher %q: %w", c.Name, err)
 	}
 	return Event{
-		Project: c.Name.Project, ID: strconv.FormatInt(c.Owner.Epoch, 10) + "-" + c.Execution,
+		Project: c.Name.Project, ID: strconv.FormatInt(c.To.Epoch, 10) + "-" + c.RunID,
 		Source: DispatcherSource(c.Name.Project, c.Name.TaskQueue), Type: OwnerChanged, Subject: c.Name.TaskQueue,
 		Time: c.At.UTC(), DataContentType: "application/json", Data: text, Status: Pending,
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -176,7 +177,7 @@ func (s *Service) Unlisten(ctx context.Context, project, id string) error {
 	return s.store.Unlisten(ctx, project, id)
 }
 
-// OwnerHistory returns up to limit changes of a dispatcher's owner, newest first.
-func (s *Service) OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]OwnerChange, error) {
+// OwnerHistory returns up to limit changes of a dispatcher's owner, newest first. The history has no workflow IDs and durations.
+func (s *Service) OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error) {
 	return s.store.OwnerHistory(ctx, name, limit)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
@@ -26,20 +27,6 @@ type Accepted struct {
 	Position int64
 	// Duplicate: an event with this source and ID was accepted before, at Position; this one was not stored.
 	Duplicate bool
-}
-
-// OwnerChange is one entry of the history of a dispatcher's owners.
-type OwnerChange struct {
-	Name  inbox.Name
-	Owner inbox.Owner
-	// How is cold_start, handover or takeover.
-	How string
-	// Previous is the previous owner; zero where there was none.
-	Previous inbox.Owner
-	// Execution is Temporal's run ID of the dispatcher; Ended is that of the execution that was terminated for it, empty where none was.
-	Execution, Ended string
-	Reason           string
-	At               time.Time
 }
 
 // News reports that a project's dispatcher may have work.
@@ -86,7 +73,7 @@ type Store interface {
 	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error
 	// RecordOwner adds to the history of owners and commits the event that reports the change, in one transaction. A change that is
 	// recorded already, by name, epoch and execution, stays unchanged.
-	RecordOwner(ctx context.Context, c OwnerChange, published Event, e audit.Entry) error
+	RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, published Event, e audit.Entry) error
 }
 
 // Rows is the part of a [Store] to which no values of events or runs are written.
@@ -127,5 +114,5 @@ type Rows interface {
 	// the same head several times, because late commits must not be missed. From mark 0 it returns only a mark.
 	News(ctx context.Context, mark int64) (news []News, next int64, err error)
 	// OwnerHistory returns up to limit changes, newest first.
-	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]OwnerChange, error)
+	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
-	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -55,10 +54,10 @@ func (f *fakeDispatchers) Reconcile(_ context.Context, dryRun bool) (dispatchtyp
 	return report, f.refuse
 }
 
-func (f *fakeDispatchers) OwnerHistory(_ context.Context, name inbox.Name, _ int) ([]event.OwnerChange, error) {
-	return []event.OwnerChange{{
-		Name: name, Owner: inbox.Owner{Epoch: 7, Holder: "host-1"}, Previous: inbox.Owner{Epoch: 6, Holder: "host-0"}, How: "takeover",
-		Execution: "x-2", Ended: "x-1", Reason: "host-0 is gone", At: noon,
+func (f *fakeDispatchers) OwnerHistory(_ context.Context, name inbox.Name, _ int) ([]dispatchtype.OwnerChange, error) {
+	return []dispatchtype.OwnerChange{{
+		Name: name, To: inbox.Owner{Epoch: 7, Holder: "host-1"}, From: inbox.Owner{Epoch: 6, Holder: "host-0"}, Outcome: "takeover",
+		RunID: "x-2", Ended: "x-1", Reason: "host-0 is gone", At: noon,
 	}}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -44,7 +45,7 @@ func (s *Events) Publish(ctx context.Context, project string, list []event.Event
 }
 
 // RecordOwner implements [event.Store].
-func (s *Events) RecordOwner(ctx context.Context, c event.OwnerChange, announcement event.Event, e audit.Entry) error {
+func (s *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, announcement event.Event, e audit.Entry) error {
 	hidden, err := s.sealer.hideEvents(ctx, c.Name.Project, []event.Event{announcement})
 	if err != nil {
 		return err

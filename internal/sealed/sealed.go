@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -62,7 +63,7 @@ type EventStore interface {
 	Listen(ctx context.Context, l Sealed[event.Listener]) error
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Sealed[event.Routing]) error
 	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []Sealed[inbox.DeliveryOutcome]) error
-	RecordOwner(ctx context.Context, c event.OwnerChange, announcement Sealed[event.Event], e audit.Entry) error
+	RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, announcement Sealed[event.Event], e audit.Entry) error
 }
 
 // VerdictStore is the store of verdicts that [Verdicts] wraps: [diagnose.Store] with sealed changes and failures.

@@ -98,8 +98,8 @@ func TestResignedDispatcherIsAdopted(t *testing.T) {
 		advance(100 * time.Millisecond)
 		require.Equal(t, []string{"adopt run-1 b/2"}, f.actions())
 		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Handover}, b.outcomes())
-		require.Equal(t, "a", b.events().changes[0].From)
-		require.Equal(t, int64(1), b.events().changes[0].FromEpoch)
+		require.Equal(t, "a", b.events().changes[0].From.Holder)
+		require.Equal(t, int64(1), b.events().changes[0].From.Epoch)
 	})
 }
 

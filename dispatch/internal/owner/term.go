@@ -277,7 +277,7 @@ func (a *attempt) terminate(ctx context.Context, act plan.Act, seen plan.Observe
 	}
 	t.l.p.Observer.Terminated(dispatchtype.Termination{
 		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), RunID: runID, Kind: act.Label, Reason: reason,
-		From: seen.Owner, FromEpoch: seen.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, By: t.l.p.ServerID, At: time.Now(),
+		From: inbox.Owner{Epoch: seen.Epoch, Holder: seen.Owner}, To: a.owner, By: t.l.p.ServerID, At: time.Now(),
 	}, err)
 	if err != nil {
 		return err
@@ -292,10 +292,10 @@ func (a *attempt) done(act plan.Act, runID string, workers []dispatchtype.Regist
 	now := time.Now()
 	t.l.p.Observer.NotForeign(t.l.name)
 	t.l.own(&Ownership{Name: t.l.name, Owner: a.owner, RunID: runID, Since: now, Workers: workers})
-	from, gap := a.from.Owner, time.Duration(0)
+	from, gap := inbox.Owner{Epoch: a.from.Epoch, Holder: a.from.Owner}, time.Duration(0)
 	if before := t.acquired.before; before != nil {
-		if from == "" {
-			from = before.Holder
+		if from.Holder == "" {
+			from.Holder = before.Holder
 		}
 		if before.State == lease.Expired {
 			gap = t.acquired.entry.AcquiredAt.Sub(before.RenewedAt) // the last sign of the previous holder
@@ -308,7 +308,7 @@ func (a *attempt) done(act plan.Act, runID string, workers []dispatchtype.Regist
 	took := now.Sub(t.began)
 	t.l.p.Observer.Changed(dispatchtype.OwnerChange{
 		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), RunID: runID, Outcome: a.outcome,
-		From: from, FromEpoch: a.from.Epoch, To: a.owner.Holder, ToEpoch: a.owner.Epoch, Ended: a.ended, Reason: reason, At: now, Duration: took,
+		From: from, To: a.owner, Ended: a.ended, Reason: reason, At: now, Duration: took,
 	}, gap+took)
 }
 
@@ -362,7 +362,7 @@ func (t *term) lost() error {
 	owner := t.owner
 	t.mu.Unlock()
 	t.l.p.Observer.Changed(dispatchtype.OwnerChange{
-		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), Outcome: dispatchtype.Lost, From: owner.Holder, FromEpoch: owner.Epoch,
+		Name: t.l.name, WorkflowID: t.l.name.DispatcherID(), Outcome: dispatchtype.Lost, From: owner,
 		Reason: err.Error(), At: time.Now(),
 	}, 0)
 	return nil

@@ -209,11 +209,11 @@ func (r *Record) Joined(name inbox.Name) {
 func (r *Record) Changed(c dispatchtype.OwnerChange, gap time.Duration) {
 	r.outcome(c.Name, c.Outcome)
 	if c.Outcome == dispatchtype.Lost {
-		r.log.Warn("Ownership lost; the dispatcher runs on", "workflow_id", c.WorkflowID, "epoch", c.FromEpoch, "reason", c.Reason)
+		r.log.Warn("Ownership lost; the dispatcher runs on", "workflow_id", c.WorkflowID, "epoch", c.From.Epoch, "reason", c.Reason)
 	} else {
 		r.project(c.Name).Timer("dispatcher_takeover_seconds").Record(gap)
-		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome, "epoch", c.ToEpoch,
-			"from", c.From, "from_epoch", c.FromEpoch, "reason", c.Reason, "took", c.Duration.Round(time.Millisecond))
+		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome, "epoch", c.To.Epoch,
+			"from", c.From.Holder, "from_epoch", c.From.Epoch, "reason", c.Reason, "took", c.Duration.Round(time.Millisecond))
 	}
 	r.note("owner changed", func(ctx context.Context, j dispatchtype.Journal) error { return j.OwnerChanged(ctx, c) })
 }
@@ -277,7 +277,7 @@ func (r *Record) Terminated(t dispatchtype.Termination, err error) {
 	}
 	r.project(t.Name, "reason", t.Kind).Counter("dispatcher_terminations_total").Inc(1)
 	r.log.Warn("Dispatcher terminated", "workflow_id", t.WorkflowID, "run_id", t.RunID, "reason", t.Reason,
-		"from", t.From, "from_epoch", t.FromEpoch, "to", t.To, "to_epoch", t.ToEpoch)
+		"from", t.From.Holder, "from_epoch", t.From.Epoch, "to", t.To.Holder, "to_epoch", t.To.Epoch)
 	r.note("terminated", func(ctx context.Context, j dispatchtype.Journal) error { return j.Terminated(ctx, t) })
 }
 

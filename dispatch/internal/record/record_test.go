@@ -149,9 +149,9 @@ func TestMetricsAndJournal(t *testing.T) {
 		r.Active(name, true)
 		r.Active(inbox.Name{Project: "shop", TaskQueue: "other"}, true)
 		r.Active(name, false)
-		takeover := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Takeover, To: "b", ToEpoch: 2}
+		takeover := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Takeover, To: inbox.Owner{Epoch: 2, Holder: "b"}}
 		r.Changed(takeover, 12*time.Second)
-		lost := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Lost, From: "b"}
+		lost := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Lost, From: inbox.Owner{Holder: "b"}}
 		r.Changed(lost, 0)
 		r.Failed(name, errors.New("no"))
 		crashed := dispatchtype.Termination{Name: name, Kind: "crashed", RunID: "r"}

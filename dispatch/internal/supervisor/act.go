@@ -161,7 +161,7 @@ func (s *Supervisor) remove(ctx context.Context, name inbox.Name, key, token str
 func termination(v *plan.Verdict, by string, current inbox.Owner) dispatchtype.Termination {
 	from := ownerOf(v)
 	t := dispatchtype.Termination{
-		Name: v.Name, WorkflowID: v.WorkflowID, RunID: v.RunID, Kind: string(v.Kind), From: from.Holder, FromEpoch: from.Epoch, By: by, At: time.Now(),
+		Name: v.Name, WorkflowID: v.WorkflowID, RunID: v.RunID, Kind: string(v.Kind), From: from, By: by, At: time.Now(),
 	}
 	previous := "of an unknown owner"
 	if from.Holder != "" {
@@ -169,7 +169,7 @@ func termination(v *plan.Verdict, by string, current inbox.Owner) dispatchtype.T
 	}
 	next := "it has no owner now"
 	if current.Holder != "" {
-		t.To, t.ToEpoch = current.Holder, current.Epoch
+		t.To = current
 		next = fmt.Sprintf("now %q (epoch %d) owns another", current.Holder, current.Epoch)
 	}
 	t.Reason = fmt.Sprintf("terminated by the supervisor of %q; %s; %s: %s", by, previous, next, v.Reason)

@@ -29,7 +29,7 @@ func TestCleanupAfterCrash(t *testing.T) {
 		require.Nil(t, f.entry(orders))
 		require.Len(t, f.record.ended, 1)
 		ended := f.record.ended[0]
-		require.Equal(t, []any{"a", int64(3), "owner_gone", "me"}, []any{ended.From, ended.FromEpoch, ended.Kind, ended.By})
+		require.Equal(t, []any{"a", int64(3), "owner_gone", "me"}, []any{ended.From.Holder, ended.From.Epoch, ended.Kind, ended.By})
 		require.Equal(t, `terminated by the supervisor of "me"; of "a" (epoch 3); it has no owner now: the lease and the heartbeat of "a" expired`, ended.Reason)
 		require.Equal(t, []string{runID + ": " + ended.Reason}, f.remote.ended)
 		require.Len(t, f.record.clean, 1)
@@ -240,7 +240,7 @@ func TestOlderSchemeIsTerminatedWhileItsProcessLives(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{mine}, f.stillOpen())
 		require.Contains(t, f.remote.ended[0], `of "old" (epoch 1); now "me" (epoch 4) owns another`)
-		require.Equal(t, []any{"me", int64(4)}, []any{f.record.ended[0].To, f.record.ended[0].ToEpoch})
+		require.Equal(t, []any{"me", int64(4)}, []any{f.record.ended[0].To.Holder, f.record.ended[0].To.Epoch})
 		require.Equal(t, lease.Held, f.entry(orders).State, "the successor's lease is not touched")
 		require.Equal(t, map[string]int{"shop": 0}, f.record.cycles[0].Duplicates)
 		require.Equal(t, map[string]int{"shop": 0}, f.record.cycles[0].Stale)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/inboxtest"
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -372,9 +373,9 @@ func TestOwnerChangesAreEvents(t *testing.T) {
 	b := newBench(t, sqlite(t))
 	b.publishes(t, "ops/owners", "1.0.0", "{on: {one: {with: {type: "+event.OwnerChanged+"}}}}")
 	owner := b.owns(t)
-	change := event.OwnerChange{
-		Name: b.name, Owner: owner, How: "takeover", Previous: inbox.Owner{Epoch: 0, Holder: "server-0"},
-		Execution: "new", Ended: "old", Reason: "server-0 crashed",
+	change := dispatchtype.OwnerChange{
+		Name: b.name, To: owner, Outcome: "takeover", From: inbox.Owner{Epoch: 0, Holder: "server-0"},
+		RunID: "new", Ended: "old", Reason: "server-0 crashed",
 	}
 	for range 2 {
 		require.NoError(t, b.events.RecordOwner(b.ctx, change))

@@ -145,8 +145,8 @@ func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	}
 	for _, o := range d.Owners {
 		m.Owners = append(m.Owners, &signalboxv1.OwnerChange{
-			Time: message.Timestamp(o.At), How: o.How, Owner: ownerMessage(o.Owner), Previous: ownerMessage(o.Previous),
-			RunId: o.Execution, EndedRunId: o.Ended, Reason: o.Reason,
+			Time: message.Timestamp(o.At), How: string(o.Outcome), Owner: ownerMessage(o.To), Previous: ownerMessage(o.From),
+			RunId: o.RunID, EndedRunId: o.Ended, Reason: o.Reason,
 		})
 	}
 	return m

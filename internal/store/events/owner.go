@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -13,7 +14,7 @@ import (
 )
 
 // RecordOwner implements [sealed.EventStore].
-func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, given sealed.Sealed[event.Event], e audit.Entry) error {
+func (s *Store) RecordOwner(ctx context.Context, o dispatchtype.OwnerChange, given sealed.Sealed[event.Event], e audit.Entry) error {
 	tell := given.Value()
 	if err := Storable([]event.Event{tell}); err != nil {
 		return err
@@ -25,7 +26,7 @@ func (s *Store) RecordOwner(ctx context.Context, o event.OwnerChange, given seal
 		made, err := sqlrow.Affected(ctx, c, `INSERT INTO owner_changes (project, task_queue, epoch, execution, at, holder, how, previous_epoch,
 previous_holder, ended, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`,
-			o.Name.Project, o.Name.TaskQueue, o.Owner.Epoch, o.Execution, o.At.UnixMicro(), o.Owner.Holder, o.How, o.Previous.Epoch, o.Previous.Holder,
+			o.Name.Project, o.Name.TaskQueue, o.To.Epoch, o.RunID, o.At.UnixMicro(), o.To.Holder, o.Outcome, o.From.Epoch, o.From.Holder,
 			o.Ended, sqlrow.Mended(o.Reason))
 		if err != nil || !made {
 			return err
@@ -38,14 +39,14 @@ ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`,
 }
 
 // OwnerHistory implements [event.Rows].
-func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name, limit int) (list []event.OwnerChange, err error) {
+func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name, limit int) (list []dispatchtype.OwnerChange, err error) {
 	err = s.db.Read(ctx, "list owners", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT epoch, execution, at, holder, how, previous_epoch, previous_holder, ended, reason
 FROM owner_changes WHERE project = $1 AND task_queue = $2 ORDER BY epoch DESC, at DESC`+sqlrow.Limit(limit),
-			[]any{name.Project, name.TaskQueue}, func(row sqlrow.Scanner) (o event.OwnerChange, err error) {
+			[]any{name.Project, name.TaskQueue}, func(row sqlrow.Scanner) (o dispatchtype.OwnerChange, err error) {
 				o.Name = name
-				err = row.Scan(&o.Owner.Epoch, &o.Execution, sqlrow.TimeInto(&o.At), &o.Owner.Holder, &o.How, &o.Previous.Epoch,
-					&o.Previous.Holder, &o.Ended, &o.Reason)
+				err = row.Scan(&o.To.Epoch, &o.RunID, sqlrow.TimeInto(&o.At), &o.To.Holder, &o.Outcome, &o.From.Epoch,
+					&o.From.Holder, &o.Ended, &o.Reason)
 				return o, err
 			})
 		if err == nil && len(list) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -442,16 +443,16 @@ func testOwners(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	e := s.Events()
 	name := inbox.Name{Project: here, TaskQueue: "queue"}
-	change := func(epoch int64) event.OwnerChange {
-		return event.OwnerChange{
-			Name: name, Owner: inbox.Owner{Epoch: epoch, Holder: fmt.Sprint("host-", epoch)}, How: "takeover",
-			Previous: inbox.Owner{Epoch: epoch - 1, Holder: fmt.Sprint("host-", epoch-1)}, Execution: fmt.Sprint("run-", epoch), Ended: "run", Reason: "why", At: at(int(epoch)),
+	change := func(epoch int64) dispatchtype.OwnerChange {
+		return dispatchtype.OwnerChange{
+			Name: name, To: inbox.Owner{Epoch: epoch, Holder: fmt.Sprint("host-", epoch)}, Outcome: "takeover",
+			From: inbox.Owner{Epoch: epoch - 1, Holder: fmt.Sprint("host-", epoch-1)}, RunID: fmt.Sprint("run-", epoch), Ended: "run", Reason: "why", At: at(int(epoch)),
 		}
 	}
 	tell := func(epoch int64) event.Event { return newEvent(fmt.Sprint("owner-", epoch)) }
-	record := func(c event.OwnerChange) {
+	record := func(c dispatchtype.OwnerChange) {
 		t.Helper()
-		require.NoError(t, e.RecordOwner(ctx, c, tell(c.Owner.Epoch), entry(audit.DispatcherChangeOwner, here, "dispatcher")))
+		require.NoError(t, e.RecordOwner(ctx, c, tell(c.To.Epoch), entry(audit.DispatcherChangeOwner, here, "dispatcher")))
 	}
 	list, err := e.OwnerHistory(ctx, name, 10)
 	require.NoError(t, err)
@@ -460,7 +461,7 @@ func testOwners(t *testing.T, open Opener) {
 		record(change(epoch))
 	}
 	again := change(2)
-	again.Execution, again.At = "another", at(9)
+	again.RunID, again.At = "another", at(9)
 	record(again)
 	for range 2 { // a repeated report is one change
 		repeated := change(3)
@@ -469,10 +470,10 @@ func testOwners(t *testing.T, open Opener) {
 	}
 	list, err = e.OwnerHistory(ctx, name, 10)
 	require.NoError(t, err)
-	require.Equal(t, []event.OwnerChange{change(3), again, change(2), change(1)}, list)
+	require.Equal(t, []dispatchtype.OwnerChange{change(3), again, change(2), change(1)}, list)
 	list, err = e.OwnerHistory(ctx, name, 1)
 	require.NoError(t, err)
-	require.Equal(t, []event.OwnerChange{change(3)}, list)
+	require.Equal(t, []dispatchtype.OwnerChange{change(3)}, list)
 	require.Equal(t, "owner-3", getEvent(t, s, 3).ID)
 	require.Len(t, audited(t, s, "dispatcher"), 4)
 	_, err = e.GetEvent(ctx, here, 4)
@@ -483,6 +484,6 @@ func testOwners(t *testing.T, open Opener) {
 	require.Error(t, e.RecordOwner(ctx, change(4), tell(4), bad))
 	list, err = e.OwnerHistory(ctx, name, 1)
 	require.NoError(t, err)
-	require.Equal(t, int64(3), list[0].Owner.Epoch)
+	require.Equal(t, int64(3), list[0].To.Epoch)
 	require.Equal(t, int64(4), give(t, s, newEvent("next")))
 }

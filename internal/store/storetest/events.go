@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -250,7 +251,7 @@ func testEventsNotFound(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	e := s.Events()
 	give(t, s, newEvent("a"))
-	change := event.OwnerChange{Name: inbox.Name{Project: "none", TaskQueue: "q"}, At: at(1)}
+	change := dispatchtype.OwnerChange{Name: inbox.Name{Project: "none", TaskQueue: "q"}, At: at(1)}
 	for name, call := range map[string]func() error{
 		"publish": func() error { _, _, err := e.Publish(ctx, "none", newEvents("x", 1)); return err },
 		"get":     func() error { _, err := e.GetEvent(ctx, "none", 1); return err },

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -144,7 +145,7 @@ func (e *Events) RecordOutcomes(ctx context.Context, project string, owner inbox
 }
 
 // RecordOwner implements [event.Store].
-func (e *Events) RecordOwner(ctx context.Context, c event.OwnerChange, tell event.Event, entry audit.Entry) error {
+func (e *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, tell event.Event, entry audit.Entry) error {
 	return e.plain.RecordOwner(ctx, c, tell, entry)
 }
 

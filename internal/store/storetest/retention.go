@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -237,14 +238,14 @@ func testDeleteHistory(t *testing.T, open Opener) {
 
 	name := inbox.Name{Project: here, TaskQueue: "queue"}
 	for epoch := int64(1); epoch <= 6; epoch++ {
-		c := event.OwnerChange{Name: name, Owner: inbox.Owner{Epoch: epoch, Holder: "h"}, How: "takeover", Execution: fmt.Sprint(epoch), At: at(int(epoch))}
+		c := dispatchtype.OwnerChange{Name: name, To: inbox.Owner{Epoch: epoch, Holder: "h"}, Outcome: "takeover", RunID: fmt.Sprint(epoch), At: at(int(epoch))}
 		require.NoError(t, s.Events().RecordOwner(ctx, c, newEvent(fmt.Sprint(epoch)), entry(audit.DispatcherChangeOwner, here, "d")))
 	}
 	owners := func() (epochs []int64) {
 		list, err := s.Events().OwnerHistory(ctx, name, wholePage)
 		require.NoError(t, err)
 		for _, c := range list {
-			epochs = append(epochs, c.Owner.Epoch)
+			epochs = append(epochs, c.To.Epoch)
 		}
 		return epochs
 	}
