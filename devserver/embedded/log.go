@@ -45,7 +45,7 @@ func (l logAdapter) write(level slog.Level, msg string, tags []tag.Tag) {
 	if l.stopping.Load() && level < slog.LevelError {
 		level = slog.LevelDebug
 	}
-	ctx := context.Background() // Temporal's logger has no context to pass on
+	ctx := context.Background() //nolint:forbidigo // Temporal's logger has no context to pass on
 	if l.log.Enabled(ctx, level) {
 		l.log.Log(ctx, level, msg, attributes(tags)...)
 	}

@@ -33,7 +33,7 @@ import (
 )
 
 // letters names the dispatcher. It is the same in every process, and so is its workflow ID, dispatcher-post-letters.
-var letters = dispatch.Name{Project: "post", TaskQueue: "letters"}
+func letters() dispatch.Name { return dispatch.Name{Project: "post", TaskQueue: "letters"} }
 
 type settings struct {
 	name, listen, temporal, redis, prefix, data string
@@ -90,14 +90,14 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 	}
 	// The dispatcher's workflow and activity run on the program's own worker, which may also run other workflows.
 	err = manager.Register("letters", func(c client.Client) (worker.Worker, error) {
-		w := worker.New(c, letters.TaskQueue, worker.Options{})
+		w := worker.New(c, letters().TaskQueue, worker.Options{})
 		dispatchers.Register(w)
 		return w, nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := dispatchers.Serve(letters); err != nil {
+	if err := dispatchers.Serve(letters()); err != nil {
 		return err
 	}
 	overview, err := dispatch.NewOverview(dispatch.OverviewOptions{
@@ -159,7 +159,7 @@ func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, "send a letter as JSON; id and to must consist of lower-case letters, digits and hyphens")
 		return
 	}
-	wake, err := p.inbox.Publish(letters, l.To, l) // letters to one addressee are delivered in order
+	wake, err := p.inbox.Publish(letters(), l.To, l) // letters to one addressee are delivered in order
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, err.Error())
 		return
@@ -167,7 +167,7 @@ func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 	if wake {
 		// The answer does not wait for it. If it fails, the delivery is only delayed: the owner checks for parked dispatchers every two seconds.
 		go func(ctx context.Context) {
-			if err := p.dispatchers.Ring(ctx, letters); err != nil {
+			if err := p.dispatchers.Ring(ctx, letters()); err != nil {
 				p.log.Warn("Could not wake the dispatcher; its owner will within two seconds", "error", err)
 			}
 		}(context.WithoutCancel(r.Context()))
@@ -177,7 +177,7 @@ func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 
 // show reports the owner of the dispatcher, and its progress.
 func (p *postOffice) show(w http.ResponseWriter, r *http.Request) {
-	d, err := p.overview.Get(r.Context(), letters)
+	d, err := p.overview.Get(r.Context(), letters())
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, err.Error())
 		return

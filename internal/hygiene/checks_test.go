@@ -24,45 +24,20 @@ func plant(t *testing.T, archive string) string {
 	return root
 }
 
-// TestSourceChecks plants every violation that the checks detect, beside similar code that is allowed. Each file of testdata is named
-// after a check, contains a tree of sources, and ends with the expected findings.
-func TestSourceChecks(t *testing.T) {
+// TestPackageCode plants packages that are too large, beside similar ones that are not. The last file of the archive has the findings.
+func TestPackageCode(t *testing.T) {
 	t.Parallel()
-	allowed := hygiene.Exceptions{"allowed": "a folder", "one/file.go": "a file", "one/name.go:table": "a name"}
-	checks := map[string]func(hygiene.Tree) []hygiene.Finding{
-		"package-comments": hygiene.PackageComments,
-		"package-names":    hygiene.PackageNames,
-		"oversize": func(tree hygiene.Tree) []hygiene.Finding {
-			return hygiene.Oversize(tree, hygiene.Sizes{FileLines: 12, FunctionLines: 5, PackageCode: 9, Larger: map[string]hygiene.Ceiling{
-				"larger": {Code: 11, Why: "a reason"}, "just": {Code: 11, Why: "a reason that is gone"},
-			}})
-		},
-		"sleeps":     func(tree hygiene.Tree) []hygiene.Finding { return hygiene.Sleeps(tree, allowed) },
-		"background": func(tree hygiene.Tree) []hygiene.Finding { return hygiene.BackgroundContexts(tree, allowed) },
-		"state":      func(tree hygiene.Tree) []hygiene.Finding { return hygiene.State(tree, allowed) },
-		"unused-exceptions": func(tree hygiene.Tree) []hygiene.Finding {
-			return hygiene.Exceptions{"a/a.go:gone": "reason", "a/a.go:here": "reason", "a": "reason"}.Unused(tree)
-		},
-	}
-	for name, check := range checks {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			source, err := os.ReadFile(filepath.Join("testdata", name+".txtar"))
-			require.NoError(t, err)
-			tree, err := hygiene.Load(plant(t, string(source)))
-			require.NoError(t, err)
-			require.Equal(t, wanted(t, source), render(check(tree)))
-		})
-	}
-}
-
-// wanted returns the archive's last file, the expected findings.
-func wanted(t *testing.T, source []byte) string {
-	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", "package-code.txtar"))
+	require.NoError(t, err)
 	files := txtar.Parse(source).Files
-	last := files[len(files)-1]
-	require.Equal(t, "findings", last.Name)
-	return string(last.Data)
+	want := files[len(files)-1]
+	require.Equal(t, "findings", want.Name)
+
+	tree, err := hygiene.Load(plant(t, string(source)))
+	require.NoError(t, err)
+	require.Equal(t, string(want.Data), render(hygiene.PackageCode(tree, 9, map[string]hygiene.Ceiling{
+		"larger": {Code: 11, Why: "a reason"}, "just": {Code: 11, Why: "a reason that is gone"},
+	})))
 }
 
 func render(findings []hygiene.Finding) string {

@@ -2,9 +2,9 @@
 // reviewers should not have to.
 //
 // Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a
-// package must not link at all. Smaller checks cover package comments, sizes, package state, sleeps, background
-// contexts, links in the documentation, and the binaries' size. Every check is a function from sources to findings
-// and is tested on planted input in testdata; one test per check then runs it on the repository.
+// package must not link at all. Smaller checks cover the sizes of packages and binaries, the page of the architecture,
+// the modules, and links in the documentation. Every check is a function from sources to findings and is tested on
+// planted input; one test per check then runs it on the repository.
 //
 // To add an exception, add it with its reason to the table that the failing test names. Only tests use the package:
 // no package imports it. It does not repeat the checks of golangci-lint.

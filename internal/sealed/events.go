@@ -133,7 +133,7 @@ func aboutEvent(project string, e event.Event) []string {
 }
 
 // emitted is the location of the events that a run emits: what is sensitive in the run's own input and output is sensitive in them.
-var emitted = redact.Location{Pointer: "event"}
+func emitted() redact.Location { return redact.Location{Pointer: "event"} }
 
 // hideEvents returns copies of events without sensitive values. It does not change the events, which the caller may publish again.
 func (sl *Sealer) hideEvents(ctx context.Context, project string, list []event.Event) ([]event.Event, error) {
@@ -182,7 +182,7 @@ func (s *runSecrets) event(e *event.Event) (found []string, hidden bool) {
 	data := dataOf(*e)
 	s.unsaved = append(s.unsaved, s.secrets.Add(e.Sensitive...)...)
 	for _, value := range []json.RawMessage{e.Extensions, data.value} {
-		shown, found := s.policy.Value(emitted, value, nil)
+		shown, found := s.policy.Value(emitted(), value, nil)
 		hidden = hidden || changed(shown, value)
 		s.unsaved = append(s.unsaved, s.secrets.Add(found...)...)
 	}
@@ -193,8 +193,8 @@ func (s *runSecrets) event(e *event.Event) (found []string, hidden bool) {
 	found = s.secrets.In(quoted, e.Extensions, data.value)
 	var subject, extensions, payload bool
 	e.Subject, subject = s.secrets.Text(e.Subject)
-	e.Extensions, extensions = s.value(emitted, e.Extensions)
-	if data.value, payload = s.value(emitted, data.value); payload {
+	e.Extensions, extensions = s.value(emitted(), e.Extensions)
+	if data.value, payload = s.value(emitted(), data.value); payload {
 		e.Data = data.encode()
 	}
 	return found, subject || extensions || payload

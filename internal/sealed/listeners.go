@@ -130,7 +130,7 @@ func (s *runSecrets) expected(name string, value json.RawMessage) json.RawMessag
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hidden, _ := s.value(emitted, named)
+	hidden, _ := s.value(emitted(), named)
 	var shown map[string]json.RawMessage
 	if json.Unmarshal(hidden, &shown) != nil { // the value was hidden as a whole
 		return hidden

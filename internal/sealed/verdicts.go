@@ -59,8 +59,8 @@ func (s *runSecrets) change(c diagnose.Change) diagnose.Change {
 // platformEvent replaces secrets in an event of the platform about the run.
 func (s *runSecrets) platformEvent(e *event.Event) {
 	e.Subject, _ = s.secrets.Text(e.Subject)
-	e.Extensions, _ = s.value(emitted, e.Extensions)
-	e.Data, _ = s.value(emitted, e.Data)
+	e.Extensions, _ = s.value(emitted(), e.Extensions)
+	e.Data, _ = s.value(emitted(), e.Data)
 }
 
 // NoteFailures implements [diagnose.Store].

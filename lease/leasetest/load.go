@@ -53,12 +53,14 @@ type client struct {
 }
 
 // shortLifetime lasts for a few calls, so that many leases run out.
-var shortLifetime = lease.Lifetime{TTL: 15 * time.Millisecond, Retention: time.Minute}
+func shortLifetime() lease.Lifetime {
+	return lease.Lifetime{TTL: 15 * time.Millisecond, Retention: time.Minute}
+}
 
 func (c *client) step(ctx context.Context, n int) {
 	key := fmt.Sprintf("history/%d", c.random.IntN(c.keys))
 	value := fmt.Appendf(nil, "%s %d", c.name, n)
-	lifetime := shortLifetime
+	lifetime := shortLifetime()
 	lifetime.TTL += time.Duration(c.random.Int64N(int64(lifetime.TTL)))
 	token := "unknown"
 	if mine := c.mine[key]; len(mine) > 0 {
@@ -95,7 +97,7 @@ func (c *client) step(ctx context.Context, n int) {
 	default:
 		pause := time.Duration(c.random.Int64N(int64(3 * time.Millisecond)))
 		if c.random.IntN(6) == 0 {
-			pause = 2 * shortLifetime.TTL
+			pause = 2 * shortLifetime().TTL
 		}
 		select {
 		case <-time.After(pause):

@@ -57,12 +57,13 @@ const (
 	tick  = 2 * time.Millisecond
 )
 
-var (
-	// long lasts longer than any check.
-	long = lease.Lifetime{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
-	// short runs out at once.
-	short = lease.Lifetime{TTL: 30 * time.Millisecond, Retention: 10 * time.Minute}
-)
+// long lasts longer than any check.
+func long() lease.Lifetime { return lease.Lifetime{TTL: 5 * time.Minute, Retention: 10 * time.Minute} }
+
+// short runs out at once.
+func short() lease.Lifetime {
+	return lease.Lifetime{TTL: 30 * time.Millisecond, Retention: 10 * time.Minute}
+}
 
 // acquireFree acquires the key, which must be free.
 func acquireFree(t testing.TB, store lease.Store, holder string, terms lease.Lifetime) (lease.Entry, *lease.Entry) {

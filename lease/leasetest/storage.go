@@ -65,7 +65,7 @@ func listing(t testing.TB, store lease.Store) {
 	t.Helper()
 	want := map[string]lease.Entry{}
 	put := func(key string) {
-		got, _, err := store.Acquire(t.Context(), key, "a", []byte(key), long)
+		got, _, err := store.Acquire(t.Context(), key, "a", []byte(key), long())
 		require.NoError(t, err)
 		want[key] = got
 	}
@@ -118,7 +118,7 @@ func watching(t testing.TB, store lease.Store) {
 			require.Fail(t, "no key received", what)
 		}
 	}
-	got, _ := acquireFree(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long())
 	expect("acquired")
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	expect("resigned")
@@ -128,7 +128,7 @@ func watching(t testing.TB, store lease.Store) {
 
 	// A watcher that does not read does not block the store.
 	for range 1000 {
-		got, _ := acquireFree(t, store, "a", long)
+		got, _ := acquireFree(t, store, "a", long())
 		require.NoError(t, store.Resign(t.Context(), key, got.Token))
 	}
 	cancel()
@@ -148,7 +148,7 @@ func keysAndValues(t testing.TB, store lease.Store) {
 	t.Helper()
 	for _, name := range []string{"a", " ", "{tag}:x", "clé/κλειδί", `"quoted" and \`, "{", "%s%d", strings.Repeat("x", lease.MaxKey)} {
 		value := []byte("\x00\xff\r\n" + name)
-		got, _, err := store.Acquire(t.Context(), name, name, value, long)
+		got, _, err := store.Acquire(t.Context(), name, name, value, long())
 		require.NoError(t, err, name)
 		require.Equal(t, name, got.Holder)
 		e, err := store.Get(t.Context(), name)
@@ -157,7 +157,7 @@ func keysAndValues(t testing.TB, store lease.Store) {
 		require.Equal(t, value, e.Value)
 	}
 	largest := make([]byte, lease.MaxValue)
-	got, _, err := store.Acquire(t.Context(), key, "a", largest, long)
+	got, _, err := store.Acquire(t.Context(), key, "a", largest, long())
 	require.NoError(t, err)
 	require.Len(t, got.Value, lease.MaxValue)
 }
@@ -169,13 +169,13 @@ func invalidRequests(t testing.TB, store lease.Store) {
 		value       []byte
 		terms       lease.Lifetime
 	}{
-		"no key":                {"", "a", nil, long},
-		"a long key":            {strings.Repeat("x", lease.MaxKey+1), "a", nil, long},
-		"a key of bytes":        {"\xff", "a", nil, long},
-		"a key of two lines":    {"a\nb", "a", nil, long},
-		"no holder":             {key, "", nil, long},
-		"a long holder":         {key, strings.Repeat("x", lease.MaxHolder+1), nil, long},
-		"a large value":         {key, "a", make([]byte, lease.MaxValue+1), long},
+		"no key":                {"", "a", nil, long()},
+		"a long key":            {strings.Repeat("x", lease.MaxKey+1), "a", nil, long()},
+		"a key of bytes":        {"\xff", "a", nil, long()},
+		"a key of two lines":    {"a\nb", "a", nil, long()},
+		"no holder":             {key, "", nil, long()},
+		"a long holder":         {key, strings.Repeat("x", lease.MaxHolder+1), nil, long()},
+		"a large value":         {key, "a", make([]byte, lease.MaxValue+1), long()},
 		"no terms":              {key, "a", nil, lease.Lifetime{}},
 		"a negative TTL":        {key, "a", nil, lease.Lifetime{TTL: -time.Second, Retention: time.Second}},
 		"a TTL of microseconds": {key, "a", nil, lease.Lifetime{TTL: time.Microsecond, Retention: time.Second}},
@@ -185,12 +185,12 @@ func invalidRequests(t testing.TB, store lease.Store) {
 		_, _, err := store.Acquire(t.Context(), a.key, a.holder, a.value, a.terms)
 		require.ErrorIs(t, err, lease.ErrInvalid, name)
 	}
-	got, _ := acquireFree(t, store, "a", long)
-	_, err := store.Renew(t.Context(), key, got.Token, make([]byte, lease.MaxValue+1), long)
+	got, _ := acquireFree(t, store, "a", long())
+	_, err := store.Renew(t.Context(), key, got.Token, make([]byte, lease.MaxValue+1), long())
 	require.ErrorIs(t, err, lease.ErrInvalid)
 	_, err = store.Renew(t.Context(), key, got.Token, nil, lease.Lifetime{})
 	require.ErrorIs(t, err, lease.ErrInvalid)
-	_, err = store.Renew(t.Context(), "", got.Token, nil, long)
+	_, err = store.Renew(t.Context(), "", got.Token, nil, long())
 	require.ErrorIs(t, err, lease.ErrInvalid)
 	require.ErrorIs(t, store.Resign(t.Context(), "", got.Token), lease.ErrInvalid)
 	require.ErrorIs(t, store.Delete(t.Context(), "", got.Token, got.Revision), lease.ErrInvalid)
@@ -201,12 +201,12 @@ func invalidRequests(t testing.TB, store lease.Store) {
 
 func endedContext(t testing.TB, store lease.Store) {
 	t.Helper()
-	got, _ := acquireFree(t, store, "a", long)
+	got, _ := acquireFree(t, store, "a", long())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := store.Acquire(ctx, key+"/other", "b", nil, long)
+	_, _, err := store.Acquire(ctx, key+"/other", "b", nil, long())
 	errs := []error{err}
-	_, err = store.Renew(ctx, key, got.Token, nil, long)
+	_, err = store.Renew(ctx, key, got.Token, nil, long())
 	errs = append(errs, err, store.Resign(ctx, key, got.Token), store.Delete(ctx, key, got.Token, got.Revision))
 	_, err = store.Get(ctx, key)
 	errs = append(errs, err)

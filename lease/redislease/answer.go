@@ -15,7 +15,9 @@ type answer []string
 const fields = 9
 
 // fieldNames are the names of the fields, in the same order.
-var fieldNames = []string{"holder", "token", "revision", "acquired", "renewed", "expires", "retention", "resigned", "value"}
+func fieldNames() []string {
+	return []string{"holder", "token", "revision", "acquired", "renewed", "expires", "retention", "resigned", "value"}
+}
 
 // mostNumber is the largest number that the scripts take: beyond 2^52, adding one may change nothing.
 const maxNumber = 1 << 52

@@ -98,7 +98,7 @@ func (s *Store) readDirectly(ctx context.Context, node redis.Cmdable, keys []str
 	now := pipe.Time(ctx)
 	answers := make([]*redis.SliceCmd, len(keys))
 	for i, key := range keys {
-		answers[i] = pipe.HMGet(ctx, key, fieldNames...)
+		answers[i] = pipe.HMGet(ctx, key, fieldNames()...)
 	}
 	_, _ = pipe.Exec(ctx) // each answer has its own error
 	if err := now.Err(); err != nil {

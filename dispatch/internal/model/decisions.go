@@ -10,12 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-var (
-	name = inbox.Name{Project: "p", TaskQueue: "q"}
-	// rules have thresholds between the two ages of the model.
-	rules = plan.Rules{StaleAfter: 20 * time.Second, Retention: 10 * time.Minute, MaxActions: 1}
-)
-
 const (
 	soon = time.Second
 	long = time.Hour
@@ -84,6 +78,7 @@ func (m *decisions) plan(s planInput) string {
 	if known, ok := m.plans[s]; ok {
 		return known
 	}
+	name := inbox.Name{Project: "p", TaskQueue: "q"}
 	snapshot := plan.Snapshot{
 		Entries:  []lease.Entry{stored(wire.WorkerKey("supervisor"), "supervisor", held)},
 		Progress: []inbox.Progress{{Name: name, Owner: inbox.Owner{Epoch: int64(s.fence.epoch)}, Due: true, SinceProgress: long, Lag: long}},
@@ -98,7 +93,8 @@ func (m *decisions) plan(s planInput) string {
 		}
 		snapshot.Open = append(snapshot.Open, plan.Open{Execution: e, Answer: plan.Silent})
 	}
-	p := plan.Make(snapshot, rules)
+	// The thresholds are between the two ages of the model.
+	p := plan.Make(snapshot, plan.Rules{StaleAfter: 20 * time.Second, Retention: 10 * time.Minute, MaxActions: 1})
 	switch {
 	case len(p.Terminate) > 0:
 		m.plans[s] = "stale, " + string(p.Terminate[0].Kind)
