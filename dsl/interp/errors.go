@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp/internal/backoff"
 )
 
 // raised is an error that is being propagated outwards.
@@ -234,31 +232,6 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 	f.step.wait(WaitRetry, m.setAlarm(f, alarmRetry, delay).At)
 	m.recorder.markDirty(f.step)
 	return true, nil
-}
-
-// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, plus jitter.
-func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any) (time.Duration, *dsl.Error) {
-	at := f.task.Pointer
-	var delay time.Duration
-	var failed *dsl.Error
-	if p.Delay != nil {
-		if delay, failed = m.duration(p.Delay, f.input, vars, at); failed != nil {
-			return 0, failed
-		}
-	}
-	delay = backoff.Grown(delay, p.Backoff.Kind, n)
-	if p.Jitter == nil {
-		return delay, nil
-	}
-	from, failed := m.duration(p.Jitter.From, f.input, vars, at)
-	if failed != nil {
-		return 0, failed
-	}
-	to, failed := m.duration(p.Jitter.To, f.input, vars, at)
-	if failed != nil {
-		return 0, failed
-	}
-	return delay + from + backoff.Jitter(m.start.RunID, f.path, n, to-from), nil
 }
 
 // catchHasThen reports whether a try's catch has a directive. An explicit "continue" differs from none: it takes

@@ -7,14 +7,13 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/filterset"
-	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 )
 
 // save returns the state of a listen task. Its listener is committed: until then, a call is in flight.
-func (e *listener) save(p *pack.Pool) *listenerState {
-	s := &listenerState{Listener: e.key, Mark: e.lastPosition, Keys: p.Put(e.keys), Count: e.count, Taken: e.taken}
+func (e *listener) save(p *valuePool) *listenerState {
+	s := &listenerState{Listener: e.key, Mark: e.lastPosition, Keys: p.put(e.keys), Count: e.count, Taken: e.taken}
 	for _, event := range e.queue {
-		s.Queue = append(s.Queue, p.Put(event))
+		s.Queue = append(s.Queue, p.put(event))
 	}
 	for i, set := range []*filterset.Set{e.main, e.until} {
 		if set == nil {
@@ -22,11 +21,11 @@ func (e *listener) save(p *pack.Pool) *listenerState {
 		}
 		s.Met[i] = set.Met
 		for _, expect := range set.Expect {
-			s.Expect[i] = append(s.Expect[i], p.Put(expect))
+			s.Expect[i] = append(s.Expect[i], p.put(expect))
 		}
 	}
 	for _, output := range e.outputs {
-		s.Outputs = append(s.Outputs, p.Put(output))
+		s.Outputs = append(s.Outputs, p.put(output))
 	}
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/interp/internal/pack"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/dsl/taskindex"
 )
@@ -138,11 +137,11 @@ func (m *Machine) Snapshot() ([]byte, error) {
 	if n := m.InFlight(); n > 0 {
 		return nil, fmt.Errorf("snapshot: %d %w", n, ErrInFlight)
 	}
-	p := pack.NewPool()
+	p := newValuePool()
 	s := state{
 		Format: snapshotFormat, Document: m.doc.Hash(), RunID: m.start.RunID, At: m.start.At, Source: m.start.Source,
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion}, Interpreter: m.start.Interpreter,
-		Input: p.Put(m.start.Input), Context: p.Put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
+		Input: p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.recorder.total, Done: m.recorder.done, Run: m.recorder.run, Gate: m.gate.save(),
 		Summary: m.recorder.summary.save(m.recorder.total),
 	}
@@ -171,16 +170,16 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		}
 		s.Alarms = append(s.Alarms, as)
 	}
-	if s.Values = p.Values; p.Err != nil {
-		return nil, fmt.Errorf("snapshot: %w", p.Err)
+	if s.Values = p.values; p.err != nil {
+		return nil, fmt.Errorf("snapshot: %w", p.err)
 	}
-	return pack.Write(s)
+	return compressState(s)
 }
 
-func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
+func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 	s := frameState{
-		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.Put(f.value),
-		Phase: f.phase, StartedAt: f.startedAt, Input: p.Put(f.input),
+		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.put(f.value),
+		Phase: f.phase, StartedAt: f.startedAt, Input: p.put(f.input),
 	}
 	if f.parent != nil {
 		s.Parent = f.parent.id
@@ -189,10 +188,10 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 		s.Task = f.task.Pointer
 	}
 	for _, b := range f.binds {
-		s.Binds = append(s.Binds, bindState{b.name, p.Put(b.value)})
+		s.Binds = append(s.Binds, bindState{b.name, p.put(b.value)})
 	}
 	if l := f.loop; l != nil {
-		s.Loop = &loopState{Items: p.Put(l.items[min(l.pos-l.base, len(l.items)):]), Pos: l.pos, Value: p.Put(l.value)}
+		s.Loop = &loopState{Items: p.put(l.items[min(l.pos-l.base, len(l.items)):]), Pos: l.pos, Value: p.put(l.value)}
 	}
 	if t := f.try; t != nil {
 		s.Try = &tryState{Number: t.number, Scope: t.scope, FirstAt: t.firstAt}
@@ -200,7 +199,7 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 	if r := f.fork; r != nil {
 		s.Fork = &forkState{Open: r.open, Ahead: len(r.outputs) - r.entered}
 		for _, v := range r.outputs {
-			s.Fork.Outputs = append(s.Fork.Outputs, p.Put(v))
+			s.Fork.Outputs = append(s.Fork.Outputs, p.put(v))
 		}
 		if r.first != nil {
 			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
@@ -215,7 +214,7 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 	if st := f.step; st != nil {
 		s.Step = &stepState{
 			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
-			Input: p.Put(st.input), Attempts: st.attempts,
+			Input: p.put(st.input), Attempts: st.attempts,
 		}
 	}
 	out = append(out, s)
@@ -229,7 +228,7 @@ func saveFrames(out []frameState, f *frame, p *pack.Pool) []frameState {
 // timers are started again by the next Advance.
 func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error) {
 	var s state
-	if err := pack.Read(snapshot, &s); err != nil {
+	if err := readState(snapshot, &s); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	if s.Format != snapshotFormat {
