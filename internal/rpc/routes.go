@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
@@ -39,7 +40,7 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 		names = append(names, s.Path[1:len(s.Path)-1])
 		mux.Handle(s.Path, apierror.Handler(s.Handler, o.MaxRequestBytes))
 	}
-	restPaths, err := rest.New(services, o.MaxRequestBytes)
+	restPaths, err := rest.New(services, rest.Options{MaxRequestBytes: o.MaxRequestBytes, CompressFrom: compressFrom})
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +105,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
+		connect.WithCompression("gzip", newDecompressor, newCompressor),
 		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permissionInterceptor())...),
 	)
 	var services []rest.Service
@@ -160,6 +162,17 @@ func (o Options) permissionInterceptor() connect.Interceptor {
 
 // compressFrom is the size in bytes from which responses are compressed for clients that accept it.
 const compressFrom = 1 << 10
+
+func newDecompressor() connect.Decompressor { return &gzip.Reader{} }
+
+// newCompressor prefers speed to size: the processor time of a large answer is mostly its compression.
+func newCompressor() connect.Compressor {
+	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}
 
 // checker answers grpc.health.v1.Health.
 type checker struct {

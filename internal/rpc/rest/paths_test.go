@@ -60,7 +60,7 @@ func newStack(t *testing.T) *stack {
 		}
 		return true
 	})
-	paths, err := rest.New(services, 1<<20)
+	paths, err := rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
 	require.NoError(t, err)
 	s.handler, err = rest.NewDownloads(services, paths)
 	require.NoError(t, err)

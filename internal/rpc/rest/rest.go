@@ -1,7 +1,7 @@
 // Package rest serves the API's REST paths: the HTTP annotations of the protos, transcoded by Vanguard onto the
 // Connect handlers.
 //
-//	handler, err := rest.New(services, limit)
+//	handler, err := rest.New(services, options)
 //
 // It adds to Vanguard: every error is a google.rpc.Status with a reason, a request is bounded before and after decompression, and a
 // method never runs for a request that could not be read (Vanguard returns the error to the caller, but passes an empty request on).
@@ -24,6 +24,8 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
@@ -36,8 +38,16 @@ type Service struct {
 	Handler http.Handler
 }
 
-// New returns the handler of all REST paths of the services. limit is the maximum size of a request in bytes.
-func New(services []Service, limit int64) (http.Handler, error) {
+// Options configure the handler.
+type Options struct {
+	// MaxRequestBytes is the maximum size of a request.
+	MaxRequestBytes int64
+	// CompressFrom is the size in bytes from which responses are compressed for clients that accept it.
+	CompressFrom int
+}
+
+// New returns the handler of all REST paths of the services.
+func New(services []Service, opts Options) (http.Handler, error) {
 	targets, paths := make([]*vanguard.Service, len(services)), make([]string, len(services))
 	for i, s := range services {
 		paths[i] = s.Path
@@ -54,7 +64,11 @@ func New(services []Service, limit int64) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
-	return &restHandler{transcoder: transcoder, table: table, limit: limit}, nil
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(opts.CompressFrom), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false))
+	if err != nil {
+		return nil, fmt.Errorf("build the compression of the REST paths: %w", err)
+	}
+	return compress(&restHandler{transcoder: transcoder, table: table, limit: opts.MaxRequestBytes}), nil
 }
 
 type restHandler struct {
@@ -127,6 +141,7 @@ func (h *restHandler) prepare(r *http.Request, match Match) *connect.Error {
 	r.Header.Del("Connect-Protocol-Version") // with it, Vanguard would parse the request as one of Connect's protocol
 	r.Header.Del("Content-Encoding")
 	r.Header.Del("Content-Length")
+	r.Header.Del("Accept-Encoding") // otherwise the method would compress a message that is decoded again in this process
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
 	return nil
 }
