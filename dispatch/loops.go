@@ -41,15 +41,8 @@ const (
 
 // every calls do at an interval, shortened by up to a fifth at random, until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
-	for {
-		timer := time.NewTimer(interval - rand.N(interval/5+1)) //nolint:gosec // spreads load, guards nothing
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-			do(ctx)
-		}
+	for loop.Sleep(ctx, interval-rand.N(interval/5+1)) { //nolint:gosec // spreads load, guards nothing
+		do(ctx)
 	}
 }
 

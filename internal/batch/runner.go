@@ -24,10 +24,11 @@ const (
 
 // Runner processes the batches in the elected process.
 type Runner struct {
+	*loop.Loop
+
 	store    WorkStore
 	controls Controls
 	now      func() time.Time
-	wake     chan struct{}
 
 	mu sync.Mutex
 	// efforts are the states of the batches in progress here. They may be lost at any time.
@@ -35,43 +36,22 @@ type Runner struct {
 	// turns has one slot for each project, which a batch holds while it has items in flight. So many batches take no more of the platform
 	// than one.
 	turns *semaphore.Keyed
-
-	background loop.Runner
 }
 
 // NewRunner returns a runner. It does nothing before Start.
 func NewRunner(store WorkStore, controls Controls, now func() time.Time) *Runner {
-	return &Runner{store: store, controls: controls, now: now, wake: make(chan struct{}, 1), efforts: map[string]*effort{}, turns: semaphore.NewKeyed(1)}
+	r := &Runner{store: store, controls: controls, now: now, efforts: map[string]*effort{}, turns: semaphore.NewKeyed(1)}
+	r.Loop = loop.New(r.run)
+	return r
 }
 
-// Start begins to poll for batches.
-func (r *Runner) Start(ctx context.Context) error {
-	r.background.Start(auth.WithActor(ctx, auth.System()), r.loop)
-	return nil
-}
-
-// Stop stops the polling and waits: items in flight finish and are recorded, until ctx ends. Items without a record are retried later.
-func (r *Runner) Stop(ctx context.Context) error {
-	r.background.Stop(ctx)
-	return nil
-}
-
-// Wake makes the runner poll for batches now. It does not block.
-func (r *Runner) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
+func (r *Runner) run(ctx, work context.Context) time.Duration {
+	ctx, work = auth.WithActor(ctx, auth.System()), auth.WithActor(work, auth.System())
+	delay, err := r.poll(ctx, work)
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Batches make no progress", "error", err)
 	}
-}
-
-func (r *Runner) loop(ctx, work context.Context) {
-	for ctx.Err() == nil {
-		delay, err := r.poll(ctx, work)
-		if err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Batches make no progress", "error", err)
-		}
-		r.sleep(ctx, delay)
-	}
+	return delay
 }
 
 // poll processes batches while there are any, unless another process does, and returns the delay before the next poll.
@@ -86,16 +66,6 @@ func (r *Runner) poll(ctx, work context.Context) (time.Duration, error) {
 		return retryDelay, err
 	}
 	return pollEvery, err
-}
-
-func (r *Runner) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-r.wake:
-	case <-timer.C:
-	}
 }
 
 // runActive processes every active batch until none can proceed here; it returns then, because another process may reach Temporal
@@ -139,7 +109,7 @@ func (r *Runner) runActive(ctx, work context.Context) error {
 			if !e.ok {
 				retryAt[e.id] = time.Now().Add(retryDelay)
 			}
-		case <-r.wake:
+		case <-r.Woken():
 		case <-timer.C:
 		}
 		timer.Stop()

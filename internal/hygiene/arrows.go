@@ -59,7 +59,7 @@ func Arrows() []Rule {
 		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
 		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota"}), "metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
-		{"internal/memory", []string{"internal/apperror"}, "it measures only its own process"},
+		{"internal/memory", []string{"internal/apperror", "internal/loop"}, "it measures only its own process"},
 		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/sealed"}), "it implements the domain's interfaces on a database"},
 		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring"}), "it implements the domain's interfaces on Temporal"},
 		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},

@@ -3,6 +3,8 @@
 //
 //	r.Start(ctx, func(ctx, work context.Context) { … }) // ctx ends with the stop, work is the context of the work in progress
 //	r.Stop(ctx)
+//
+// A [Loop] calls a function repeatedly.
 package loop
 
 import (
@@ -28,8 +30,11 @@ func (r *Runner) Start(ctx context.Context, loop func(ctx, work context.Context)
 // Go runs work beside the loop; only the loop calls it.
 func (r *Runner) Go(f func()) { r.joined.Go(f) }
 
-// Stop stops the loop and waits for it and its work, which is canceled when ctx ends.
+// Stop stops the loop and waits for it and its work, which is canceled when ctx ends. It does nothing before Start.
 func (r *Runner) Stop(ctx context.Context) {
+	if r.stop == nil {
+		return
+	}
 	r.stop()
 	defer context.AfterFunc(ctx, r.abort)()
 	r.joined.Wait()

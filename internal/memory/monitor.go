@@ -15,11 +15,11 @@ import (
 	"context"
 	"log/slog"
 	"runtime/metrics"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 // Level is how close the memory use of a process is to its limit.
@@ -99,11 +99,12 @@ type Options struct {
 
 // Monitor measures the memory of the process and reports its level.
 type Monitor struct {
-	opts   Options
-	level  atomic.Int32
-	used   atomic.Int64
-	cancel context.CancelFunc
-	joined sync.WaitGroup
+	*loop.Loop
+
+	opts     Options
+	level    atomic.Int32
+	used     atomic.Int64
+	relieved time.Time
 }
 
 // NewMonitor returns a monitor. It measures nothing before Start, and its level is Normal until then.
@@ -114,7 +115,9 @@ func NewMonitor(opts Options) *Monitor {
 	if opts.Relieve == nil {
 		opts.Relieve = func() {}
 	}
-	return &Monitor{opts: opts, cancel: func() {}}
+	m := &Monitor{opts: opts}
+	m.Loop = loop.New(m.relieve)
+	return m
 }
 
 // Start begins to measure. Without a limit it does nothing.
@@ -122,17 +125,8 @@ func (m *Monitor) Start(ctx context.Context) error {
 	if m.opts.Limit.Bytes <= 0 {
 		return nil
 	}
-	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.measure(ctx)
-	m.joined.Go(func() { m.loop(ctx) })
-	return nil
-}
-
-// Stop ends the measurements and waits for their goroutine.
-func (m *Monitor) Stop(context.Context) error {
-	m.cancel()
-	m.joined.Wait()
-	return nil
+	return m.Loop.Start(ctx)
 }
 
 // Level returns the last measured level.
@@ -166,21 +160,12 @@ func (m *Monitor) Check(context.Context) error {
 		m.Level(), m.used.Load()>>20, m.opts.Limit.Bytes>>20, m.opts.Limit.Source, shed)
 }
 
-func (m *Monitor) loop(ctx context.Context) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	var relieved time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if m.measure(ctx) != Normal && now.Sub(relieved) >= relieveEvery {
-				relieved = now
-				m.opts.Relieve()
-			}
-		}
+func (m *Monitor) relieve(ctx, _ context.Context) time.Duration {
+	if m.measure(ctx) != Normal && time.Since(m.relieved) >= relieveEvery {
+		m.relieved = time.Now()
+		m.opts.Relieve()
 	}
+	return every
 }
 
 // measure updates the level and logs its changes.

@@ -11,7 +11,6 @@ package migrate
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -76,11 +75,11 @@ const (
 
 // Follower makes the passes.
 type Follower struct {
+	*loop.Loop
+
 	store  Store
 	source Source
 	opts   Options
-	cancel context.CancelFunc
-	joined sync.WaitGroup
 
 	// unavailable: the last pass failed. leftOut is the last reason for leaving out a run. Each is logged once.
 	unavailable bool
@@ -89,33 +88,19 @@ type Follower struct {
 
 // New returns a follower. It reads nothing before Start.
 func New(store Store, source Source, opts Options) *Follower {
-	return &Follower{store: store, source: source, opts: opts}
+	f := &Follower{store: store, source: source, opts: opts}
+	f.Loop = loop.New(f.poll)
+	return f
 }
 
-// Start begins to follow the source, in the elected process.
-func (f *Follower) Start(ctx context.Context) error {
-	ctx, f.cancel = context.WithCancel(auth.WithActor(context.WithoutCancel(ctx), auth.System()))
-	f.joined.Go(func() { f.loop(ctx) })
-	return nil
-}
-
-// Stop ends the passes after the one in progress.
-func (f *Follower) Stop(context.Context) error {
-	f.cancel()
-	f.joined.Wait()
-	return nil
-}
-
-func (f *Follower) loop(ctx context.Context) {
-	for {
-		_, err := f.store.Exclusive(ctx, lockName, f.follow)
-		if err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "The older engine's database could not be followed", "error", err)
-		}
-		if !loop.Sleep(ctx, f.opts.Interval) {
-			return
-		}
+// poll follows the source while this process holds the lock, and tries to get the lock otherwise.
+func (f *Follower) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	_, err := f.store.Exclusive(ctx, lockName, f.follow)
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "The older engine's database could not be followed", "error", err)
 	}
+	return f.opts.Interval
 }
 
 // follow makes passes until ctx ends.

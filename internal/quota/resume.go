@@ -172,31 +172,16 @@ func (s *Service) notify(
 	}
 }
 
-// Start begins to return the steps of ended runs, and to notify waiting runs of available steps.
-func (s *Service) Start(ctx context.Context) error {
-	ctx, s.stop = context.WithCancel(auth.WithActor(context.WithoutCancel(ctx), auth.System()))
-	s.joined.Go(func() { s.loop(ctx) })
-	return nil
-}
-
-// Stop ends the background work and waits for it.
-func (s *Service) Stop(context.Context) error {
-	s.stop()
-	s.joined.Wait()
-	return nil
-}
-
-// loop makes this process poll whenever no other process does.
-func (s *Service) loop(ctx context.Context) {
-	for ctx.Err() == nil {
-		if _, err := s.store.Exclusive(ctx, lockName, s.poll); err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Quotas of steps could not be polled", "error", err)
-		}
-		loop.Sleep(ctx, retryEvery)
+// poll returns and offers steps while this process holds the lock, and tries to get the lock otherwise.
+func (s *Service) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	if _, err := s.store.Exclusive(ctx, lockName, s.work); err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Quotas of steps could not be polled", "error", err)
 	}
+	return retryEvery
 }
 
-func (s *Service) poll(ctx context.Context) error {
+func (s *Service) work(ctx context.Context) error {
 	notified := map[string]time.Time{}
 	for ctx.Err() == nil {
 		for {

@@ -3,10 +3,10 @@ package quota
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -66,15 +66,18 @@ type Options struct {
 
 // Service returns and changes quotas, and grants steps.
 type Service struct {
+	*loop.Loop // returns the steps of ended runs, and notifies waiting runs of available steps
+
 	store Store
 	opts  Options
-
-	stop   context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // NewService returns a service. It does nothing in the background before Start.
-func NewService(store Store, opts Options) *Service { return &Service{store: store, opts: opts} }
+func NewService(store Store, opts Options) *Service {
+	s := &Service{store: store, opts: opts}
+	s.Loop = loop.New(s.poll)
+	return s
+}
 
 // Get returns a project's quota and its use.
 func (s *Service) Get(ctx context.Context, project string) (Usage, error) {

@@ -14,7 +14,6 @@ package retention
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -130,46 +129,36 @@ const (
 
 // Cleaner deletes what the policy does not retain.
 type Cleaner struct {
-	store  Store
-	opts   Options
-	cancel context.CancelFunc
-	joined sync.WaitGroup
+	*loop.Loop
+
+	store Store
+	opts  Options
 }
 
-// New returns a cleaner. It deletes nothing before Start.
-func New(store Store, opts Options) *Cleaner { return &Cleaner{store: store, opts: opts} }
-
-// Start begins the passes. Payloads without a run are deleted also where the policy retains everything.
-func (c *Cleaner) Start(ctx context.Context) error {
-	ctx, c.cancel = context.WithCancel(auth.WithActor(context.WithoutCancel(ctx), auth.System()))
-	c.joined.Go(func() { c.loop(ctx) })
-	return nil
+// New returns a cleaner. It deletes nothing before Start. Payloads without a run are deleted also where the policy retains everything.
+func New(store Store, opts Options) *Cleaner {
+	c := &Cleaner{store: store, opts: opts}
+	c.Loop = loop.New(c.poll)
+	return c
 }
 
-// Stop ends the passes after the page in progress.
-func (c *Cleaner) Stop(context.Context) error {
-	c.cancel()
-	c.joined.Wait()
-	return nil
-}
-
-func (c *Cleaner) loop(ctx context.Context) {
-	for ctx.Err() == nil {
-		_, err := c.store.Exclusive(ctx, lockName, func(ctx context.Context) error {
-			for {
-				if err := c.Pass(ctx); err != nil {
-					return err
-				}
-				if !loop.Sleep(ctx, c.opts.Every) {
-					return ctx.Err()
-				}
+// poll makes passes while this process holds the lock, and tries to get the lock otherwise.
+func (c *Cleaner) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	_, err := c.store.Exclusive(ctx, lockName, func(ctx context.Context) error {
+		for {
+			if err := c.Pass(ctx); err != nil {
+				return err
 			}
-		})
-		if err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).WarnContext(ctx, "Data past its retention limit could not be deleted", "error", err)
+			if !loop.Sleep(ctx, c.opts.Every) {
+				return ctx.Err()
+			}
 		}
-		loop.Sleep(ctx, min(retryEvery, c.opts.Every))
+	})
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Data past its retention limit could not be deleted", "error", err)
 	}
+	return min(retryEvery, c.opts.Every)
 }
 
 // Pass processes all projects once.

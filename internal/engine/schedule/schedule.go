@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,42 +70,20 @@ type Options struct {
 
 // Reconciler aligns Temporal's schedules with the published workflows.
 type Reconciler struct {
+	*loop.Loop
+
 	opts Options
-	wake chan struct{}
 	// seen holds the last followed run, by the schedule ID of its workflow.
 	seen map[string]string
 	// following holds the projects with workflows that follow their runs; nil before the first comparison.
 	following atomic.Pointer[map[string]bool]
-
-	stop   context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // New returns a reconciler. It does nothing before Start.
 func New(opts Options) *Reconciler {
-	return &Reconciler{opts: opts, wake: make(chan struct{}, 1), seen: map[string]string{}}
-}
-
-// Start starts the comparisons. It waits neither for Temporal nor for the database.
-func (r *Reconciler) Start(ctx context.Context) error {
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.joined.Go(func() { r.loop(ctx) })
-	return nil
-}
-
-// Stop stops the comparisons and waits for the current one to end.
-func (r *Reconciler) Stop(context.Context) error {
-	r.stop()
-	r.joined.Wait()
-	return nil
-}
-
-// Wake starts a comparison. It does not block.
-func (r *Reconciler) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r := &Reconciler{opts: opts, seen: map[string]string{}}
+	r.Loop = loop.New(r.poll)
+	return r
 }
 
 // Ended reports to the reconciler that a run of the project has ended. It does not block.
@@ -116,27 +93,16 @@ func (r *Reconciler) Ended(project string) {
 	}
 }
 
-func (r *Reconciler) loop(ctx context.Context) {
-	ticker := time.NewTicker(compareEvery)
-	defer ticker.Stop()
+func (r *Reconciler) poll(ctx, _ context.Context) time.Duration {
 	log := logger.FromContext(ctx)
-	for {
-		bounded, cancel := context.WithTimeout(ctx, compareTimeout)
-		_, err := r.opts.Store.Exclusive(bounded, lock, func(ctx context.Context) error { return r.compare(ctx, log) })
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			log.DebugContext(ctx, "Schedules could not be compared with Temporal; trying again", "error", err)
-		}
-		if !loop.Sleep(ctx, minInterval) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.wake:
-		case <-ticker.C:
-		}
+	bounded, cancel := context.WithTimeout(ctx, compareTimeout)
+	_, err := r.opts.Store.Exclusive(bounded, lock, func(ctx context.Context) error { return r.compare(ctx, log) })
+	cancel()
+	if err != nil && ctx.Err() == nil {
+		log.DebugContext(ctx, "Schedules could not be compared with Temporal; trying again", "error", err)
 	}
+	loop.Sleep(ctx, minInterval)
+	return compareEvery - minInterval
 }
 
 // compare aligns Temporal's schedules, and starts the fires that follow ended runs.

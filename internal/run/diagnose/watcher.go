@@ -75,6 +75,8 @@ type Options struct {
 
 // Watcher finds the runs that are stuck.
 type Watcher struct {
+	*loop.Loop
+
 	store    Store
 	platform Platform
 	engine   Engine
@@ -93,30 +95,15 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	counts map[string]int64 // nil while another process is elected
-
-	cancel context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // New returns a watcher. It makes no pass before Start.
 func New(store Store, platform Platform, engine Engine, opts Options) *Watcher {
-	return &Watcher{
+	w := &Watcher{
 		store: store, platform: platform, engine: engine, opts: opts, descriptions: map[string]description{}, workers: map[string]Worker{},
 	}
-}
-
-// Start starts the goroutine that makes passes while this process is elected. It does not block.
-func (w *Watcher) Start(ctx context.Context) error {
-	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	w.joined.Go(func() { w.loop(auth.WithActor(ctx, auth.System())) })
-	return nil
-}
-
-// Stop stops the goroutine and waits for it.
-func (w *Watcher) Stop(context.Context) error {
-	w.cancel()
-	w.joined.Wait()
-	return nil
+	w.Loop = loop.New(w.poll)
+	return w
 }
 
 // Counts returns how many runs are stuck, by code, zeros included. It returns false in a process that is not elected.
@@ -126,23 +113,21 @@ func (w *Watcher) Counts() (map[string]int64, bool) {
 	return maps.Clone(w.counts), w.counts != nil
 }
 
-// loop makes passes while this process holds the lock, and tries to get the lock otherwise.
-func (w *Watcher) loop(ctx context.Context) {
-	for ctx.Err() == nil {
-		interval := passEvery
-		if w.suspended() {
-			loop.Sleep(ctx, interval)
-			continue
-		}
-		if !w.connection().Usable {
-			interval = disconnectedInterval
-		}
-		if _, err := w.platform.Exclusive(ctx, lockName, w.passes); err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Stuck runs could not be diagnosed", "error", err)
-		}
-		w.count(nil)
-		loop.Sleep(ctx, interval)
+// poll makes passes while this process holds the lock, and tries to get the lock otherwise.
+func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	interval := passEvery
+	if w.suspended() {
+		return interval
 	}
+	if !w.connection().Usable {
+		interval = disconnectedInterval
+	}
+	if _, err := w.platform.Exclusive(ctx, lockName, w.passes); err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Stuck runs could not be diagnosed", "error", err)
+	}
+	w.count(nil)
+	return interval
 }
 
 // passes makes passes until ctx ends, or until this process has no connection or is suspended: another one may take over.

@@ -59,14 +59,13 @@ const (
 
 // Queue starts the runs that wait for Temporal.
 type Queue struct {
+	*loop.Loop
+
 	service *run.Service
 	store   run.Store
 	changes *pubsub.Notifier
 	opts    run.Options
-	wake    chan struct{}
 	rate    *rate.Limiter // of starts
-
-	runner loop.Runner
 }
 
 // NewQueue returns the queue of the service's runs. The other arguments are those that the service was made with.
@@ -75,29 +74,9 @@ func NewQueue(service *run.Service, store run.Store, changes *pubsub.Notifier, o
 	if opts.Queue.Rate > 0 {
 		starts = rate.Limit(opts.Queue.Rate)
 	}
-	return &Queue{
-		service: service, store: store, changes: changes, opts: opts, wake: make(chan struct{}, 1), rate: rate.NewLimiter(starts, 1),
-	}
-}
-
-// Start starts the goroutine that processes the queue.
-func (q *Queue) Start(ctx context.Context) error {
-	q.runner.Start(auth.WithActor(ctx, auth.System()), q.loop)
-	return nil
-}
-
-// Stop stops the goroutine and waits for it. A start in progress may complete until ctx ends. The other runs stay queued.
-func (q *Queue) Stop(ctx context.Context) error {
-	q.runner.Stop(ctx)
-	return nil
-}
-
-// Wake has the queue processed now, because Temporal is available again. It does not block.
-func (q *Queue) Wake() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q := &Queue{service: service, store: store, changes: changes, opts: opts, rate: rate.NewLimiter(starts, 1)}
+	q.Loop = loop.New(q.poll)
+	return q
 }
 
 // Len returns how many runs wait for Temporal.
@@ -106,21 +85,12 @@ func (q *Queue) Len(ctx context.Context) (int64, error) {
 	return waiting, err
 }
 
-func (q *Queue) loop(ctx, handOver context.Context) {
-	ticker := time.NewTicker(queuePollEvery)
-	defer ticker.Stop()
-	log := logger.FromContext(ctx)
-	for {
-		if err := q.process(ctx, handOver); err != nil && ctx.Err() == nil {
-			log.DebugContext(ctx, "Runs that wait for Temporal stay queued", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-q.wake:
-		case <-ticker.C:
-		}
+func (q *Queue) poll(ctx, handOver context.Context) time.Duration {
+	ctx, handOver = auth.WithActor(ctx, auth.System()), auth.WithActor(handOver, auth.System())
+	if err := q.process(ctx, handOver); err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Runs that wait for Temporal stay queued", "error", err)
 	}
+	return queuePollEvery
 }
 
 // process processes the queue, unless it is empty or another process does.

@@ -46,30 +46,21 @@ type Options struct {
 
 // Monitor compares the Temporals for one process.
 type Monitor struct {
+	*loop.Loop
+
 	opts Options
 
 	recorded atomic.Pointer[run.RunsCluster] // nil until it was read
 	mismatch atomic.Pointer[Mismatch]
-	runner   loop.Runner
+	before   Mismatch // of the last comparison
 }
 
 // New returns a monitor. Before Start, only Check compares anything.
 func New(opts Options) *Monitor {
 	m := &Monitor{opts: opts}
 	m.mismatch.Store(&Mismatch{})
+	m.Loop = loop.New(m.compare)
 	return m
-}
-
-// Start starts the comparisons.
-func (m *Monitor) Start(ctx context.Context) error {
-	m.runner.Start(ctx, func(ctx, _ context.Context) { m.loop(ctx) })
-	return nil
-}
-
-// Stop stops the comparisons and waits for the last one.
-func (m *Monitor) Stop(ctx context.Context) error {
-	m.runner.Stop(ctx)
-	return nil
 }
 
 // Mismatch returns how this process and the others differ, with both Temporals and the remedy; empty while they do not.
@@ -115,23 +106,14 @@ func (m *Monitor) facts(recorded run.RunsCluster, live []worker.Worker) Facts {
 	return Facts{Here: m.opts.Here(), Recorded: recorded, Workers: live, ExecutesRuns: m.opts.ExecutesRuns}
 }
 
-func (m *Monitor) loop(ctx context.Context) {
-	ticker := time.NewTicker(compareEvery)
-	defer ticker.Stop()
-	var before Mismatch
-	for {
-		m.read(ctx)
-		if live, known := m.opts.Registry.Live(ctx); known && m.recorded.Load() != nil {
-			now := Compare(m.facts(*m.recorded.Load(), live))
-			m.record(ctx, before, now)
-			before = now
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+func (m *Monitor) compare(ctx, _ context.Context) time.Duration {
+	m.read(ctx)
+	if live, known := m.opts.Registry.Live(ctx); known && m.recorded.Load() != nil {
+		now := Compare(m.facts(*m.recorded.Load(), live))
+		m.record(ctx, m.before, now)
+		m.before = now
 	}
+	return compareEvery
 }
 
 // record stores a mismatch found by two comparisons in a row, and logs it when it has changed. Other workers in the

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -53,12 +54,13 @@ type Options struct {
 
 // Reconciler compares rows with Temporal and corrects differences.
 type Reconciler struct {
+	*loop.Loop
+
 	store   run.ReconcileStore
 	engine  run.Inspector
 	starter Starter
 	opts    Options
 
-	wake chan struct{}
 	// busy holds a value while a pass is in progress. waiting counts callers that wait for the next one; a background pass then stops
 	// comparing in turn.
 	busy    chan struct{}
@@ -72,38 +74,13 @@ type Reconciler struct {
 	last   run.Report
 	lastAt time.Time
 	err    error
-
-	cancel context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // New returns a reconciler. It makes no pass before Start or Reconcile is called.
 func New(store run.ReconcileStore, engine run.Inspector, starter Starter, opts Options) *Reconciler {
-	return &Reconciler{
-		store: store, engine: engine, starter: starter, opts: opts, wake: make(chan struct{}, 1), busy: make(chan struct{}, 1), memory: newMemory(),
-	}
-}
-
-// Start starts the goroutine that makes passes while this process is elected.
-func (r *Reconciler) Start(ctx context.Context) error {
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.joined.Go(func() { r.loop(auth.WithActor(ctx, auth.System())) })
-	return nil
-}
-
-// Stop stops the goroutine and waits for it.
-func (r *Reconciler) Stop(context.Context) error {
-	r.cancel()
-	r.joined.Wait()
-	return nil
-}
-
-// Wake makes the next pass begin at once. It never blocks.
-func (r *Reconciler) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r := &Reconciler{store: store, engine: engine, starter: starter, opts: opts, busy: make(chan struct{}, 1), memory: newMemory()}
+	r.Loop = loop.New(r.poll)
+	return r
 }
 
 // Last returns the report of this process's last pass that was not a dry run, when it ended, and an error where it was incomplete or left runs
@@ -133,19 +110,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, er
 	return p.report, err
 }
 
-// loop makes passes while this process holds the lock, and tries to get the lock otherwise. Where the runs are in another Temporal it waits
+// poll makes passes while this process holds the lock, and tries to get the lock otherwise. Where the runs are in another Temporal it waits
 // long enough for a process that is connected to that Temporal to take over.
-func (r *Reconciler) loop(ctx context.Context) {
-	for ctx.Err() == nil {
-		interval := restartEvery
-		switch _, err := r.store.Exclusive(ctx, lockName, r.passes); {
-		case errors.Is(err, errElsewhere):
-			interval = passEvery
-		case err != nil && ctx.Err() == nil:
-			logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
-		}
-		r.sleep(ctx, interval)
+func (r *Reconciler) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	switch _, err := r.store.Exclusive(ctx, lockName, r.passes); {
+	case errors.Is(err, errElsewhere):
+		return passEvery
+	case err != nil && ctx.Err() == nil:
+		logger.FromContext(ctx).DebugContext(ctx, "Runs could not be compared with Temporal", "error", err)
 	}
+	return restartEvery
 }
 
 // passes makes passes until ctx ends, or until Temporal is unavailable here or is not the one that holds the runs: another process may
@@ -164,24 +139,11 @@ func (r *Reconciler) passes(ctx context.Context) error {
 			}
 			due = next
 		}
-		if r.sleep(ctx, min(restartEvery, max(0, time.Until(due)))) {
+		if r.Pause(ctx, min(restartEvery, max(0, time.Until(due)))) {
 			due = time.Time{}
 		}
 	}
 	return nil
-}
-
-// sleep waits for d, and reports whether Wake ended it earlier.
-func (r *Reconciler) sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.wake:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // background makes a pass and returns when the next one is due. It returns an error where Temporal is unavailable, or is not the one that
@@ -194,7 +156,7 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 		return time.Time{}, ctx.Err()
 	}
 	begun := time.Now()
-	p, err := r.pass(ctx, false, func() bool { return len(r.wake) > 0 || r.waiting.Load() > 0 })
+	p, err := r.pass(ctx, false, func() bool { return len(r.Woken()) > 0 || r.waiting.Load() > 0 })
 	if err != nil && apperror.Is(err, apperror.EngineUnavailable) {
 		return time.Time{}, err
 	}
