@@ -43,7 +43,7 @@ func (p *valuePool) put(v any) int {
 }
 
 // compressState encodes a state as compressed JSON: loops over large collections compress well, and payloads have a size limit.
-func compressState(s state) ([]byte, error) {
+func compressState(s any) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if err := json.NewEncoder(w).Encode(s); err != nil {
@@ -56,7 +56,7 @@ func compressState(s state) ([]byte, error) {
 }
 
 // readState decodes the result of compressState.
-func readState(data []byte, s *state) error {
+func readState(data []byte, s any) error {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return err
