@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
 
@@ -71,6 +72,8 @@ type WorkerOptions struct {
 // Workers are this process's workers: one worker set per project, on the project's task queue. The connection starts
 // and replaces them, and reports whether they poll.
 type Workers struct {
+	*loop.Loop
+
 	engine   *Engine
 	projects Projects
 	calls    Calls
@@ -82,32 +85,33 @@ type Workers struct {
 	taking  bool // whether the worker for handed over calls is registered
 	listErr error
 
-	life   context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
-	cancel context.CancelFunc
-	done   chan struct{}
+	life context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
 }
 
 // NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
-	return &Workers{
-		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
-		serving: map[string]bool{}, done: make(chan struct{}),
+	w := &Workers{
+		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)), serving: map[string]bool{},
 	}
+	w.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
+		w.refresh(ctx)
+		return refreshEvery
+	})
+	return w
 }
 
 // Start starts the workers. It waits neither for Temporal nor for the database.
 func (w *Workers) Start(ctx context.Context) error {
-	loopCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w.life, w.cancel = context.WithoutCancel(ctx), cancel
-	go w.loop(loopCtx)
-	return nil
+	w.life = context.WithoutCancel(ctx)
+	return w.Loop.Start(ctx)
 }
 
 // Stop stops polling and lets running activities finish within StopTimeout. The worker for handed over calls stops
 // last, because the others hand calls over until they stop.
 func (w *Workers) Stop(ctx context.Context) error {
-	w.cancel()
-	<-w.done
+	if err := w.Loop.Stop(ctx); err != nil {
+		return err
+	}
 	begun := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,20 +160,6 @@ func (w *Workers) Check(context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (w *Workers) loop(ctx context.Context) {
-	defer close(w.done)
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
-	for {
-		w.refresh(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
 }
 
 // refresh registers a worker set for every project that has none.

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -73,6 +74,8 @@ const (
 // Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended. It
 // processes runs passed to Ended at once, and finds those of all processes by scans.
 type Watcher struct {
+	*loop.Loop
+
 	store     Store
 	rows      Rows
 	runs      Runs
@@ -83,34 +86,18 @@ type Watcher struct {
 	// unreadable delays runs whose ends cannot be read.
 	unreadable *delays
 
-	mu    sync.Mutex
-	ended []string
-	wake  chan struct{}
-
-	stop   context.CancelFunc
-	joined sync.WaitGroup
+	mu      sync.Mutex
+	ended   []string
+	scanned time.Time // when the last scan began; only poll uses it
 }
 
 // NewWatcher returns a watcher that does nothing before Start.
 func NewWatcher(store Store, rows Rows, runs Runs, notifier Notifier, exclusive Exclusive) *Watcher {
-	return &Watcher{
-		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, wake: make(chan struct{}, 1),
-		unknown: newDelays(), unreadable: newDelays(),
+	w := &Watcher{
+		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, unknown: newDelays(), unreadable: newDelays(),
 	}
-}
-
-// Start starts the watcher.
-func (w *Watcher) Start(ctx context.Context) error {
-	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
-	w.joined.Go(func() { w.loop(ctx) })
-	return nil
-}
-
-// Stop stops the watcher. The next scan of any process finds the unfinished work.
-func (w *Watcher) Stop(context.Context) error {
-	w.stop()
-	w.joined.Wait()
-	return nil
+	w.Loop = loop.New(w.poll)
+	return w
 }
 
 // Ended schedules runs that have just ended. It does not block.
@@ -121,29 +108,23 @@ func (w *Watcher) Ended(runIDs ...string) {
 		w.ended = nil // a scan finds them
 	}
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.Wake()
 }
 
-func (w *Watcher) loop(ctx context.Context) {
-	ticker := time.NewTicker(scanEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.wake:
-			w.mu.Lock()
-			ids := w.ended
-			w.ended = nil
-			w.mu.Unlock()
-			w.logError(ctx, w.processEnded(ctx, ids))
-		case <-ticker.C:
-			w.logError(ctx, w.scan(ctx))
-		}
+func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
+	w.mu.Lock()
+	ids := w.ended
+	w.ended = nil
+	w.mu.Unlock()
+	w.logError(ctx, w.processEnded(ctx, ids))
+	switch {
+	case w.scanned.IsZero(): // the first scan is one interval after the start
+		w.scanned = time.Now()
+	case time.Since(w.scanned) >= scanEvery:
+		w.scanned = time.Now()
+		w.logError(ctx, w.scan(ctx))
 	}
+	return time.Until(w.scanned.Add(scanEvery))
 }
 
 func (*Watcher) logError(ctx context.Context, err error) {

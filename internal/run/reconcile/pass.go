@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
@@ -51,7 +53,7 @@ type pass struct {
 	dry    bool
 	enough func() bool
 	// fast paces the comparisons of runs that differ, slow those of the others.
-	fast, slow pacer
+	fast, slow *rate.Limiter
 
 	// view compares this Temporal with the one that holds the runs.
 	view run.PlacementView
@@ -146,7 +148,7 @@ func (p *pass) compareRows(ctx context.Context) error {
 		}
 		after = page[len(page)-1].ID
 	}
-	if err := each(ctx, p, start, &p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
+	if err := each(ctx, p, start, p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 		return err
 	}
 	if p.view.Placement() == run.PlacementElsewhere {
@@ -154,7 +156,7 @@ func (p *pass) compareRows(ctx context.Context) error {
 		p.addWithheld(len(differing) - len(some)) // the others count as withheld until a later pass compares them
 		differing = some
 	}
-	return p.compareAll(ctx, differing, compareChunk, &p.fast, 1)
+	return p.compareAll(ctx, differing, compareChunk, p.fast, 1)
 }
 
 // restartStale starts the runs again with a start that has timed out. Where they may be in another Temporal, it leaves them to the next full pass.
@@ -170,7 +172,7 @@ func (p *pass) restartStale(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := each(ctx, p, page, &p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
+		if err := each(ctx, p, page, p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 			return err
 		}
 		if len(page) < rowPage {
@@ -211,10 +213,10 @@ func (p *pass) compareRowless(ctx context.Context) error {
 			}
 		}
 	}
-	if err := each(ctx, p, lost, &p.fast, func(x run.Execution) string { return x.RunID }, p.adoptOrReport); err != nil {
+	if err := each(ctx, p, lost, p.fast, func(x run.Execution) string { return x.RunID }, p.adoptOrReport); err != nil {
 		return err
 	}
-	return p.compareAll(ctx, ended, compareChunk, &p.fast, 1)
+	return p.compareAll(ctx, ended, compareChunk, p.fast, 1)
 }
 
 // compareMissed compares once more the runs that Temporal did not have.
@@ -239,7 +241,7 @@ func (p *pass) compareMissed(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	return p.compareAll(ctx, ids, compareChunk, &p.fast, MaxMisses)
+	return p.compareAll(ctx, ids, compareChunk, p.fast, MaxMisses)
 }
 
 // compareInTurn compares some of the runs that are open on both sides; each pass continues where the previous one ended.
@@ -251,7 +253,7 @@ func (p *pass) compareInTurn(ctx context.Context) error {
 		if p.enough() {
 			return nil
 		}
-		if err := p.compareAll(ctx, part, inTurnChunk, &p.slow, 1); err != nil {
+		if err := p.compareAll(ctx, part, inTurnChunk, p.slow, 1); err != nil {
 			return err
 		}
 		if !p.dry {
@@ -316,7 +318,7 @@ func (p *pass) noteRepairs(ctx context.Context, list []requested, late bool) (wa
 
 // compareAll compares runs with Temporal and carries out the verdicts. missed is the number of comparisons in which Temporal did not have
 // them, this one included.
-func (p *pass) compareAll(ctx context.Context, ids []string, chunk int, at *pacer, missed int) error {
+func (p *pass) compareAll(ctx context.Context, ids []string, chunk int, at *rate.Limiter, missed int) error {
 	for part := range slices.Chunk(ids, chunk) {
 		rows, err := p.r.store.FindRuns(ctx, part)
 		if err != nil {
@@ -339,13 +341,14 @@ func (p *pass) compareAll(ctx context.Context, ids []string, chunk int, at *pace
 
 // each calls do for every value, at most maxConcurrent at a time and at the given pace. It records a failure and continues with the others,
 // unless Temporal or the store is unavailable: then it stops.
-func each[V any](ctx context.Context, p *pass, list []V, at *pacer, id func(V) string, do func(context.Context, V) error) error {
+func each[V any](ctx context.Context, p *pass, list []V, at *rate.Limiter, id func(V) string, do func(context.Context, V) error) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	slots := make(chan struct{}, maxConcurrent)
 	var group sync.WaitGroup
 	for _, v := range list {
-		if at.wait(ctx) != nil {
+		if err := at.Wait(ctx); err != nil {
+			abort(err)
 			break
 		}
 		slots <- struct{}{}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -180,14 +182,17 @@ func (r *Reconciler) restartStale(ctx context.Context) error {
 	default:
 		return nil // the pass in progress does it
 	}
-	p := &pass{r: r, enough: func() bool { return false }}
-	return p.restartStale(ctx)
+	return r.newPass(false, func() bool { return false }).restartStale(ctx)
+}
+
+func (r *Reconciler) newPass(dryRun bool, enough func() bool) *pass {
+	return &pass{r: r, dry: dryRun, enough: enough, fast: rate.NewLimiter(comparesPerSecond, 1), slow: rate.NewLimiter(inTurnPerSecond, 1)}
 }
 
 // pass makes one full pass and stores its report.
 func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) (*pass, error) {
 	begun := time.Now()
-	p := &pass{r: r, dry: dryRun, enough: enough, slow: pacer{every: time.Second / inTurnPerSecond}, fast: pacer{every: time.Second / comparesPerSecond}}
+	p := r.newPass(dryRun, enough)
 	err := p.run(ctx)
 	p.report.DryRun, p.report.Took = dryRun, time.Since(begun)
 	if !dryRun {
