@@ -55,6 +55,14 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err er
 	}, nil
 }
 
+// Contended reports whether callers wait for a slot of the key.
+func (k *Keyed) Contended(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.keys[key]
+	return s != nil && int64(s.users) > k.each
+}
+
 // leave removes a key without users.
 func (k *Keyed) leave(key string, s *slots) {
 	k.mu.Lock()

@@ -53,3 +53,23 @@ func TestCallerThatGivesUpHoldsNoSlot(t *testing.T) {
 	release()
 	require.Empty(t, s.keys)
 }
+
+func TestContended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewKeyed(1)
+		require.False(t, s.Contended("busy"))
+		release, err := s.Acquire(t.Context(), "busy")
+		require.NoError(t, err)
+		require.False(t, s.Contended("busy"), "the slot is in use, and none waits for it")
+		go func() {
+			if release, err := s.Acquire(t.Context(), "busy"); err == nil {
+				release()
+			}
+		}()
+		synctest.Wait()
+		require.True(t, s.Contended("busy"))
+		require.False(t, s.Contended("quiet"))
+		release()
+	})
+}

@@ -3,13 +3,20 @@ package handler
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
+// maxRest is the longest time for which a slot stays unused between two reads.
+const maxRest = 100 * time.Millisecond
+
 // readSlots bounds the reads of runs that a project has in progress in this process. Further ones wait in order of arrival. A read takes
 // processor time here and in the database; without a bound, the callers of one project, reading as fast as they can, would take most of
 // both, and the runs of all other projects would wait for it.
+//
+// While reads wait for a slot, it stays unused after each read for as long as the read took: the project's reads take half the time of the
+// slot. Reads that do not wait are not delayed.
 //
 // A request keeps its slot while the answer is encoded and compressed, which may take as long as the read; see [HeldSlot]. It holds none
 // while it writes to its client, which may be slow.
@@ -59,9 +66,20 @@ func (s *readSlots) acquire(ctx context.Context, project string) (done func(), e
 	if ok && held.held() {
 		return func() {}, nil
 	}
-	release, err := s.projects.Acquire(ctx, project)
-	if err != nil || !ok {
-		return release, err
+	free, err := s.projects.Acquire(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	release := func() {
+		if s.projects.Contended(project) {
+			time.AfterFunc(min(time.Since(begun), maxRest), free)
+			return
+		}
+		free()
+	}
+	if !ok {
+		return release, nil
 	}
 	held.swap(release)
 	return func() {}, nil

@@ -3,6 +3,7 @@ package handler
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,4 +47,41 @@ func TestRequestKeepsItsSlotUntilItWrites(t *testing.T) {
 		require.NoError(t, err)
 		done()
 	})
+}
+
+func TestSlotRestsWhileReadsWait(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ read, rest time.Duration }{
+		"as long as the read": {30 * time.Millisecond, 30 * time.Millisecond},
+		"for a bounded time":  {time.Minute, maxRest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newReadSlots(1)
+				begun := time.Now()
+				done, err := s.acquire(t.Context(), "busy")
+				require.NoError(t, err)
+				acquired := make(chan time.Duration, 1)
+				go func() {
+					done, err := s.acquire(t.Context(), "busy")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					acquired <- time.Since(begun)
+					done()
+				}()
+				<-time.After(tt.read)
+				done()
+				require.Equal(t, tt.read+tt.rest, <-acquired)
+
+				begun = time.Now()
+				done, err = s.acquire(t.Context(), "busy")
+				require.NoError(t, err)
+				done()
+				require.Zero(t, time.Since(begun), "none waits, so there is no rest")
+			})
+		})
+	}
 }
