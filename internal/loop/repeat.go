@@ -15,14 +15,23 @@ type Loop struct {
 
 // New returns a loop that has not started. In do, ctx ends with the stop, and work is the context of work that may complete after it.
 func New(do func(ctx, work context.Context) (delay time.Duration)) *Loop {
-	return &Loop{wake: make(chan struct{}, 1), do: do}
+	return NewParallel(1, do)
+}
+
+// NewParallel returns a loop of n goroutines, each with its delays. A call of Wake ends the delay of one of them.
+func NewParallel(n int, do func(ctx, work context.Context) (delay time.Duration)) *Loop {
+	return &Loop{wake: make(chan struct{}, n), do: do}
 }
 
 // Start makes the first call, in a goroutine. It does not block, and is called once.
 func (l *Loop) Start(ctx context.Context) error {
 	l.runner.Start(ctx, func(ctx, work context.Context) {
-		for ctx.Err() == nil {
-			l.Pause(ctx, l.do(ctx, work))
+		for range cap(l.wake) {
+			l.runner.Go(func() {
+				for ctx.Err() == nil {
+					l.Pause(ctx, l.do(ctx, work))
+				}
+			})
 		}
 	})
 	return nil

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,24 @@ func TestWakeDuringACallCausesAnother(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, l.Stop(t.Context()))
 		require.Equal(t, 2, calls)
+	})
+}
+
+func TestParallelCallsShareWake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		l := loop.NewParallel(3, func(context.Context, context.Context) time.Duration {
+			calls.Add(1)
+			return time.Hour
+		})
+		require.NoError(t, l.Start(t.Context()))
+		synctest.Wait()
+		require.EqualValues(t, 3, calls.Load())
+		l.Wake()
+		synctest.Wait()
+		require.EqualValues(t, 4, calls.Load())
+		require.NoError(t, l.Stop(t.Context()))
 	})
 }
 

@@ -5,11 +5,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -33,8 +33,7 @@ type Service struct {
 	known    *cache
 
 	used    chan use
-	stop    context.CancelFunc
-	writing sync.WaitGroup
+	writing loop.Runner
 }
 
 type use struct {
@@ -49,8 +48,7 @@ func NewService(store Store, projects Projects, opts Options) *Service {
 
 // Start begins to write the times of use. It keeps the values of ctx, not its end; Stop ends it.
 func (s *Service) Start(ctx context.Context) error {
-	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.writing.Go(func() {
+	s.writing.Start(ctx, func(ctx, _ context.Context) {
 		for {
 			select {
 			case <-ctx.Done():
@@ -66,11 +64,8 @@ func (s *Service) Start(ctx context.Context) error {
 }
 
 // Stop ends the writing.
-func (s *Service) Stop(context.Context) error {
-	if s.stop != nil {
-		s.stop()
-	}
-	s.writing.Wait()
+func (s *Service) Stop(ctx context.Context) error {
+	s.writing.Stop(ctx)
 	return nil
 }
 

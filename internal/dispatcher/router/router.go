@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -62,10 +63,9 @@ type Options struct {
 
 // Router is an [inbox.Inbox] over a store of events. It is safe for concurrent use.
 type Router struct {
-	opts  Options
-	watch *watcher
-	stop  context.CancelFunc
-	done  chan struct{}
+	opts   Options
+	watch  *watcher
+	runner loop.Runner
 }
 
 var _ inbox.Inbox = (*Router)(nil)
@@ -77,21 +77,13 @@ func New(o Options) *Router {
 
 // Start starts polling for commits of other processes, while something awaits them.
 func (r *Router) Start(ctx context.Context) error {
-	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.done = make(chan struct{})
-	go func() {
-		defer close(r.done)
-		r.watch.run(ctx)
-	}()
+	r.runner.Start(ctx, func(ctx, _ context.Context) { r.watch.run(ctx) })
 	return nil
 }
 
 // Stop stops the polling and waits for its end. Calls of [Router.Await] continue until their contexts end.
-func (r *Router) Stop(context.Context) error {
-	if r.stop != nil {
-		r.stop()
-		<-r.done
-	}
+func (r *Router) Stop(ctx context.Context) error {
+	r.runner.Stop(ctx)
 	return nil
 }
 

@@ -19,18 +19,19 @@ const (
 // Failures stores the failed workflow tasks of this process's workers, from which the [Watcher] determines causes. A burst of failures
 // costs one statement for each run, and no caller waits for it.
 type Failures struct {
+	*loop.Loop
+
 	store Store
 
 	mu      sync.Mutex
 	waiting map[string]TaskFailure
-
-	cancel context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // NewFailures returns a writer. Failures noted before Start are written after it.
 func NewFailures(store Store) *Failures {
-	return &Failures{store: store, waiting: map[string]TaskFailure{}}
+	f := &Failures{store: store, waiting: map[string]TaskFailure{}}
+	f.Loop = loop.New(f.flush)
+	return f
 }
 
 // Note schedules a failure to be written. It never blocks.
@@ -42,27 +43,9 @@ func (f *Failures) Note(t TaskFailure) {
 	}
 }
 
-// Start starts the goroutine that writes.
-func (f *Failures) Start(ctx context.Context) error {
-	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	f.joined.Go(func() {
-		for ctx.Err() == nil {
-			loop.Sleep(ctx, flushEvery)
-			f.flush(ctx)
-		}
-	})
-	return nil
-}
-
-// Stop stops the goroutine and waits for it. Failures that are not written yet are dropped: Temporal reports them, too.
-func (f *Failures) Stop(context.Context) error {
-	f.cancel()
-	f.joined.Wait()
-	return nil
-}
-
-// flush writes the waiting failures. Those that cannot be written are dropped, for the same reason.
-func (f *Failures) flush(ctx context.Context) {
+// flush writes the waiting failures. Those that cannot be written, or are not written yet when the process stops, are dropped: Temporal
+// reports them, too.
+func (f *Failures) flush(ctx, _ context.Context) time.Duration {
 	f.mu.Lock()
 	batch := make([]TaskFailure, 0, len(f.waiting))
 	for _, t := range f.waiting {
@@ -71,9 +54,10 @@ func (f *Failures) flush(ctx context.Context) {
 	clear(f.waiting)
 	f.mu.Unlock()
 	if len(batch) == 0 {
-		return
+		return flushEvery
 	}
 	if err := f.store.NoteFailures(ctx, batch); err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Failed workflow tasks could not be noted", "error", err)
 	}
+	return flushEvery
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -91,13 +92,11 @@ type Options struct {
 
 // Repairer repairs runs in one process. Any number of processes may each have one.
 type Repairer struct {
+	*loop.Loop
+
 	store  Store
 	engine run.Rebuilder
 	opts   Options
-	wake   chan struct{}
-
-	cancel context.CancelFunc
-	joined sync.WaitGroup
 }
 
 // New returns a repairer. Nothing is repaired before Start.
@@ -105,57 +104,30 @@ func New(store Store, engine run.Rebuilder, opts Options) *Repairer {
 	if opts.AtOnce == 0 {
 		opts.AtOnce = DefaultAtOnce
 	}
-	return &Repairer{store: store, engine: engine, opts: opts, wake: make(chan struct{}, opts.AtOnce), cancel: func() {}}
+	r := &Repairer{store: store, engine: engine, opts: opts}
+	r.Loop = loop.NewParallel(opts.AtOnce, r.poll)
+	return r
 }
 
 // Start starts the repairs. It does not block.
 func (r *Repairer) Start(ctx context.Context) error {
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for _, outcome := range Outcomes() {
 		r.opts.Metrics.Rebuilt(ctx, outcome, 0) // so that each series exists from the start
 	}
-	for range r.opts.AtOnce {
-		r.joined.Go(func() { r.loop(auth.WithActor(ctx, auth.System())) })
-	}
-	return nil
+	return r.Loop.Start(ctx)
 }
 
-// Stop interrupts the repairs in progress and waits for them. Any process repairs the claimed runs later.
-func (r *Repairer) Stop(context.Context) error {
-	r.cancel()
-	r.joined.Wait()
-	return nil
-}
-
-// Wake makes the repairer poll for requests at once. It never blocks.
-func (r *Repairer) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
+// poll repairs one run. Stop interrupts the repairs in progress: any process repairs the claimed runs later.
+func (r *Repairer) poll(ctx, _ context.Context) time.Duration {
+	ctx = auth.WithActor(ctx, auth.System())
+	found, err := r.next(ctx)
+	if err != nil && ctx.Err() == nil {
+		logger.FromContext(ctx).DebugContext(ctx, "Repairs could not be taken up", "error", err)
 	}
-}
-
-func (r *Repairer) loop(ctx context.Context) {
-	for ctx.Err() == nil {
-		found, err := r.next(ctx)
-		if err != nil && ctx.Err() == nil {
-			logger.FromContext(ctx).DebugContext(ctx, "Repairs could not be taken up", "error", err)
-		}
-		if !found || err != nil {
-			r.sleep(ctx)
-		}
+	if found && err == nil {
+		return 0
 	}
-}
-
-// sleep waits for the next poll, or until Wake is called.
-func (r *Repairer) sleep(ctx context.Context) {
-	timer := time.NewTimer(pollEvery)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.wake:
-	case <-ctx.Done():
-	}
+	return pollEvery
 }
 
 // returned calls give to end or postpone a claim, and retries while the store is unavailable: an abandoned claim would
@@ -166,7 +138,7 @@ func (r *Repairer) returned(ctx context.Context, give func(ctx context.Context) 
 		if f, ok := apperror.From(err); !ok || f.Reason != apperror.StoreUnavailable || ctx.Err() != nil {
 			return err
 		}
-		r.sleep(ctx)
+		r.Pause(ctx, pollEvery)
 	}
 }
 
