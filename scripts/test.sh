@@ -19,7 +19,7 @@ events() {
 
 # plain prints the packages of the root module that run without the race detector.
 plain() {
-	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/store/legacy/... ./internal/store/schema
+	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/migrate/legacy/... ./internal/store/schema
 }
 
 root() {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/migrate"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -16,6 +16,8 @@ func newMigration(p *process, s *storage) *migrate.Follower {
 	if dsn.IsPostgres(m.From.Reveal()) {
 		driver = sqldb.Postgres
 	}
-	source := s.FollowLegacy(legacy.Options{Driver: driver, DSN: m.From.Reveal(), Project: m.Project, Namespace: m.Namespace, Now: time.Now})
+	source := legacy.NewFollower(s.Database(), legacy.Options{
+		Driver: driver, DSN: m.From.Reveal(), Project: m.Project, Namespace: m.Namespace, Now: time.Now,
+	})
 	return migrate.New(s, source, migrate.Options{Interval: m.Interval, Metrics: p.telemetry.Cutover})
 }

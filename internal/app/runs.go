@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
@@ -52,7 +53,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions) 
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{
-			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: s, Requested: repairer.Wake,
+			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: legacy.Rows{Store: s.Store}, Requested: repairer.Wake,
 		}),
 	}
 	r.onEnded(func(_, runID string) { made.childWatcher.Ended(runID) })

@@ -35,6 +35,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -372,10 +373,10 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
-Exclusive FindByShortName FindRuns FollowLegacy GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair ImportLegacy LeaveWorker ListAudit
+	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
+Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused EndImports Start StartingRuns Status
+OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
@@ -394,7 +395,8 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 func methods(s *store.Store) (list []string) {
 	parts := map[string]reflect.Type{"": reflect.TypeOf(s)}
 	for m := range reflect.TypeOf(s).Methods() {
-		if m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0).Kind() == reflect.Pointer {
+		isPart := m.Type.NumIn() == 1 && m.Type.NumOut() == 1 && m.Type.Out(0).Kind() == reflect.Pointer
+		if isPart && m.Type.Out(0) != reflect.TypeFor[*sqldb.DB]() {
 			parts[m.Name] = m.Type.Out(0)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -34,11 +33,6 @@ func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list 
 		return err
 	})
 	return list, err
-}
-
-// EndImports implements [run.ImportedRows].
-func (s *Store) EndImports(ctx context.Context, list []run.Run, at time.Time) ([]string, error) {
-	return legacy.EndStranded(ctx, s.db, list, at)
 }
 
 // StartingRuns implements [run.ReconcileStore].

@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
@@ -61,13 +60,12 @@ type Store struct {
 }
 
 var (
-	_ sealed.Store     = (*Store)(nil)
-	_ run.ImportedRows = (*Store)(nil)
-	_ workflow.Store   = (*Store)(nil)
-	_ worker.Store     = (*Store)(nil)
-	_ project.Store    = (*Store)(nil)
-	_ audit.Store      = (*Store)(nil)
-	_ retention.Store  = (*Store)(nil)
+	_ sealed.Store    = (*Store)(nil)
+	_ workflow.Store  = (*Store)(nil)
+	_ worker.Store    = (*Store)(nil)
+	_ project.Store   = (*Store)(nil)
+	_ audit.Store     = (*Store)(nil)
+	_ retention.Store = (*Store)(nil)
 )
 
 // Open connects to the database and does not change its schema. If the database does not answer, it returns an error
@@ -153,6 +151,9 @@ func (s *Store) notifyAdmissible(project string) {
 		s.onAdmissible(project)
 	}
 }
+
+// Database returns the database, for a package that writes rows which no part of the store writes.
+func (s *Store) Database() *sqldb.DB { return s.db }
 
 // Verdicts returns the part of the store for the reasons why runs are stuck.
 func (s *Store) Verdicts() *runrow.VerdictRows { return s.verdicts }

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -79,7 +79,7 @@ func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, 
 	if err := s.Start(ctx); err != nil {
 		return errors.Join(err, s.Stop(ctx))
 	}
-	r, err := s.ImportLegacy(ctx, o)
+	r, err := legacy.Import(ctx, s.Database(), o)
 	if err == nil {
 		err = printImport(out, r, o.DryRun)
 	}

@@ -16,9 +16,9 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -146,7 +146,7 @@ func TestEveryEngineInEveryState(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		report, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		report, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
 		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
 		for _, engine := range []string{"null", "db", "temporal"} {
@@ -237,7 +237,7 @@ func TestUsualSecretsAreHidden(t *testing.T) {
 ('u', 'a', 'tell', 'FAILED', '{"message": "no planted-4715", "password": "planted-4715", "type": "x:planted-4715", "title": "planted-4715", "instance": "/planted-4715"}')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('b', 'shop', 'order', 'db', 'FAILED', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_run_steps (id, run_id, name, status, error) VALUES ('v', 'b', 'call', 'FAILED', '{"token": "planted-4716"}')`)
-		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		_, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
 		all := everything(t, to)
 		require.NotContains(t, all, "planted")
@@ -273,12 +273,12 @@ func TestRepeatedImport(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		_, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
 		before := everything(t, to)
 
 		later := importedAt.Add(time.Hour)
-		report, err := to.ImportLegacy(t.Context(), from.options(later))
+		report, err := legacy.Import(t.Context(), to.Database(), from.options(later))
 		require.NoError(t, err)
 		require.Equal(t, legacy.Report{Runs: 12, Unchanged: 12}, report)
 		require.Equal(t, before, everything(t, to), "a second run changes nothing")
@@ -287,7 +287,7 @@ func TestRepeatedImport(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('late', 'shop', 'order', 'RUNNING', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED', output = '7', completed_at = '2026-05-01 08:31:00+00:00' WHERE id = 'db-waiting'`)
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = 'db-running'`)
-		report, err = to.ImportLegacy(t.Context(), from.options(later))
+		report, err = legacy.Import(t.Context(), to.Database(), from.options(later))
 		require.NoError(t, err)
 		require.Equal(t, legacy.Report{Runs: 13, New: 1, Changed: 2, Unchanged: 10, Canceled: 2, Waits: 1, Steps: 4}, report)
 		late, err := to.GetRun(t.Context(), "shop", "late")
@@ -311,7 +311,7 @@ func TestDryRun(t *testing.T) {
 		from.fill(t)
 		o := from.options(importedAt)
 		o.DryRun = true
-		report, err := to.ImportLegacy(t.Context(), o)
+		report, err := legacy.Import(t.Context(), to.Database(), o)
 		require.NoError(t, err)
 		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
 		_, err = to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 1})
@@ -323,26 +323,26 @@ func TestInvalidSources(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('a', 'My Shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
-		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		_, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.ErrorContains(t, err, `the status "ODD" (rows: 1) is none of CANCELED, CANCELLED`)
 		require.ErrorContains(t, err, `"My Shop" is not a project's name`)
 
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED'`)
 		o := from.options(importedAt)
 		o.Project = "default"
-		report, err := to.ImportLegacy(t.Context(), o)
+		report, err := legacy.Import(t.Context(), to.Database(), o)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, report.New)
 
 		from.exec(t, `DROP TABLE workflow_run_waits`)
 		from.exec(t, `ALTER TABLE workflow_runs DROP COLUMN engine`)
-		_, err = to.ImportLegacy(t.Context(), o)
+		_, err = legacy.Import(t.Context(), to.Database(), o)
 		require.ErrorContains(t, err, "the table workflow_run_waits cannot be read")
 		require.ErrorContains(t, err, "the table workflow_runs has no column engine")
 		require.ErrorContains(t, err, "docs/migration.md")
 
 		o.Driver, o.DSN = sqldb.SQLite, filepath.Join(t.TempDir(), "gone.db")
-		_, err = to.ImportLegacy(t.Context(), o)
+		_, err = legacy.Import(t.Context(), to.Database(), o)
 		require.ErrorContains(t, err, "there is no such file")
 		require.NoFileExists(t, o.DSN)
 	})
@@ -358,7 +358,7 @@ func TestIDOfAnotherRun(t *testing.T) {
 		}, audit.NewEntry(t.Context(), importedAt, audit.RunStart, "default", "db-running", ""))
 		require.NoError(t, err)
 		require.True(t, made)
-		report, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		report, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
 		require.EqualValues(t, 11, report.New)
 		require.EqualValues(t, 1, report.Taken)
@@ -389,7 +389,7 @@ CASE value % 3 WHEN 0 THEN 'db' WHEN 1 THEN 'temporal' END, CASE value % 10 WHEN
 		var progress bytes.Buffer
 		o := from.options(importedAt)
 		o.Now, o.Progress = time.Now, &progress
-		first, err := to.ImportLegacy(t.Context(), o)
+		first, err := legacy.Import(t.Context(), to.Database(), o)
 		require.NoError(t, err)
 		require.EqualValues(t, runs, first.New)
 		require.EqualValues(t, runs, first.Steps)
@@ -402,7 +402,7 @@ CASE value % 3 WHEN 0 THEN 'db' WHEN 1 THEN 'temporal' END, CASE value % 10 WHEN
 		require.Equal(t, settled, first.Canceled)
 		require.Equal(t, settled, first.Waits)
 		require.Contains(t, progress.String(), fmt.Sprintf("%d of %d runs read", runs, runs))
-		second, err := to.ImportLegacy(t.Context(), o)
+		second, err := legacy.Import(t.Context(), to.Database(), o)
 		require.NoError(t, err)
 		require.EqualValues(t, runs, second.Unchanged)
 	})

@@ -1,9 +1,9 @@
-// This file settles imported runs in our own tables that are open on an engine that no longer exists: an old
+// This file ends imported runs in our own tables that are open on an engine that no longer exists: an old
 // process, or an operator with access to the database, may have set them back.
 //
-//	ended, err := stranded.EndStranded(ctx, db, runs, now)
+//	ended, err := legacy.Rows{store}.EndImports(ctx, runs, now)
 //
-// Package legacy settles runs of an older engine's own database when it imports them.
+// [Import] ends the runs of the older engine's own database when it copies them.
 
 package legacy
 
@@ -16,6 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -26,10 +27,16 @@ import (
 const stranding = `trigger_kind = 'import' AND status IN ('queued', 'running', 'waiting')
 AND NOT EXISTS (SELECT 1 FROM run_legacy l WHERE l.run_id = runs.id AND l.engine = 'temporal')`
 
-// EndStranded ends those of the imported runs that are open on an engine that no longer exists, as an import does: the runs
+// Rows are the imported runs in our own tables. They implement [run.ImportedRows].
+type Rows struct{ *store.Store }
+
+var _ run.ImportedRows = Rows{}
+
+// EndImports ends those of the imported runs that are open on an engine that no longer exists, as an import does: the runs
 // are canceled, their steps closed, their waits resolved, in a few statements. It returns those that it ended, and
 // writes an audit entry for each.
-func EndStranded(ctx context.Context, db *sqldb.DB, list []run.Run, at time.Time) (ended []string, err error) {
+func (r Rows) EndImports(ctx context.Context, list []run.Run, at time.Time) (ended []string, err error) {
+	db := r.Database()
 	type group struct {
 		engine string
 		status run.Status
@@ -41,7 +48,7 @@ func EndStranded(ctx context.Context, db *sqldb.DB, list []run.Run, at time.Time
 		groups[g] = append(groups[g], r.ID)
 		projects[r.ID] = r.Project
 	}
-	err = db.Write(ctx, "settle imported runs", func(ctx context.Context, c sqldb.Conn) error {
+	err = db.Write(ctx, "end imported runs", func(ctx context.Context, c sqldb.Conn) error {
 		ended = nil
 		for g, ids := range groups {
 			problem, err := sqlrow.AsJSON(run.EngineGone(g.engine, g.status), false)
@@ -72,7 +79,7 @@ error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+
 	return ended, err
 }
 
-// closeParts closes the open steps and waits of runs that have just been settled.
+// closeParts closes the open steps and waits of runs that have just been ended.
 func closeParts(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ids []string, at time.Time) error {
 	err := sqlrow.In(ctx, d, ids, []any{at.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
 		_, err := c.ExecContext(ctx, `UPDATE steps SET status = 'canceled', ended_at = $1, waiting_kind = '',

@@ -12,10 +12,10 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/migrate"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/legacy"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -23,7 +23,7 @@ import (
 // pass runs a pass at a time, with a new follower: its progress is stored with the runs.
 func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) migrate.Pass {
 	t.Helper()
-	p, err := to.FollowLegacy(o.options(at)).Pass(t.Context())
+	p, err := legacy.NewFollower(to.Database(), o.options(at)).Pass(t.Context())
 	require.NoError(t, err)
 	return p
 }
@@ -83,7 +83,7 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 6, page.Deleted["runs"], "those that ended long ago")
 		require.Zero(t, from.pass(t, to, later.Add(time.Minute)))
-		report, err := to.ImportLegacy(t.Context(), from.options(later))
+		report, err := legacy.Import(t.Context(), to.Database(), from.options(later))
 		require.NoError(t, err)
 		require.Equal(t, legacy.Report{Runs: 14, Unchanged: 8, Removed: 6}, report)
 	})
@@ -142,7 +142,7 @@ func TestTwoFollowers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		followers := []*legacy.Follower{to.FollowLegacy(from.options(importedAt)), to.FollowLegacy(from.options(importedAt))}
+		followers := []*legacy.Follower{legacy.NewFollower(to.Database(), from.options(importedAt)), legacy.NewFollower(to.Database(), from.options(importedAt))}
 		const passes = 4
 		results := make(chan migrate.Pass, 2*passes)
 		var group sync.WaitGroup
@@ -185,7 +185,7 @@ func TestInvalidRunsAreSkipped(t *testing.T) {
 		from.exec(t, `UPDATE workflow_runs SET status = 'FAILED'`)
 		o := from.options(importedAt)
 		o.Project = "default"
-		p, err := to.FollowLegacy(o).Pass(t.Context())
+		p, err := legacy.NewFollower(to.Database(), o).Pass(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, p.New)
 	})
@@ -195,7 +195,7 @@ func TestSourceUnavailable(t *testing.T) {
 	t.Parallel()
 	to := target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db"))
 	path := filepath.Join(t.TempDir(), "later.db")
-	f := to.FollowLegacy(old{driver: sqldb.SQLite, dsn: path}.options(importedAt))
+	f := legacy.NewFollower(to.Database(), old{driver: sqldb.SQLite, dsn: path}.options(importedAt))
 	_, err := f.Pass(t.Context())
 	require.ErrorContains(t, err, "there is no such file")
 	from := open(t, sqldb.SQLite, path)

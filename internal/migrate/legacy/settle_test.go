@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -16,7 +17,7 @@ func TestRunsReopenedInOurTablesAreEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		_, err := to.ImportLegacy(t.Context(), from.options(importedAt))
+		_, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
 		open, err := to.OpenImports(t.Context(), "", 50)
 		require.NoError(t, err)
@@ -31,7 +32,7 @@ func TestRunsReopenedInOurTablesAreEnded(t *testing.T) {
 		open, err = to.OpenImports(t.Context(), "", 50)
 		require.NoError(t, err)
 		require.Len(t, open, 5)
-		ended, err := to.EndImports(t.Context(), open, importedAt.Add(time.Hour))
+		ended, err := legacy.Rows{Store: to.Store}.EndImports(t.Context(), open, importedAt.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, []string{"db-running", "null-completed", "null-waiting"}, ended)
 
@@ -56,7 +57,7 @@ func TestRunsReopenedInOurTablesAreEnded(t *testing.T) {
 		entries, err := to.ListAudit(t.Context(), audit.Filter{Project: "shop", Action: audit.RunEngineGone, Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, entries, 3)
-		ended, err = to.EndImports(t.Context(), open, importedAt)
+		ended, err = legacy.Rows{Store: to.Store}.EndImports(t.Context(), open, importedAt)
 		require.NoError(t, err)
 		require.Empty(t, ended, "what has ended is over")
 	})
