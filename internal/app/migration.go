@@ -19,5 +19,5 @@ func newMigration(p *process, s *storage) *migrate.Follower {
 	source := legacy.NewFollower(s.Database(), legacy.Options{
 		Driver: driver, DSN: m.From.Reveal(), Project: m.Project, Namespace: m.Namespace, Now: time.Now,
 	})
-	return migrate.New(s, source, migrate.Options{Interval: m.Interval, Metrics: p.telemetry.Cutover})
+	return migrate.New(s, source, migrate.Options{Interval: m.Interval, Metrics: p.telemetry.Migration})
 }

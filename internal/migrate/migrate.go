@@ -1,7 +1,7 @@
 // Package migrate follows an older engine's database while old processes may still write to it, so that new data is copied within a
 // minute and no run of that engine appears to be in progress.
 //
-//	f := migrate.New(store, source, migrate.Options{Interval: 30 * time.Second, Metrics: tel.Cutover})
+//	f := migrate.New(store, source, migrate.Options{Interval: 30 * time.Second, Metrics: tel.Migration})
 //	err := f.Start(ctx)
 //
 // One elected process does so. The source implements how a pass reads it and cancels runs of an engine that is gone; this package

@@ -47,8 +47,8 @@ type Telemetry struct {
 	Runs *Runs
 	// Retention counts the data deleted by retention.
 	Retention *Retention
-	// Cutover counts runs copied from an older engine's database.
-	Cutover *Cutover
+	// Migration counts runs copied from an older engine's database.
+	Migration *Migration
 	API     *API
 
 	active *activeDispatchers
@@ -91,7 +91,7 @@ func New(options Options) (*Telemetry, error) {
 	if t.Retention, err = newRetention(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of retention: %w", err)
 	}
-	if t.Cutover, err = newCutover(t.Meter(scope)); err != nil {
+	if t.Migration, err = newMigration(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of retention: %w", err)
 	}
 	if t.API, err = newAPI(t.Meter(scope)); err != nil {

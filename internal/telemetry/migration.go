@@ -7,13 +7,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Cutover counts runs copied from an older engine's database.
-type Cutover struct {
+// Migration counts runs copied from an older engine's database.
+type Migration struct {
 	runs     metric.Int64Counter
 	failures metric.Int64Counter
 }
 
-func newCutover(meter metric.Meter) (*Cutover, error) {
+func newMigration(meter metric.Meter) (*Migration, error) {
 	runs, err := meter.Int64Counter("signalbox.migration.runs",
 		metric.WithDescription("Runs copied from the older engine's database in migration.from, by outcome: new, changed, settled."))
 	if err != nil {
@@ -24,13 +24,13 @@ func newCutover(meter metric.Meter) (*Cutover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cutover{runs: runs, failures: failures}, nil
+	return &Migration{runs: runs, failures: failures}, nil
 }
 
 // Imported adds runs by outcome (signalbox_migration_runs_total).
-func (c *Cutover) Imported(ctx context.Context, kind string, runs int64) {
+func (c *Migration) Imported(ctx context.Context, kind string, runs int64) {
 	c.runs.Add(ctx, runs, metric.WithAttributes(attribute.String("kind", kind)))
 }
 
 // Failed counts a failed pass (signalbox_migration_failures_total).
-func (c *Cutover) Failed(ctx context.Context) { c.failures.Add(ctx, 1) }
+func (c *Migration) Failed(ctx context.Context) { c.failures.Add(ctx, 1) }
