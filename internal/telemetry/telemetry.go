@@ -49,7 +49,7 @@ type Telemetry struct {
 	Retention *Retention
 	// Migration counts runs copied from an older engine's database.
 	Migration *Migration
-	API     *API
+	API       *API
 
 	active *activeDispatchers
 	// prepare reads the values of a scrape; may be nil.
