@@ -25,7 +25,7 @@ func TestBatchStart(t *testing.T) {
 	require.InDelta(t, 2.5, sent.GetRate(), 0)
 
 	c = shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--request-id", "q", "r1", "r2")
-	require.Contains(t, c.err.String(), "request q had started this batch before")
+	require.Contains(t, c.err.String(), "this batch was started before with the request ID q")
 
 	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
 		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--problem", "any,no_poller", "--trigger", "api", "--dry-run")
@@ -55,7 +55,7 @@ func TestBatchStartRefusals(t *testing.T) {
 		{[]string{"--reason", "x", "r1"}, "--action"},
 		{[]string{"--action", "stop", "--reason", "x", "r1"}, `"stop" is not one of cancel, terminate, replay`},
 		{[]string{"--action", "cancel", "r1"}, "--reason is missing"},
-		{[]string{"--action", "cancel", "--reason", "x"}, "which runs?"},
+		{[]string{"--action", "cancel", "--reason", "x"}, "no runs are given"},
 		{[]string{"--action", "cancel", "--reason", "x", "--all", "r1"}, "leave out either these or --all"},
 		{[]string{"--action", "cancel", "--reason", "x", "--all", "--status", "failed"}, "--all"},
 		{[]string{"--action", "cancel", "--reason", "x", "--status", "open"}, `"open" is not one of`},

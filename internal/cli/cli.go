@@ -61,10 +61,10 @@ func build(options Options) (*cobra.Command, *session.Session) {
 	s := session.New(session.Streams{
 		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: time.Now,
 	})
-	root := session.Noun("signalbox", "Run declarative workflows on Temporal, and keep every one of them accounted for", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
+	root := session.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
-Commands are a noun, then a verb. They talk to the server at --address (`+session.AddressVariable+`, or the current context;
-default `+session.DefaultAddress+`) with a --token where it asks for one (`+session.TokenVariable+`), and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
+Commands are a noun, then a verb. They call the server at --address (`+session.AddressVariable+`, or the current context;
+default `+session.DefaultAddress+`) with a --token if it requires one (`+session.TokenVariable+`), and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unavailable; waiting for a run ends with 10 when it
 failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)

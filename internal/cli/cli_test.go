@@ -35,7 +35,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		"run list --since yesterday":     {"--since", "yesterday", "7d"},
 		"run list --since 1h --until 2h": {"--since 1h", "not before", "--until 2h"},
 		"run list --order best":          {"best", "newest"},
-		"run list -o xml":                {`"xml" is no output format`, "json"},
+		"run list -o xml":                {`unknown output format "xml"`, "json"},
 		"run list --address ftp://h":     {"ftp", "host:port"},
 		"run list --address http://":     {"the host is missing"},
 		"run list --address h:p:q":       {"h:p:q"},

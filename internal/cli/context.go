@@ -18,9 +18,9 @@ type listed struct {
 }
 
 func contextCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("context", "Name servers, and choose the one that commands talk to",
+	noun := session.Noun("context", "Manage servers by name, and select the one that commands use",
 		`Contexts are kept in ~/.config/signalbox/config.yaml ($XDG_CONFIG_HOME/signalbox/config.yaml where that is set). A flag
-or a variable (`+session.AddressVariable+`, `+session.ProjectVariable+`) wins over the current context.`)
+or a variable (`+session.AddressVariable+`, `+session.ProjectVariable+`) takes precedence over the current context.`)
 	noun.AddCommand(contextListCommand(s), contextUseCommand(s), contextSetCommand(s), contextDeleteCommand(s))
 	return noun
 }
@@ -50,7 +50,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				return output.Value(s.Out, s.Format(), found)
 			}
 			if len(found) == 0 {
-				s.Note("no contexts; make one: signalbox context set NAME --address HOST:PORT")
+				s.Note("no contexts; create one: signalbox context set NAME --address HOST:PORT")
 				return nil
 			}
 			return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("CURRENT", "NAME", "ADDRESS", "PROJECT"), rows)
@@ -63,7 +63,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 func contextUseCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
-		Short:             "Choose the current context",
+		Short:             "Select the current context",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -72,7 +72,7 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
 				}
 				file.Current = args[0]
-				s.Note("commands talk to %s now", file.Contexts[args[0]].Address)
+				s.Note("commands use %s now", file.Contexts[args[0]].Address)
 				return nil
 			})
 		},
@@ -83,7 +83,7 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 	var change session.Context
 	cmd := &cobra.Command{
 		Use:               "set NAME",
-		Short:             "Make a context, or change what is given of it; the first one becomes current",
+		Short:             "Create a context, or change the given values of it; the first one becomes current",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,10 +113,10 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")
-	cmd.Flags().StringVar(&change.Project, "project", "", "the `project` meant there; empty: "+session.DefaultProject)
+	cmd.Flags().StringVar(&change.Project, "project", "", "`project` to use with it; empty: "+session.DefaultProject)
 	cmd.Flags().StringVar(&change.TokenFile, "token-file", "", "`file` of the token to call with")
 	cmd.Flags().StringVar(&change.CAFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM")
-	cmd.Flags().StringVar(&change.CertFile, "cert-file", "", "`file` of a client certificate, PEM, for servers that ask for one")
+	cmd.Flags().StringVar(&change.CertFile, "cert-file", "", "`file` of a client certificate, PEM, for servers that require one")
 	cmd.Flags().StringVar(&change.KeyFile, "key-file", "", "`file` of the client certificate's key, PEM")
 	return cmd
 }
@@ -148,7 +148,7 @@ func setFiles(cmd *cobra.Command, item *session.Context, change session.Context)
 func contextDeleteCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "delete NAME",
-		Short:             "Forget a context",
+		Short:             "Delete a context",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {

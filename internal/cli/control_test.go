@@ -24,7 +24,7 @@ func TestRunControls(t *testing.T) {
 	require.Contains(t, c.out.String(), `"status": "running"`)
 	c = shell.run(t, "run", "pause", "run-1", "--reason", "no worker")
 	require.Zero(t, c.code)
-	require.Contains(t, c.err.String(), "asked for; the run shows it once a worker has taken it")
+	require.Contains(t, c.err.String(), "requested; the run shows it once a worker has handled it")
 
 	requireRefusal(t, shell.run(t, "run", "terminate", "run-1"), exit.Usage, "--reason is required")
 	c = shell.run(t, "run", "terminate", "run-1", "--reason", "runaway", "-o", "json")
@@ -60,7 +60,7 @@ func TestReplayCommand(t *testing.T) {
 	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--patch", "-", "--version", "latest", "--request-id", "q").code)
 	request = last[*signalboxv1.ReplayRunRequest](t, a)
 	require.Equal(t, []string{shell.stdin, "latest", "q"}, []string{request.GetPatch().GetJson(), request.GetVersion(), request.GetRequestId()})
-	require.Contains(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--request-id", "q").err.String(), "request q had started this run before")
+	require.Contains(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--request-id", "q").err.String(), "this run was started before with the request ID q")
 	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--input", "{}").code)
 	require.Equal(t, "{}", last[*signalboxv1.ReplayRunRequest](t, a).GetInput().GetJson())
 	require.Contains(t, shell.run(t, "run", "show", "run-1").out.String(), "replays")

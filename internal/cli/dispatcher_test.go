@@ -129,7 +129,7 @@ func TestReconcileDispatchers(t *testing.T) {
 	c := shell.run(t, "dispatcher", "reconcile")
 	require.Zero(t, c.code, c.err.String())
 	require.Empty(t, c.out.String())
-	require.Equal(t, "nothing to do: 1 dispatcher looked at in 20ms: 1 healthy, 0 stale, 0 unknown\n", c.err.String())
+	require.Equal(t, "nothing to do: 1 dispatcher checked in 20ms: 1 healthy, 0 stale, 0 unknown\n", c.err.String())
 	require.False(t, last[*signalboxv1.ReconcileDispatchersRequest](t, a).GetDryRun())
 
 	a.dispatch.report.Items = []*signalboxv1.PlanItem{

@@ -30,8 +30,8 @@ func checkConfigCommand(s *session.Session, layers []config.Layer) *cobra.Comman
 		Use:   "check-config",
 		Short: "Check the configuration of a server, and report all problems at once",
 		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
-printed with the key, where its value came from and what to do. Files of credentials are looked into. Nothing is started
-or connected to. Exits with 1 when there is a problem, also when it is one that a server starts with because it may heal
+printed with the key, the source of its value and what to do. Files of credentials are read. Nothing is started
+or connected to. Exits with 1 when there is a problem, also for a problem with which a server starts because it may be solved
 meanwhile: a client certificate that has expired.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,
 		Args:    session.Args(0, 0, ""),
@@ -110,7 +110,7 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
 	if server {
 		request := &signalboxv1.GetVersionRequest{}
-		response, err := session.Call(ctx, s, s.System().GetVersion, request, "ask for the server's version")
+		response, err := session.Call(ctx, s, s.System().GetVersion, request, "get the server's version")
 		if err != nil {
 			return err
 		}

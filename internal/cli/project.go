@@ -13,7 +13,7 @@ import (
 )
 
 func projectCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("project", "Create, list and configure projects, the boundary of tenancy",
+	noun := session.Noun("project", "Create, list and configure projects, the tenancy boundary",
 		"Each project has its own definitions, runs, task queue and settings.")
 	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s))
 	return noun
@@ -66,7 +66,7 @@ func projectCreateCommand(s *session.Session) *cobra.Command {
 			return printProject(s, response.GetProject())
 		},
 	}
-	cmd.Flags().StringVar(&description, "description", "", "what it is for")
+	cmd.Flags().StringVar(&description, "description", "", "description of the project")
 	s.BindServer(cmd)
 	return cmd
 }
@@ -113,8 +113,8 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 			return setProject(cmd, s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.description, "description", "", "what it is for")
-	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "", `the most `+"`steps`"+` that one run may enter; "none": the limit of the servers alone`)
+	cmd.Flags().StringVar(&flags.description, "description", "", "description of the project")
+	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "", `maximum number of `+"`steps`"+` of one run; "none": only the limit of the servers`)
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
 	s.BindServer(cmd)
 	return cmd

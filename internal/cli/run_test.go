@@ -60,7 +60,7 @@ func TestRunStartPrintsRunImmediately(t *testing.T) {
 	again := shell.run(t, "run", "start", "hello", "--request-id", "r-1")
 	require.Zero(t, again.code)
 	require.Contains(t, again.out.String(), "run-1")
-	require.Contains(t, again.err.String(), "request r-1 had started this run before")
+	require.Contains(t, again.err.String(), "this run was started before with the request ID r-1")
 	c = shell.run(t, "run", "start", "hello")
 	require.NotEmpty(t, last[*signalboxv1.StartRunRequest](t, a).GetRequestId(), "a repeated attempt must be recognisable")
 	require.Nil(t, last[*signalboxv1.StartRunRequest](t, a).GetInput(), "absent is not {}")
@@ -179,7 +179,7 @@ func TestInterruptDoesNotAffectRun(t *testing.T) {
 		interrupt()
 		<-c.done
 		require.Equal(t, exit.Interrupted, c.code)
-		require.Contains(t, c.err.String(), `run "run-1" goes on`)
+		require.Contains(t, c.err.String(), `run "run-1" continues`)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestWaitTimeout(t *testing.T) {
 	shell, _ := sh(t)
 	c := shell.run(t, "run", "start", "hello", "--wait", "--timeout", "50ms")
 	require.Equal(t, exit.RunTimedOut, c.code)
-	require.Contains(t, c.err.String(), "has not ended within --timeout; it goes on")
+	require.Contains(t, c.err.String(), "has not ended within --timeout; it continues")
 }
 
 func TestWatchShowsLinesOrRecords(t *testing.T) {
@@ -262,7 +262,7 @@ func TestRunListPagesAndFilters(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime(), time.Minute)
 
 	for _, command := range [][]string{{"run", "list"}, {"run", "export"}, {"batch", "start", "--action", "cancel", "--reason", "x"}} {
-		requireRefusal(t, shell.run(t, append(command, "--version", "1.0.0")...), exit.Usage, "--version 1.0.0: of which workflow? Give --workflow as well")
+		requireRefusal(t, shell.run(t, append(command, "--version", "1.0.0")...), exit.Usage, "--version 1.0.0 requires --workflow")
 	}
 	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-")
 	request = last[*signalboxv1.ListRunsRequest](t, a)
@@ -359,7 +359,7 @@ func TestRefusedStartsHaveReasonAndRetryDelay(t *testing.T) {
 	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines \x1b[2J")
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \x1b[2J`)
 	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
-	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "whether the run was started is not known", "--request-id q-7")
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "it is unknown whether the run was started", "--request-id q-7")
 }
 
 // TestServerClosesConnectionDuringCall: a connection that breaks after the request was received is not an interrupt by the caller.
@@ -379,7 +379,7 @@ func TestServerClosesConnectionDuringCall(t *testing.T) {
 	t.Cleanup(server.Close)
 	shell := newShell(t, server.URL)
 	requireRefusal(t, shell.run(t, "run", "list"), exit.Unavailable, "cannot be reached") // how it broke is seen in one way or another
-	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Unavailable, "whether the run was started is not known")
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Unavailable, "it is unknown whether the run was started")
 }
 
 func TestNoServer(t *testing.T) {

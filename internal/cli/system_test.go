@@ -88,7 +88,7 @@ attempts    5 to connect, 2 connected
 check       answered in 1ms
 last error  3m20s ago: connection refused
 draining    1 replaced generation
-queue       off: runs are refused while Temporal is away
+queue       off: runs are refused while Temporal is unavailable
 reconciler  12s ago: 40 runs compared, 1 difference
 
 workers of this server
@@ -134,7 +134,7 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			"outages     1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
 			`Temporal 127.0.0.1:7233 (default): down for 1m8s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
 			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
-			"queue       on, 12 of 1000 places taken, each for 1h0m at most",
+			"queue       on, 12 of 1000 slots in use, each for 1h0m at most",
 		}},
 		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
@@ -152,7 +152,7 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 		}, []string{"queue       on, runs: the database is away", "reconciler  0s ago: the database is away", "\nlive workers: the database is away\n"}},
 		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
-		}, []string{"queue       off, 3 of 1000 places taken", "reconciler  has not run here", "\nno live workers\n"}},
+		}, []string{"queue       off, 3 of 1000 slots in use", "reconciler  has not run here", "\nno live workers\n"}},
 		"another Temporal": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Error: "the runs are elsewhere"}}
 		}, []string{"placement   down for 12s: the runs are elsewhere\n"}},
@@ -177,7 +177,7 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			}
 		})
 	}
-	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "system", "status"), exit.Unavailable, "ask for the system's status", "127.0.0.1:1")
+	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "system", "status"), exit.Unavailable, "get the system's status", "127.0.0.1:1")
 }
 
 func TestSystemResetBreaker(t *testing.T) {
@@ -189,7 +189,7 @@ func TestSystemResetBreaker(t *testing.T) {
 	require.Contains(t, c.err.String(), "nothing to try")
 	a.platform.status.Connection.State = "down"
 	c = shell.run(t, "system", "reset-breaker")
-	require.Contains(t, c.err.String(), "the server tries now")
+	require.Contains(t, c.err.String(), "the server attempts to connect now")
 	require.True(t, strings.HasPrefix(c.out.String(), "Temporal 127.0.0.1:7233 (default): down for "), c.out.String())
 	last[*signalboxv1.ResetBreakerRequest](t, a)
 	require.Contains(t, shell.run(t, "system", "reset-breaker", "-o", "json").out.String(), `"state": "down"`)
@@ -213,7 +213,7 @@ func TestSystemReconcile(t *testing.T) {
 	c = shell.run(t, "system", "reconcile")
 	require.Regexp(t, `(?m)^run-1 +default +finished +yes +it completed$`, c.out.String())
 	require.Regexp(t, `(?m)^x +shop +foreign_execution +no, reported only +is none of ours$`, c.out.String())
-	require.Equal(t, "1 run could not be compared; the next time tries them again\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
+	require.Equal(t, "1 run could not be compared; the next comparison retries them\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
 
 	c = shell.run(t, "system", "reconcile", "--dry-run")
 	require.True(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
@@ -239,7 +239,7 @@ func TestRunStartReportsQueuedRun(t *testing.T) {
 	}
 	c := shell.run(t, "run", "start", "hello", "-o", "json")
 	require.Zero(t, c.code)
-	require.Equal(t, "Temporal is away: run run-1 is queued at position 3, and is started when Temporal is back; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
+	require.Equal(t, "Temporal is unavailable: run run-1 is queued at position 3, and is started when Temporal is available; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
 	require.Contains(t, c.out.String(), `"queuePosition": 3`)
 	c = shell.run(t, "run", "show", "run-1")
 	require.Regexp(t, `(?m)^because +engine, position 3$`, c.out.String())
@@ -251,7 +251,7 @@ func TestRunStartReportsQueuedRun(t *testing.T) {
 
 	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "starting" }
 	c = shell.run(t, "run", "start", "hello", "-o", "json")
-	require.Equal(t, "Temporal has not confirmed the start of run run-2 yet; it stays queued and is started once, by itself\n", c.err.String())
+	require.Equal(t, "Temporal has not confirmed the start of run run-2 yet; it stays queued and is started once, automatically\n", c.err.String())
 	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "worker" }
 	require.Empty(t, shell.run(t, "run", "start", "hello", "-o", "json").err.String())
 }

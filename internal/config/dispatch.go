@@ -56,10 +56,10 @@ func (d Dispatch) Validate() Problems {
 		ps.add("heartbeat", "%v is not shorter than dispatch.stale_after (%v), so every worker would count as gone; lower it or raise the other", d.Heartbeat, d.StaleAfter)
 	}
 	if d.StaleAfter >= d.Retention {
-		ps.add("retention", "%v is not longer than dispatch.stale_after (%v), so nobody would see what has become stale; raise it", d.Retention, d.StaleAfter)
+		ps.add("retention", "%v is not longer than dispatch.stale_after (%v), so entries would be deleted before they count as stale; raise it", d.Retention, d.StaleAfter)
 	}
 	if d.TTL >= d.Retention {
-		ps.add("retention", "%v is not longer than dispatch.ttl (%v), so nobody would see that an owner crashed; raise it", d.Retention, d.TTL)
+		ps.add("retention", "%v is not longer than dispatch.ttl (%v), so the entry of a crashed owner would be deleted before its lease expires; raise it", d.Retention, d.TTL)
 	}
 	return Problems(ps)
 }

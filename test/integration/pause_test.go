@@ -19,7 +19,7 @@ func TestPausedRunStopsBetweenTasks(t *testing.T) {
 		}
 		for _, one := range []string{id, canceled} {
 			require.Eventually(t, func() bool { return s.Steps(t, one)[0].GetStatus() == "completed" }, soon, 20*time.Millisecond,
-				"timers go on")
+				"timers continue")
 			run := s.Run(t, one)
 			require.Equal(t, []string{"waiting", "paused"}, []string{run.GetStatus(), run.GetWaitingKind()})
 			require.Len(t, s.Steps(t, one), 1)

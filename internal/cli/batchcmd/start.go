@@ -33,14 +33,14 @@ func startCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start [ID…]",
 		Short: "Cancel, terminate or replay many runs",
-		Long: `Cancel, terminate or replay many runs, named by their IDs, or selected as "run list" does it by --status, --workflow, --version,
---since, --until, --problem and --trigger. Every run of the project is meant only where --all says so.
+		Long: `Cancel, terminate or replay many runs, given by their IDs, or selected as "run list" does by --status, --workflow, --version,
+--since, --until, --problem and --trigger. All runs of the project are selected only with --all.
 
 The server stores the list of runs when the command is given; the servers then process it at --rate runs per second at most.
 "batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
-while Temporal is away. No run is processed twice.
+while Temporal is unavailable. No run is processed twice.
 
-With --wait the command returns when the batch has ended, with exit code 1 when an item failed. Ctrl-C ends the waiting, not the batch.`,
+With --wait the command returns when the batch has ended, with exit code 1 when an item failed. Ctrl-C ends the command, not the batch.`,
 		Example: `  signalbox batch start --action cancel --workflow shop/order --status running,waiting --reason "wrong prices"
   signalbox batch start --action replay --latest --status failed --since 24h --reason "bug is fixed" --dry-run
   signalbox batch start --action terminate --reason "test data" --wait $(cat ids.txt)`,
@@ -53,13 +53,13 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 			return start(cmd.Context(), s, request, flags.wait)
 		},
 	}
-	cmd.Flags().StringVar(&flags.action, "action", "", "what to do to each run: cancel, terminate or replay")
+	cmd.Flags().StringVar(&flags.action, "action", "", "action for each run: cancel, terminate or replay")
 	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and the runs' history")
 	flags.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs and start nothing")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the batch has ended")
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -70,7 +70,7 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 // request is what the flags ask for.
 func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []string) (*signalboxv1.StartBatchRequest, error) {
 	if f.action == "" {
-		return nil, exit.Usagef("%s: what is to be done? Give --action cancel, terminate or replay", cmd.CommandPath())
+		return nil, exit.Usagef("%s: --action is missing: give cancel, terminate or replay", cmd.CommandPath())
 	}
 	if _, err := session.Words("action", []string{f.action}, actions()); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 			continue
 		}
 		if f.all && selects != "" {
-			return nil, exit.Usagef("--all: every run is meant, and yet --%s selects some; leave out one of them", selects)
+			return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
 		}
 		selects = name
 	}
@@ -103,7 +103,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: which runs? Give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --not-replayed, or --all for every run", cmd.CommandPath())
+		return nil, exit.Usagef("%s: no runs are given: give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --not-replayed, or --all for every run", cmd.CommandPath())
 	}
 	filter, err := f.filter(s)
 	request.Filter = filter
@@ -128,7 +128,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	if err != nil {
 		hint := ""
 		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
-			hint = "whether the batch was started is not known: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
+			hint = "it is unknown whether the batch was started: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
 		}
 		return s.FailedHint(err, hint, "start a batch")
 	}
@@ -141,11 +141,11 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		return nil
 	}
 	if !response.GetCreated() {
-		s.Note("request %s had started this batch before", request.GetRequestId())
+		s.Note("this batch was started before with the request ID %s", request.GetRequestId())
 	}
 	if !wait {
 		if s.Format() == output.Table {
-			s.Note("see how far it is: signalbox batch show %s", b.GetId())
+			s.Note("show its progress: signalbox batch show %s", b.GetId())
 		}
 		return show(s, b)
 	}
@@ -163,7 +163,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	return nil
 }
 
-// untilEnd asks for a batch until it has ended. A server that goes away meanwhile is waited for.
+// untilEnd polls a batch until it has ended. While the server is unavailable, it continues to poll.
 func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*signalboxv1.Batch, error) {
 	s.Note("waiting for the end of batch %s", b.GetId())
 	id, noted, lost := b.GetId(), "", false
@@ -180,7 +180,7 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 		noted = why
 		select {
 		case <-ctx.Done():
-			return nil, s.Failed(ctx.Err(), "wait for batch %s, which goes on", id)
+			return nil, s.Failed(ctx.Err(), "wait for batch %s, which continues", id)
 		case <-ticker.C:
 		}
 		next, err := get(ctx, s, id)
@@ -192,7 +192,7 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 			b, lost = next, false
 		case ctx.Err() == nil && connect.CodeOf(err) == connect.CodeUnavailable:
 			if !lost {
-				s.Note("connection lost; waiting for Signalbox at %s (the batch goes on)", s.Address())
+				s.Note("connection lost; waiting for Signalbox at %s (the batch continues)", s.Address())
 			}
 			lost = true
 		default:

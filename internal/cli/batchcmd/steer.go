@@ -30,7 +30,7 @@ func steering(
 }
 
 func pauseCommand(s *session.Session) *cobra.Command {
-	return steering(s, "pause", "Stop a batch after what is in flight", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+	return steering(s, "pause", "Stop a batch after the items in flight", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
 		request := &signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}
 		response, err := session.Send(ctx, s, s.Batches().PauseBatch, request)
 		return response.GetBatch(), err
@@ -38,7 +38,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 }
 
 func unpauseCommand(s *session.Session) *cobra.Command {
-	return steering(s, "unpause", "Let a paused batch go on", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+	return steering(s, "unpause", "Continue a paused batch", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
 		request := &signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}
 		response, err := session.Send(ctx, s, s.Batches().UnpauseBatch, request)
 		return response.GetBatch(), err
@@ -46,8 +46,8 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 }
 
 func retryCommand(s *session.Session) *cobra.Command {
-	return steering(s, "retry", "Do the runs of a batch again that failed, and those alone",
-		`Do the runs of a batch again that failed, and those alone. What was refused stays so: such a run was in no state for it.`,
+	return steering(s, "retry", "Retry the failed runs of a batch",
+		`Retry the failed runs of a batch, and no others. Refused runs stay refused: their state did not allow the action.`,
 		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
 			request := &signalboxv1.RetryBatchRequest{Project: s.Project(), Id: id}
 			response, err := session.Send(ctx, s, s.Batches().RetryBatch, request)

@@ -35,23 +35,23 @@ type control struct {
 func controlCommands(s *session.Session) []*cobra.Command {
 	return []*cobra.Command{
 		controlCommand(s, control{
-			verb: "cancel", short: "Ask for a run's cancellation", call: cancelRun,
-			long: `Ask for a run's cancellation. The run ends when a worker handles the request; "run watch" shows when. A run that has ended
-already is left as it is, and the command says so.`,
+			verb: "cancel", short: "Request the cancellation of a run", call: cancelRun,
+			long: `Request the cancellation of a run. The run ends when a worker handles the request; "run watch" shows when. If the run has
+already ended, the command changes nothing and reports this.`,
 		}),
 		controlCommand(s, control{
 			verb: "terminate", short: "End a run at once, without a worker", call: terminateRun, needsReason: true,
-			long: `End a run at once, without a worker taking part in it: prefer "run cancel" as long as workers answer. A run
-that has ended already is left as it is, and the command says so.`,
+			long: `End a run at once, without a worker: prefer "run cancel" as long as workers respond. If the run has already ended, the
+command changes nothing and reports this.`,
 		}),
 		controlCommand(s, control{
-			verb: "pause", short: "Let a run enter no further task", call: pauseRun, note: notePaused,
-			long: `Let a run enter no further task until it is unpaused. What is in flight ends, and timers go on. Pausing a run that is
+			verb: "pause", short: "Stop a run before its next task", call: pauseRun, note: notePaused,
+			long: `Stop a run before its next task until it is unpaused. Work in flight ends, and timers continue. Pausing a run that is
 paused changes nothing.`,
 		}),
 		controlCommand(s, control{
-			verb: "unpause", short: "Let a paused run go on", call: unpauseRun,
-			long: `Let a paused run go on where it stopped. A run that is not paused is left as it is.`,
+			verb: "unpause", short: "Continue a paused run", call: unpauseRun,
+			long: `Continue a paused run where it stopped. A run that is not paused does not change.`,
 		}),
 	}
 }
@@ -94,7 +94,7 @@ func bindReason(cmd *cobra.Command, reason *string, needed bool) {
 // reasonGiven returns an error if a required reason is missing, before anything is sent.
 func reasonGiven(needed bool, reason string) error {
 	if needed && strings.TrimSpace(reason) == "" {
-		return exit.Usagef("--reason is required: say why, for the audit log and the run's history")
+		return exit.Usagef("--reason is required: it is recorded in the audit log and the run's history")
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func reasonGiven(needed bool, reason string) error {
 // notePaused prints a note while no worker has handled the request yet; there may be no live worker.
 func notePaused(s *session.Session, run *signalboxv1.Run) {
 	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
-		s.Note("asked for; the run shows it once a worker has taken it: signalbox run watch %s", run.GetId())
+		s.Note("requested; the run shows it once a worker has handled it: signalbox run watch %s", run.GetId())
 	}
 }
 

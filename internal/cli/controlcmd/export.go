@@ -39,12 +39,12 @@ func exportCommand(s *session.Session) *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [ID]",
-		Short: "Write all that is known of a run, or a list of runs, to a file or standard output",
-		Long: `With an ID, write one JSON document with all that is known of a run: the run, the version with its source, steps with their
-attempts, what it waits for, events and their deliveries, audit entries, and where Temporal keeps it.
+		Short: "Export all data of a run, or a list of runs, to a file or standard output",
+		Long: `With an ID, write one JSON document with all data of a run: the run, the version with its source, steps with their
+attempts, what it waits for, events and their deliveries, audit entries, and its reference in Temporal.
 
-Without an ID, write the runs that match, newest first: CSV with a header line, or JSON with one run per line. --all takes every
-run of the project. Lists of any length are written as they arrive; one that breaks off is an error, and leaves no file.`,
+Without an ID, write the runs that match, newest first: CSV with a header line, or JSON with one run per line. --all selects
+every run of the project. Lists of any length are written as they arrive; an interrupted list is an error, and leaves no file.`,
 		Example: `  signalbox run export 0199… > run.json
   signalbox run export --status failed --since 7d --file failed.csv
   signalbox run export --all --format json | jq -r .id`,
@@ -87,7 +87,7 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 	case choice == "":
 		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
 	case flags.all && choice != "--all" && choice != "--format":
-		return exit.Usagef("--all: every run is meant, and yet %s selects some; leave out one of them", choice)
+		return exit.Usagef("--all: all runs are selected, and %s selects some of them; leave out one of the two", choice)
 	}
 	request, err := exportRequest(s, flags)
 	if err != nil {

@@ -22,11 +22,11 @@ func replayCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay ID",
 		Short: "Start a new run with the input of an earlier one",
-		Long: `Start a new run with the input of an earlier one, of the same version, and print it. The input is the one that the earlier
-run was given, also where you see marks in it.
+		Long: `Start a new run with the input of an earlier one, of the same version, and print it. The input is the original
+one, also where it is shown with marks.
 
 With --patch the input is edited: a JSON patch (RFC 6902) against what "run show" prints, which the server applies to the
-original. With --input it is another one altogether; a mark that is left in it is refused.
+original. With --input the whole input is replaced; an input that contains a mark is refused.
 
 --wait, the exit codes with it, and the request ID are those of "run start".`,
 		Example: `  signalbox run replay 0199… --reason "the shop's database was down"
@@ -41,7 +41,7 @@ original. With --input it is another one altogether; a mark that is left in it i
 	cmd.Flags().StringVar(&flags.input, "input", "", "another input: a `file` of JSON, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.patch, "patch", "", "a JSON patch of the input: a `file`, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run, or latest; that of the earlier run when empty")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
 	bindReason(cmd, &flags.reason, true)
 	s.BindClient(cmd)

@@ -15,10 +15,10 @@ func handoverCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "handover PROJECT",
-		Short: "Let another worker own a project's dispatcher",
-		Long: `Ask the owner of a project's dispatcher to give it up, so that another worker adopts it. The dispatcher runs on meanwhile, and
-no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" has the new
-owner. Where there is no other worker, the same one takes it again.`,
+		Short: "Hand over a project's dispatcher to another worker",
+		Long: `Request the owner of a project's dispatcher to resign, so that another worker adopts it. The dispatcher continues to run
+meanwhile, and no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" has the new
+owner. If no other worker is available, the same worker becomes the owner again.`,
 		Example:           `  signalbox dispatcher handover shop --reason "node 3 is drained"`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
@@ -30,7 +30,7 @@ owner. Where there is no other worker, the same one takes it again.`,
 				return err
 			}
 			if !s.Format().Structured() {
-				s.Note("its owner is asked to resign; look at it with \"signalbox dispatcher show %s\"", args[0])
+				s.Note("its owner is requested to resign; \"signalbox dispatcher show %s\" shows the new owner", args[0])
 			}
 			return s.Card(response, []output.Field{{Name: "asked", Value: ownerLine(response.GetOwner())}})
 		},
@@ -44,10 +44,10 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reconcile",
-		Short: "Compare leases, workers and dispatchers now, and end what is stale",
-		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does by itself each minute, and end what is
-stale: dispatchers whose owners crashed, that have no owner, that older releases left behind. A dispatcher whose state is unknown is left
-as it is. Each finding is one line; with --dry-run nothing is changed.`,
+		Short: "Compare leases, workers and dispatchers now, and end stale dispatchers",
+		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does each minute, and end stale
+dispatchers: those of crashed owners, those without an owner, and those of older releases. A dispatcher whose state is unknown does
+not change. Each finding is one line; with --dry-run nothing is changed.`,
 		Example: `  signalbox dispatcher reconcile --dry-run`,
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), report)
 	}
-	checked := fmt.Sprintf("%s looked at in %s: %d healthy, %d stale, %d unknown", output.Count(report.GetDispatchers(), "dispatcher"),
+	checked := fmt.Sprintf("%s checked in %s: %d healthy, %d stale, %d unknown", output.Count(report.GetDispatchers(), "dispatcher"),
 		output.Took(report.GetTook().AsDuration()), report.GetHealthy(), report.GetStale(), report.GetUnknown())
 	if len(report.GetItems()) == 0 {
 		s.Note("nothing to do: %s", checked)

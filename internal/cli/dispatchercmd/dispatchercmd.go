@@ -19,7 +19,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("dispatcher", "See and steer the dispatchers, which turn events into runs",
+	noun := session.Noun("dispatcher", "Show and control the dispatchers, which turn events into runs",
 		"Each project has one dispatcher: a workflow in Temporal that one worker owns at a time.")
 	noun.AddCommand(listCommand(s), showCommand(s), handoverCommand(s), reconcileCommand(s))
 	return noun
@@ -37,9 +37,9 @@ func listCommand(s *session.Session) *cobra.Command {
 		Short: "List the dispatchers of all projects",
 		Long: `List the dispatchers of all projects: the state, the owner and the progress of each. A dispatcher is routing, parked
 (without work, until an event wakes it), stale (no worker owns it or works for it, and it is replaced), missing, foreign (its
-ID in Temporal is taken by something else) or no_workers (no live worker serves its project). It is unknown where Temporal, Redis
-or the database could not be asked; a line on standard error says which. PENDING counts events that are not matched yet, and
-deliveries that are neither done nor given up.`,
+ID in Temporal is used by another workflow) or no_workers (no live worker serves its project). It is unknown if Temporal, Redis
+or the database could not be read; a line on standard error says which. PENDING counts events that are not matched yet, and
+deliveries that are neither done nor dead.`,
 		Example: `  signalbox dispatcher list
   signalbox dispatcher list --state stale,missing -o json | jq -r '.[].project'`,
 		Args: session.Args(0, 0, ""),

@@ -15,7 +15,7 @@ func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PROJECT",
 		Short: "Show a project's dispatcher, its workers and its last owners",
-		Long: `Show a project's dispatcher from all sides: the lease of its owner, the workflow in Temporal, its progress with the
+		Long: `Show all data of a project's dispatcher: the lease of its owner, the workflow in Temporal, its progress with the
 events, the workers that are registered with it, and its previous owners.`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,

@@ -21,7 +21,7 @@ const pending = "pending"
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("event", "Send events, and see what they started and woke", "")
+	noun := session.Noun("event", "Send events, and show the runs that they started and woke", "")
 	noun.AddCommand(sendCommand(s), listCommand(s), showCommand(s), redeliverCommand(s))
 	return noun
 }
@@ -34,7 +34,7 @@ type named struct {
 
 // bind adds the flags beside the argument ID.
 func (n *named) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&n.source, "source", "", "`source` of the event, where several have used its ID")
+	cmd.Flags().StringVar(&n.source, "source", "", "`source` of the event, if several have used its ID")
 	cmd.Flags().Int64Var(&n.position, "position", 0, "`position` of the event, instead of its ID")
 }
 
@@ -47,7 +47,7 @@ func (n *named) take(cmd *cobra.Command, args []string) error {
 	case byPosition && n.position < 1:
 		return exit.Usagef("--position: %d is no position; they begin with 1", n.position)
 	case !byPosition && (len(args) == 0 || args[0] == ""):
-		return exit.Usagef("%s: which event? Write %s ID, or --position N", cmd.CommandPath(), cmd.CommandPath())
+		return exit.Usagef("%s: no event is given; write %s ID, or --position N", cmd.CommandPath(), cmd.CommandPath())
 	case !byPosition:
 		n.id = args[0]
 	}

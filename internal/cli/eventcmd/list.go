@@ -28,7 +28,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List events, newest first",
 		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
-if no trigger or listener matched; --dead lists events with a delivery that was given up.`,
+if no trigger or listener matched; --dead lists events with a dead delivery.`,
 		Example: `  signalbox event list --status unmatched --since 24h
   signalbox event list --dead -o json | jq -r '.[].position'`,
 		Args: session.Args(0, 0, ""),
@@ -40,7 +40,7 @@ if no trigger or listener matched; --dead lists events with a delivery that was 
 	cmd.Flags().StringVar(&flags.kind, "type", "", "only this `type`")
 	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
 	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
-	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events of which a delivery was given up")
+	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events with a dead delivery")
 	flags.period.Bind(cmd, "only events accepted")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there

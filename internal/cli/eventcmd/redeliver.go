@@ -16,9 +16,9 @@ func redeliverCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "redeliver ID",
-		Short: "Try the deliveries of an event again that are pending or were given up",
-		Long: `Try the deliveries of an event again, at once: those that are pending and those that were given up, or the ones named by
---delivery. What is delivered already stays as it is: no run is started twice.`,
+		Short: "Retry the pending and dead deliveries of an event",
+		Long: `Retry deliveries of an event at once: the pending and the dead ones, or those given by --delivery. Deliveries that are done
+do not change: no run is started twice.`,
 		Example: `  signalbox event redeliver 4711 --source /shop --reason "the schema is fixed"
   signalbox event redeliver --position 12 --delivery d-1`,
 		Args:              session.Args(0, 1, "ID"),

@@ -31,7 +31,7 @@ func sendCommand(s *session.Session) *cobra.Command {
 the events are durable; runs are started and woken afterwards, also after an outage of Temporal: "event show" has the outcome.
 
 The same ID and source are accepted once: sent again, the event is reported as a duplicate and changes nothing. An ID is
-generated where none is given.`,
+generated if none is given.`,
 		Example: `  signalbox event send --type com.example.order.created --source /shop --data '{"order": 4711}'
   signalbox event send --type com.example.photo --source /camera --data photo.jpg --content-type image/jpeg
   signalbox event send --file events.json`,
@@ -45,7 +45,7 @@ generated where none is given.`,
 		},
 	}
 	cmd.Flags().StringVar(&flags.kind, "type", "", "`type` of the event, such as com.example.order.created")
-	cmd.Flags().StringVar(&flags.source, "source", "", "where it comes from, as a `URI` reference such as /shop")
+	cmd.Flags().StringVar(&flags.source, "source", "", "source of the event, as a `URI` reference such as /shop")
 	cmd.Flags().StringVar(&flags.id, "id", "", "its `ID`, unique in its source; generated when empty")
 	cmd.Flags().StringVar(&flags.subject, "subject", "", "its subject, such as an order's ID")
 	cmd.Flags().StringVar(&flags.data, "data", "", "its data: a `file`, - for standard input, or JSON itself")
@@ -147,9 +147,9 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 		switch {
 		case !session.UnknownOutcome(ctx, err):
 		case len(events) == 1:
-			hint = "whether the event was accepted is not known: repeated with --id " + events[0].GetId() + ", the command sends it once"
+			hint = "it is unknown whether the event was accepted: repeated with --id " + events[0].GetId() + ", the command sends it once"
 		default:
-			hint = "whether the events were accepted is not known: repeated, the command sends each once"
+			hint = "it is unknown whether the events were accepted: repeated, the command sends each once"
 		}
 		return s.FailedHint(err, hint, "send %s", what)
 	}

@@ -16,8 +16,8 @@ func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one event with its deliveries and their outcomes",
-		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, those that are still
-tried, and those that were given up, with the reason. JSON and YAML have the event and its deliveries side by side.`,
+		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, the pending deliveries,
+and the dead ones with the reason. JSON and YAML have the event and its deliveries side by side.`,
 		Example: `  signalbox event show 4711 --source /shop
   signalbox event show --position 12 -o json | jq .event.data`,
 		Args:              session.Args(0, 1, "ID"),

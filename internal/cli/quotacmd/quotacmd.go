@@ -15,7 +15,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("quota", "See and change what a project may use", `See and change what a project may use: how many runs at a time, and how many steps per period.
+	noun := session.Noun("quota", "Show and change the quota of a project", `Show and change the quota of a project: its limits of concurrent runs and of steps per period.
 
 Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
 the next period.`)

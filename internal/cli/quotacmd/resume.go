@@ -8,16 +8,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// mostRuns is how many runs may be named.
+// mostRuns is the maximum number of runs in one command.
 const mostRuns = 1000
 
 func resumeCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "resume [RUN…]",
-		Short: "Let runs that wait for steps go on although the quota is used up",
-		Long: `Let runs that wait for steps go on although the quota is used up: those that are named, or all that wait. Each gets as many steps as
-the whole limit once more, in this period. Nobody has to: they go on by themselves when the next period begins, or the limit is raised.`,
+		Short: "Continue runs that wait for steps although the quota is used up",
+		Long: `Continue runs that wait for steps although the quota is used up: the given runs, or all that wait. Each is granted as many additional
+steps as the whole limit, in this period. Without this command, runs continue when the next period begins or the limit is raised.`,
 		Example: `  signalbox quota resume --reason "the month's closing"
   signalbox quota resume 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
 		Args:              session.Args(0, mostRuns, "[RUN…]"),

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// none lifts a limit, as 0 does.
+// none removes a limit, as 0 does.
 const none = "none"
 
 type setFlags struct {
@@ -23,9 +23,9 @@ func setCommand(s *session.Session) *cobra.Command {
 	var flags setFlags
 	cmd := &cobra.Command{
 		Use:   "set",
-		Short: "Change what a project may use",
-		Long: `Change what a project may use. What is not given stays as it is; 0 or "none" lifts a limit. A higher limit lets those that wait go on
-at once; a lower one stops no run that has begun. A limit of steps is for the runs that start from then on.`,
+		Short: "Change the quota of a project",
+		Long: `Change a project's quota. A limit that is not given keeps its value; 0 or "none" removes a limit. With a higher limit, waiting runs
+continue at once; a lower limit stops no run that has started. A limit of steps applies to runs that start afterwards.`,
 		Example: `  signalbox quota set --project shop --concurrent-runs 10
   signalbox quota set --project shop --steps 100000 --period 1h
   signalbox quota set --project shop --concurrent-runs none --steps none`,
@@ -34,16 +34,16 @@ at once; a lower one stops no run that has begun. A limit of steps is for the ru
 			return set(cmd, s, flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "how many `runs` may be open at a time")
-	cmd.Flags().StringVar(&flags.steps, "steps", "", "how many `steps` may be entered per period")
-	cmd.Flags().DurationVar(&flags.period, "period", 0, "how long a period is, in whole seconds, such as 1h")
+	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "maximum number of concurrent `runs`")
+	cmd.Flags().StringVar(&flags.steps, "steps", "", "maximum number of `steps` entered per period")
+	cmd.Flags().DurationVar(&flags.period, "period", 0, "length of a period, in whole seconds, such as 1h")
 	s.BindClient(cmd)
 	return cmd
 }
 
 func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
 	if !cmd.Flags().Changed("concurrent-runs") && !cmd.Flags().Changed("steps") && !cmd.Flags().Changed("period") {
-		return exit.Usagef(`nothing to set: give --concurrent-runs, or --steps with --period; "none" lifts a limit`)
+		return exit.Usagef(`nothing to set: give --concurrent-runs, or --steps with --period; "none" removes a limit`)
 	}
 	ctx, cancel := s.Deadline(cmd.Context())
 	defer cancel()

@@ -18,7 +18,7 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 	for _, step := range steps {
 		attempts := step.GetAttempts()
 		if !slices.ContainsFunc(attempts, func(a *signalboxv1.Attempt) bool { return a.GetOutcome() != "" }) {
-			continue // it is no call, or its first request goes on
+			continue // it is no call, or its first request is in progress
 		}
 		if s.Format() != output.Wide && len(attempts) == 1 && attempts[0].GetOutcome() != unknown {
 			continue

@@ -38,7 +38,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.workflow, "workflow", "", "only runs of this workflow, by `name`")
 	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version` of the --workflow")
 	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
-	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs of which there is no replay")
+	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs without a replay")
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -49,7 +49,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
 	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed}
 	if f.version != "" && f.workflow == "" {
-		return Chosen{}, exit.Usagef("--version %s: of which workflow? Give --workflow as well", f.version)
+		return Chosen{}, exit.Usagef("--version %s requires --workflow", f.version)
 	}
 	var err error
 	if c.Statuses, err = session.Words("status", f.statuses, Statuses()); err != nil {

@@ -26,11 +26,11 @@ func startCommand(s *session.Session) *cobra.Command {
 unambiguous.
 
 With --wait the command returns when the run has ended, prints it with its output or error, and exits with 0 when it
-completed, 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out. A server that goes away
-meanwhile is waited for. Ctrl-C ends the waiting, not the run.
+completed, 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out. If the server
+becomes unavailable meanwhile, the command waits for it. Ctrl-C ends the command, not the run.
 
-While Temporal is away the run is refused with exit code 5, or queued where the server has queue mode; a line on standard
-error says so, and so it does when Temporal has not confirmed the start yet.
+While Temporal is unavailable the run is refused with exit code 5, or queued if the server is in queue mode; a line on
+standard error reports this, and also a start that Temporal has not confirmed yet.
 
 The same request ID starts only one run, however often the command is repeated.`,
 		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
@@ -42,9 +42,9 @@ The same request ID starts only one run, however often the command is repeated.`
 			return start(cmd.Context(), s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.input, "input", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; none is null")
+	cmd.Flags().StringVar(&flags.input, "input", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run; the newest published one when empty")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; made up when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
 	s.BindClient(cmd)
 	return cmd
@@ -78,13 +78,13 @@ func StartedOnce(ctx context.Context, err error, requestID string) string {
 	if !session.UnknownOutcome(ctx, err) {
 		return ""
 	}
-	return "whether the run was started is not known: repeated with --request-id " + requestID + ", the command starts it once"
+	return "it is unknown whether the run was started: repeated with --request-id " + requestID + ", the command starts it once"
 }
 
 // Started prints a run that was asked for, at once or when it has ended.
 func Started(ctx context.Context, s *session.Session, run *signalboxv1.Run, created, wait bool) error {
 	if !created {
-		s.Note("request %s had started this run before", run.GetRequestId())
+		s.Note("this run was started before with the request ID %s", run.GetRequestId())
 	}
 	noteQueued(s, run)
 	if !wait {
@@ -118,14 +118,14 @@ func noteQueued(s *session.Session, run *signalboxv1.Run) {
 	switch {
 	case run.GetStatus() != statusQueued:
 	case run.GetQueuedReason() == queuedEngine:
-		line := fmt.Sprintf("Temporal is away: run %s is queued%s, and is started when Temporal is back", run.GetId(), position(run))
+		line := fmt.Sprintf("Temporal is unavailable: run %s is queued%s, and is started when Temporal is available", run.GetId(), position(run))
 		if expires := run.GetQueueExpireTime(); expires != nil {
 			line += "; unless that is before " + output.Moment(expires) + ", it fails"
 		}
 		s.Note("%s", line)
 	case run.GetQueuedReason() == queuedAdmission:
-		s.Note("the project has as many open runs as it may have: run %s is queued%s, and is started when a place is free", run.GetId(), position(run))
+		s.Note("the limit of concurrent runs of the project is reached: run %s is queued%s, and is started when a slot is free", run.GetId(), position(run))
 	case run.GetQueuedReason() == queuedStarting:
-		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, by itself", run.GetId())
+		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, automatically", run.GetId())
 	}
 }

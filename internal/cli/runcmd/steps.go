@@ -21,8 +21,8 @@ func stepsCommand(s *session.Session) *cobra.Command {
 		Short: "List a run's steps in the order they were entered",
 		Long: `List a run's steps in the order they were entered. A loop enters its tasks once per turn; the path has the turn's number.
 JSON and YAML hold each step's input, output, error and attempts as well. Of a long run the first 5000 steps, the last
-4000, the first 1000 failures and those that are open are listed; in place of the others there is a line, and after the list a
-table with their counts by task. In JSON and YAML an object with these counts stands in their place.
+4000, the first 1000 failures and those that are open are listed; one line replaces the others, and a table after the
+list has their counts by task. In JSON and YAML an object with these counts replaces them.
 
 The last table has the requests of calls that were sent more than once, or whose outcome is unknown, and with -o wide those of all
 calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.

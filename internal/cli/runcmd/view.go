@@ -47,7 +47,7 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 }
 
 func (l *lines) lost(address string) {
-	l.print("connection lost; waiting for Signalbox at " + address + " (the run goes on)")
+	l.print("connection lost; waiting for Signalbox at " + address + " (the run continues)")
 }
 
 func (l *lines) found() { l.print("connected again") }
@@ -104,7 +104,7 @@ func (s *screen) put(step *signalboxv1.Step) {
 }
 
 func (s *screen) lost(address string) {
-	s.notice = "connection lost; waiting for Signalbox at " + address + " (the run goes on)"
+	s.notice = "connection lost; waiting for Signalbox at " + address + " (the run continues)"
 	s.draw()
 }
 

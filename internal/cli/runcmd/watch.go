@@ -15,10 +15,10 @@ func watchCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run's steps until it ends",
-		Long: `Watch a run's steps as they happen, and exit as its end says: 0 completed, 10 failed, 11 canceled or terminated,
+		Long: `Show the steps of a run as they change, and exit with the code of its end: 0 completed, 10 failed, 11 canceled or terminated,
 12 timed out. On a terminal the newest steps are redrawn in place; elsewhere there is one line for each change. With
--o json there is one JSON object per line: the run, and the steps that changed. A server that goes away is waited
-for. Ctrl-C ends the watching, not the run.`,
+-o json there is one JSON object per line: the run, and the steps that changed. If the server becomes unavailable,
+the command waits for it. Ctrl-C ends the command, not the run.`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -121,7 +121,7 @@ func (s *Session) tlsConfig() (*tls.Config, error) {
 
 // stay refuses to go where a server points to: what is sent is for the server that was named.
 func stay(r *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("the server points to %s://%s; give that as --address if it is meant", r.URL.Scheme, r.URL.Host) //nolint:err113 // for people
+	return fmt.Errorf("the server points to %s://%s; give that as --address if it is correct", r.URL.Scheme, r.URL.Host) //nolint:err113 // for people
 }
 
 func isLoopback(host string) bool {

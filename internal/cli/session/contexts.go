@@ -91,7 +91,7 @@ func oneLine(err error) string {
 // Save writes the file in one step: a reader sees the old or the new content, never half of it.
 func (f ContextFile) Save(path string) error {
 	if path == "" {
-		return errors.New("save the contexts: neither XDG_CONFIG_HOME nor HOME is set, so there is no place for them")
+		return errors.New("save the contexts: neither XDG_CONFIG_HOME nor HOME is set, so their path is unknown")
 	}
 	content, err := yaml.Marshal(f)
 	if err != nil {

@@ -20,7 +20,7 @@ type Fetch[T any] = func(size int32, token string) ([]T, string, error)
 // the list goes on.
 func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
 	if limit < 0 {
-		return nil, false, exit.Usagef("--limit: %d is less than none; 0 means all", limit)
+		return nil, false, exit.Usagef("--limit: %d must be 0 or greater; 0 means all", limit)
 	}
 	items = []T{}
 	token := ""

@@ -96,7 +96,7 @@ func (s *Session) BindOutput(cmd *cobra.Command) {
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if !s.Format().Known() {
-			return exit.Usagef("%q is no output format; use table, wide, json or yaml", s.format)
+			return exit.Usagef("unknown output format %q; use table, wide, json or yaml", s.format)
 		}
 		if inner != nil {
 			return inner(cmd, args)

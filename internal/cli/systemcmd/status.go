@@ -152,9 +152,9 @@ func outages(c *signalboxv1.Connection) string {
 
 func queue(q *signalboxv1.QueueMode) string {
 	if !q.GetEnabled() && q.GetRuns() == 0 {
-		return "off: runs are refused while Temporal is away"
+		return "off: runs are refused while Temporal is unavailable"
 	}
-	runs := fmt.Sprintf("%d of %d places taken", q.GetRuns(), q.GetMaxRuns())
+	runs := fmt.Sprintf("%d of %d slots in use", q.GetRuns(), q.GetMaxRuns())
 	if q.GetError() != "" {
 		runs = "runs: " + q.GetError()
 	}

@@ -18,7 +18,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("system", "See how the platform is connected to Temporal, and put it right", "")
+	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
 	noun.AddCommand(statusCommand(s), resetCommand(s), reconcileCommand(s))
 	return noun
 }
@@ -31,13 +31,13 @@ func statusCommand(s *session.Session) *cobra.Command {
 breaker, the outages so far, the queue for runs that wait for Temporal, the reconciler, its own workers, and the live
 workers of all servers.
 
-It exits with 0 whenever the server answers, whatever it says of Temporal: scripts read connection.state of -o json.`,
+It exits with 0 whenever the server answers, in any state of the connection: scripts read connection.state of -o json.`,
 		Example: `  signalbox system status
   signalbox system status -o json | jq -r .connection.state`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.GetStatusRequest{}
-			response, err := session.Call(cmd.Context(), s, s.System().GetStatus, request, "ask for the system's status")
+			response, err := session.Call(cmd.Context(), s, s.System().GetStatus, request, "get the system's status")
 			if err != nil {
 				return err
 			}
@@ -54,9 +54,9 @@ It exits with 0 whenever the server answers, whatever it says of Temporal: scrip
 func resetCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset-breaker",
-		Short: "Let the server try to connect to Temporal at once",
-		Long: `Let the server at --address try to connect to Temporal at once, whatever its circuit breaker and its back-off say. The
-attempt is not waited for: look at it with "signalbox system status". It changes nothing while the server is connected.`,
+		Short: "Make the server attempt to connect to Temporal at once",
+		Long: `Make the server at --address attempt to connect to Temporal at once, regardless of its circuit breaker and its back-off. The
+command does not wait for the attempt: "signalbox system status" shows its result. It changes nothing while the server is connected.`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.ResetBreakerRequest{}
@@ -71,7 +71,7 @@ attempt is not waited for: look at it with "signalbox system status". It changes
 			if usable(connection) {
 				s.Note("nothing to try: the server is connected")
 			} else {
-				s.Note("the server tries now; look at it with \"signalbox system status\"")
+				s.Note("the server attempts to connect now; \"signalbox system status\" shows the result")
 			}
 			return write(s.Out, verdict(connection, s.Now(), s.Style())+"\n")
 		},
@@ -85,8 +85,8 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare the runs with Temporal now, and correct what differs",
-		Long: `Compare the runs with Temporal now, as a worker does by itself every 30 seconds, and correct what
-differs: runs that have ended in Temporal, that are missing there, that were never handed over. Each correction is one
+		Long: `Compare the runs with Temporal now, as a worker does every 30 seconds, and correct
+differences: runs that have ended in Temporal, that are missing there, that were never submitted. Each correction is one
 line; with --dry-run nothing is changed.`,
 		Example: `  signalbox system reconcile --dry-run`,
 		Args:    session.Args(0, 0, ""),
@@ -109,7 +109,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		return output.Message(s.Out, s.Format(), report)
 	}
 	if report.GetFailed() > 0 {
-		s.Note("%s could not be compared; the next time tries them again", output.Count(report.GetFailed(), "run"))
+		s.Note("%s could not be compared; the next comparison retries them", output.Count(report.GetFailed(), "run"))
 	}
 	if report.GetWithheld() > 0 {
 		s.Note("%s left alone: %s", output.Count(report.GetWithheld(), "open run"), report.GetWithheldBecause())

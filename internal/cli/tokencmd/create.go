@@ -46,13 +46,13 @@ func createCommand(s *session.Session, bootstrap Bootstrap) *cobra.Command {
 	var flags createFlags
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token, and show it once",
-		Long: `Make a token. What it is called with is shown once, on standard output, and kept nowhere. You have to be an admin of every
-project that it is for.
+		Short: "Create a token, and print it once",
+		Long: `Create a token. The token is printed once, on standard output, and not stored. You must be an admin of every
+project in which it has a role.
 
-With --bootstrap the first token is made, without a server, in the database that the configuration names; it is an admin's of
-every project unless --role says otherwise. While there is such a token that can be used, --bootstrap is refused; --force is for
-when it is lost.`,
+With --bootstrap the first token is created, without a server, in the database of the configuration; it has the role admin in
+every project unless --role is given. While a valid token of such an admin exists, --bootstrap is refused; use --force if it
+is lost.`,
 		Example: `  signalbox token create --bootstrap --config signalbox.yaml --name ada
   signalbox token create --name ci --role shop=operator --expires 90d
   signalbox token create --name prometheus --role '*=viewer'`,
@@ -61,9 +61,9 @@ when it is lost.`,
 	}
 	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of the person or program that uses it, for the audit log")
 	cmd.Flags().StringArrayVar(&flags.roles, "role", nil, "`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
-	cmd.Flags().StringVar(&flags.expires, "expires", "", "in what `time` it expires (\"12h\", \"90d\"), or at which moment (2027-01-31T12:00:00Z); empty: never")
+	cmd.Flags().StringVar(&flags.expires, "expires", "", "`time` until it expires (\"12h\", \"90d\"), or time of expiry (2027-01-31T12:00:00Z); empty: never")
 	if bootstrap != nil {
-		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "make the first token, in the database itself")
+		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "create the first token directly in the database")
 		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: create it even if an admin token exists")
 		config.BindUnlisted(cmd.Flags())
 	}
@@ -107,7 +107,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), made)
 	}
-	s.Note("token %s (%s), %s; it expires: %s. It is shown this once:", made.GetToken().GetId(), made.GetToken().GetName(),
+	s.Note("token %s (%s), %s; it expires: %s. It is printed only once:", made.GetToken().GetId(), made.GetToken().GetName(),
 		roles(made.GetToken().GetRoles()), expiry(made.GetToken()))
 	_, err = fmt.Fprintln(s.Out, made.GetSecret())
 	return err

@@ -23,8 +23,8 @@ import (
 
 // New returns the noun with its verbs. bootstrap is nil where there is no store.
 func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
-	noun := session.Noun("token", "Make, list and revoke the tokens that the API is called with",
-		"A token lets a program or a person call a server with auth.mode tokens. It has a role in each project that it is for; \"*\" is every project.")
+	noun := session.Noun("token", "Create, list and revoke API tokens",
+		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more projects; \"*\" means every project.")
 	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s))
 	return noun
 }
@@ -34,7 +34,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens, newest first",
-		Long:  "List the tokens that are for no project but those of which you are an admin, newest first. What they are called with is not kept.",
+		Long:  "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens themselves are not stored.",
 		Args:  session.Args(0, 0, ""),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
 	}
@@ -84,7 +84,7 @@ func revokeCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Make a token invalid at once, for good",
+		Short: "Permanently invalidate a token, at once",
 		Args:  session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}

@@ -17,7 +17,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("worker", "See the worker processes", "")
+	noun := session.Noun("worker", "List the worker processes", "")
 	noun.AddCommand(listCommand(s))
 	return noun
 }
@@ -34,10 +34,10 @@ func listCommand(s *session.Session) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the workers: heartbeats beside registrations",
-		Long: `List the worker processes: their heartbeats, beside the dispatchers that they are registered with. A worker is alive, late (its
-heartbeat did not come in time, and the dispatchers are about to strike it off), stopped, or silent (a dispatcher still
-has it, without any heartbeat).`,
+		Short: "List the workers with their heartbeats and registrations",
+		Long: `List the worker processes: their heartbeats, and the dispatchers that they are registered with. A worker is alive, late (it
+sent no heartbeat in time, and the dispatchers are about to evict it), stopped, or silent (registered with a
+dispatcher, without a heartbeat).`,
 		Example: `  signalbox worker list
   signalbox worker list --project shop --state late,silent`,
 		Args: session.Args(0, 0, ""),

@@ -80,7 +80,7 @@ func below(folder string) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for workflows: %w", err)
+		return nil, fmt.Errorf("search for workflows: %w", err)
 	}
 	return found, nil
 }

@@ -143,7 +143,7 @@ func versions(ctx context.Context, s *session.Session, name string) error {
 func diffCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "diff NAME V1 V2",
-		Short:             "Compare the sources of two versions; \"draft\" names the draft",
+		Short:             "Compare the sources of two versions; \"draft\" means the draft",
 		Args:              session.Args(3, 3, "NAME V1 V2"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {

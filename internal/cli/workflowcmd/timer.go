@@ -23,7 +23,7 @@ func timerFields(t *signalboxv1.WorkflowTimer) []output.Field {
 	}
 	fields := []output.Field{{Name: "starts", Value: when}}
 	if because := t.GetUnknownBecause(); because != "" {
-		return append(fields, output.Field{Name: "next", Value: "not known: " + because})
+		return append(fields, output.Field{Name: "next", Value: "unknown: " + because})
 	}
 	next := "none"
 	if times := t.GetNextTimes(); len(times) > 0 {

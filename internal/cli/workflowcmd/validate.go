@@ -39,8 +39,8 @@ func validateCommand(s *session.Session) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check workflow files, without a server",
 		Long: `Check workflow files, or all YAML and JSON files in folders, and print every problem as
-file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings, which are
-about what is legal and surely a mistake, count with --strict only.`,
+file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings, which
+report valid documents that are probably wrong, count with --strict only.`,
 		Example: `  signalbox workflow validate order.yaml
   signalbox workflow validate examples/workflows -o json`,
 		Args: session.Args(1, -1, "FILE..."),

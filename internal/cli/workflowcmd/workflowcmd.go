@@ -14,7 +14,7 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("workflow", "Check, publish and look after workflow definitions", "")
+	noun := session.Noun("workflow", "Validate, publish and manage workflow definitions", "")
 	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), versionsCommand(s),
 		diffCommand(s), pauseCommand(s), unpauseCommand(s), deleteCommand(s))
 	return noun
@@ -47,7 +47,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "pause NAME",
-		Short:             "Refuse new runs of a workflow; open runs go on",
+		Short:             "Refuse new runs of a workflow; open runs continue",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 func unpauseCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "unpause NAME",
-		Short:             "Let new runs of a workflow start again",
+		Short:             "Allow new runs of a workflow again",
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
