@@ -42,8 +42,8 @@ func newMissing(t *testing.T) (*bench, *clusters) {
 }
 
 const (
-	elsewhere = `is not known to Temporal at other:7233 (namespace "ns", ID m1); since 2026-03-01T12:00:00Z the runs have been in Temporal at host:7233 (namespace "ns", ID n1): it may go on there`
-	divided   = `is not known to Temporal at other:7233 (namespace "ns", ID m1), and live workers are connected to Temporal at host:7233 (namespace "ns", ID n1): it may go on there`
+	elsewhere = `is not known to Temporal at other:7233 (namespace "ns", ID m1); since 2026-03-01T12:00:00Z the runs have been in Temporal at host:7233 (namespace "ns", ID n1): it may continue there`
+	divided   = `is not known to Temporal at other:7233 (namespace "ns", ID m1), and live workers are connected to Temporal at host:7233 (namespace "ns", ID n1): it may continue there`
 )
 
 func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
@@ -79,7 +79,7 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 			got, err := b.Terminate(b.ctx, here, r.ID, "left behind")
 			require.NoError(t, err)
 			require.Equal(t, []any{run.Terminated, "Terminated by ada in the table alone"}, []any{got.Status, got.Error.Title})
-			for _, part := range []string{"left behind (the execution was not reached: it was not known to Temporal at other:7233", "host:7233", "may go on"} {
+			for _, part := range []string{"left behind (the execution was not reached: it was not known to Temporal at other:7233", "host:7233", "may continue"} {
 				require.Contains(t, control.TerminateReason(got), part)
 			}
 			require.Equal(t, []string{"run.start", "run.terminate left behind"}, b.audited(t))

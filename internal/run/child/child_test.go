@@ -341,7 +341,7 @@ func TestCancellationInAnotherTemporalBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPlatform(run.Run{ID: "parent", Status: run.Terminated}, awaits("a", "parent"))
-		w.fails["a"] = slices.Repeat([]error{apperror.New(apperror.Refused, apperror.RunElsewhere, "it may go on there")}, 1000)
+		w.fails["a"] = slices.Repeat([]error{apperror.New(apperror.Refused, apperror.RunElsewhere, "it may continue there")}, 1000)
 		w.startWatcher(t)
 		advance(time.Hour)
 		require.Greater(t, len(w.seen().canceled), 10)

@@ -38,7 +38,7 @@ func checkMissing(c Control, r run.Run, v run.PlacementView) error {
 	case a.Effect != Refused:
 		return nil
 	case a.Reason == apperror.RunElsewhere:
-		return apperror.New(apperror.Refused, a.Reason, "run %s is %s: it may go on there, so nothing was changed. %s; to end it here alone, terminate it",
+		return apperror.New(apperror.Refused, a.Reason, "run %s is %s: it may continue there, so nothing was changed. %s; to end it here alone, terminate it",
 			r.ID, v.Explanation(), remedy(c, v)).
 			WithFact("connected", run.ClusterName(v.Here)).WithFact("home", run.ClusterName(v.Other()))
 	default:
@@ -58,7 +58,7 @@ func remedy(c Control, v run.PlacementView) string {
 func withUnreached(problem *run.Problem, v run.PlacementView) *run.Problem {
 	changed := *problem
 	changed.Title += " in the table alone"
-	changed.Detail += " (the execution was not reached: it was " + v.Explanation() + ", where it may go on)"
+	changed.Detail += " (the execution was not reached: it was " + v.Explanation() + ", where it may continue)"
 	return &changed
 }
 
