@@ -30,25 +30,27 @@ type Batch struct {
 	Project string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
 	// cancel, terminate or replay.
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// selecting (the runs are being taken down), running, paused or completed.
+	// selecting (the runs are being recorded), running, paused or completed.
 	Status string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
+	// Reason that the caller gave.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Items per second.
+	// Maximum rate, in items per second.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
-	// How many runs are meant, and of those: how many are still to be done, were done, were refused because of the state they were
-	// in, and failed.
-	Total      int64                  `protobuf:"varint,7,opt,name=total,proto3" json:"total,omitempty"`
-	Pending    int64                  `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
-	Succeeded  int64                  `protobuf:"varint,9,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
-	Refused    int64                  `protobuf:"varint,10,opt,name=refused,proto3" json:"refused,omitempty"`
-	Failed     int64                  `protobuf:"varint,11,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Number of selected runs. They are divided into pending (not done yet), succeeded (done), refused (the state of the
+	// run does not allow the action) and failed.
+	Total     int64 `protobuf:"varint,7,opt,name=total,proto3" json:"total,omitempty"`
+	Pending   int64 `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
+	Succeeded int64 `protobuf:"varint,9,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
+	Refused   int64 `protobuf:"varint,10,opt,name=refused,proto3" json:"refused,omitempty"`
+	Failed    int64 `protobuf:"varint,11,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Caller that started the batch.
 	Actor      string                 `protobuf:"bytes,12,opt,name=actor,proto3" json:"actor,omitempty"`
 	RequestId  string                 `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	EndTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// The filter that selected the runs; absent when they were named.
+	// The filter that selected the runs; absent when they were specified by ID.
 	Filter *BatchFilter `protobuf:"bytes,16,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Why nothing moves at present, such as Temporal being away; empty otherwise.
+	// Why the batch makes no progress at present, for example because Temporal is unavailable; empty otherwise.
 	Waiting string `protobuf:"bytes,17,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// For a replay: empty for each run's own version, or "latest".
 	Version       string `protobuf:"bytes,18,opt,name=version,proto3" json:"version,omitempty"`
@@ -217,13 +219,13 @@ type BatchFilter struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Statuses []string               `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow, which must be named.
+	// Only runs of this version of the workflow; requires workflow.
 	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Since    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	Until    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	Problems []string               `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
 	Trigger  string                 `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs of which there is no replay.
+	// Only runs without a replay.
 	NotReplayed   bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -321,9 +323,9 @@ type BatchItem struct {
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// pending, succeeded, refused or failed.
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// Why it was refused or failed.
+	// Why the item was refused or failed; empty otherwise.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// For a replay: the new run.
+	// For a replay: the ID of the new run.
 	NewRunId      string                 `protobuf:"bytes,4,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
 	EndTime       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -400,18 +402,19 @@ type StartBatchRequest struct {
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// cancel, terminate or replay.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// The runs by ID, at most 10,000; or else the filter, of which one without conditions selects every run.
+	// IDs of the runs, at most 10,000. Either run_ids or filter is required. A filter without conditions selects every
+	// run.
 	RunIds []string     `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	Filter *BatchFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Required.
+	// Required. The audit log records it.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Items per second, from 0.1 to 500; 0 means 50.
+	// Maximum rate in items per second, from 0.1 to 500; 0 means 50.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
-	// Unique per project; made by the server when empty.
+	// Unique per project; generated by the server when empty.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// For a replay: empty for each run's own version, "latest" for the newest published one.
+	// For a replay: empty for each run's own version, "latest" for the latest published version.
 	Version string `protobuf:"bytes,8,opt,name=version,proto3" json:"version,omitempty"`
-	// Counts what the filter selects and starts nothing.
+	// Counts the selected runs and starts nothing.
 	DryRun        bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -512,9 +515,9 @@ func (x *StartBatchRequest) GetDryRun() bool {
 
 type StartBatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In a dry run, a batch without ID.
+	// In a dry run, a batch without an ID.
 	Batch *Batch `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
-	// False when the request ID had made this batch before.
+	// False if an earlier call with the same request ID created this batch.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -663,7 +666,7 @@ func (x *GetBatchResponse) GetBatch() *Batch {
 type ListBatchesRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At most this many; default 50, at most 500.
+	// Maximum number of batches of a page; default 50, at most 500.
 	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -777,7 +780,7 @@ type ListBatchItemsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// At most this many; default 200, at most 1000.
+	// Maximum number of items of a page; default 200, at most 1000.
 	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only items with this status.

@@ -24,29 +24,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Dispatcher is the one workflow in Temporal that turns a project's events into deliveries, seen from all sides.
+// Dispatcher is the one Temporal workflow that turns a project's events into deliveries, with its data from Temporal,
+// the leases and the inbox.
 type Dispatcher struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Project   string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	TaskQueue string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
-	// ID of its workflow in Temporal, a function of project and task queue.
+	// ID of its workflow in Temporal. It is derived from project and task queue.
 	WorkflowId string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	// routing (it has work and does it), parked (it has none and sleeps until its doorbell rings), stale (it has work and does
-	// none, or its owner crashed: the supervisor replaces it), missing (nothing is open in Temporal), foreign (its ID is taken by
-	// what is none of ours), no_workers (no live worker serves its project) or unknown (a source that decides it could not be read).
+	// routing (it delivers events, or polls for new ones), parked (it has no work and waits for its doorbell signal),
+	// stale (it has work and does none, or its owner crashed: the supervisor replaces it), missing (nothing is open in
+	// Temporal), foreign (a workflow that does not belong to Signalbox uses its ID), no_workers (no live worker serves
+	// its project) or unknown (a source that determines the state could not be read).
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	// Why, where the state does not say it all.
+	// Explanation of the state; empty if the state needs none.
 	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
-	// Who has the lease. Not set where there is no entry.
+	// The lease of its owner. Not set if the store of leases has no entry.
 	Lease *DispatcherLease `protobuf:"bytes,6,opt,name=lease,proto3" json:"lease,omitempty"`
-	// What is open in Temporal. Not set where nothing is.
+	// The open workflow execution in Temporal. Not set if none is open.
 	Execution *DispatcherExecution `protobuf:"bytes,7,opt,name=execution,proto3" json:"execution,omitempty"`
 	Progress  *DispatcherProgress  `protobuf:"bytes,8,opt,name=progress,proto3" json:"progress,omitempty"`
-	// The workers that are registered with it. Not set in lists.
+	// The registered workers. Not set in lists.
 	Workers []*RegisteredWorker `protobuf:"bytes,9,rep,name=workers,proto3" json:"workers,omitempty"`
-	// Its last owners, newest first. Not set in lists.
+	// Its most recent changes of owner, newest first. Not set in lists.
 	Owners []*OwnerChange `protobuf:"bytes,10,rep,name=owners,proto3" json:"owners,omitempty"`
-	// What could not be asked, one line each.
+	// Sources that could not be read, one line each.
 	Errors        []string `protobuf:"bytes,11,rep,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -159,12 +161,12 @@ func (x *Dispatcher) GetErrors() []string {
 	return nil
 }
 
-// DispatcherOwner is one ownership: a worker process, and the number of its ownership.
+// DispatcherOwner identifies one ownership: a worker process and the epoch of its ownership.
 type DispatcherOwner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Server ID of the process.
+	// Server ID of the worker process.
 	ServerId string `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// Grows with every owner.
+	// Number of the ownership; each new ownership has a higher one.
 	Epoch         int64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -214,7 +216,7 @@ func (x *DispatcherOwner) GetEpoch() int64 {
 	return 0
 }
 
-// DispatcherLease is the owner's lease, by the clock of the store that keeps it.
+// DispatcherLease is the owner's lease. Its times are those of the clock of the store of leases.
 type DispatcherLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// held, resigned or expired.
@@ -222,7 +224,7 @@ type DispatcherLease struct {
 	Owner       *DispatcherOwner       `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	AcquireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=acquire_time,json=acquireTime,proto3" json:"acquire_time,omitempty"`
 	RenewTime   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=renew_time,json=renewTime,proto3" json:"renew_time,omitempty"`
-	// How long it still counts without a renewal; negative once it does not.
+	// Remaining time until the lease expires without a renewal; negative after it has expired.
 	Remaining     *durationpb.Duration `protobuf:"bytes,5,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -293,15 +295,15 @@ func (x *DispatcherLease) GetRemaining() *durationpb.Duration {
 	return nil
 }
 
-// DispatcherExecution is the workflow in Temporal.
+// DispatcherExecution is the open workflow execution in Temporal.
 type DispatcherExecution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Temporal's run ID.
 	RunId     string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// The owner that adopted it last.
+	// The owner that last adopted it.
 	Owner *DispatcherOwner `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Version of the dispatcher's own code.
+	// Version of the dispatcher's workflow code.
 	Interpreter int32 `protobuf:"varint,4,opt,name=interpreter,proto3" json:"interpreter,omitempty"`
 	// Number of events in its history.
 	HistoryLength int64 `protobuf:"varint,5,opt,name=history_length,json=historyLength,proto3" json:"history_length,omitempty"`
@@ -374,24 +376,24 @@ func (x *DispatcherExecution) GetHistoryLength() int64 {
 	return 0
 }
 
-// DispatcherProgress is how far it has come, as the inbox has it.
+// DispatcherProgress is the progress of the dispatcher as recorded in the inbox.
 type DispatcherProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who may claim deliveries.
+	// The owner that may claim deliveries.
 	Owner *DispatcherOwner `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Position of the newest event.
 	Head int64 `protobuf:"varint,2,opt,name=head,proto3" json:"head,omitempty"`
 	// Position of the last event that was matched.
 	Routed int64 `protobuf:"varint,3,opt,name=routed,proto3" json:"routed,omitempty"`
-	// Events that are not matched yet, and deliveries that are neither done nor given up.
+	// Number of events that are not matched yet, and of deliveries that are neither done nor dead.
 	Pending int64 `protobuf:"varint,4,opt,name=pending,proto3" json:"pending,omitempty"`
-	// Whether there is something to do now.
+	// Whether work is due now.
 	Due bool `protobuf:"varint,5,opt,name=due,proto3" json:"due,omitempty"`
-	// Whether it sleeps until its doorbell rings.
+	// Whether the dispatcher waits for its doorbell signal.
 	Parked bool `protobuf:"varint,6,opt,name=parked,proto3" json:"parked,omitempty"`
-	// Time since the last claim or settlement. Not set when there was none.
+	// Time since the last claim of deliveries or the last record of their results. Not set if there was none.
 	SinceProgress *durationpb.Duration `protobuf:"bytes,7,opt,name=since_progress,json=sinceProgress,proto3" json:"since_progress,omitempty"`
-	// Age of the oldest event or delivery that waits for it.
+	// Age of the oldest event or delivery that waits for the dispatcher.
 	Lag           *durationpb.Duration `protobuf:"bytes,8,opt,name=lag,proto3" json:"lag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,14 +485,15 @@ func (x *DispatcherProgress) GetLag() *durationpb.Duration {
 	return nil
 }
 
-// RegisteredWorker is a worker as a dispatcher knows it.
+// RegisteredWorker is a worker that is registered with a dispatcher.
 type RegisteredWorker struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	ServerId     string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	TaskQueue    string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ServerId  string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	TaskQueue string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	// Version of Signalbox that the worker runs.
 	Build        string                 `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
 	RegisterTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=register_time,json=registerTime,proto3" json:"register_time,omitempty"`
-	// How often in a row its heartbeat was found to be missing; it is evicted at two.
+	// Number of consecutive checks that found no heartbeat; the dispatcher evicts the worker at two.
 	Missed        int32 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -565,14 +568,15 @@ func (x *RegisteredWorker) GetMissed() int32 {
 type OwnerChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
-	// cold_start (there was no dispatcher), handover (a healthy one was adopted) or takeover (a stale one was ended).
+	// cold_start (no dispatcher was open), handover (a healthy dispatcher was adopted) or takeover (a stale dispatcher
+	// was terminated).
 	How   string           `protobuf:"bytes,2,opt,name=how,proto3" json:"how,omitempty"`
 	Owner *DispatcherOwner `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// The owner before. Not set where there was none.
+	// The previous owner. Not set if there was none.
 	Previous *DispatcherOwner `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"`
 	// Temporal's run ID of the dispatcher.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// Temporal's run ID of the one that was terminated for it.
+	// Temporal's run ID of the dispatcher that was terminated for the takeover.
 	EndedRunId    string `protobuf:"bytes,6,opt,name=ended_run_id,json=endedRunId,proto3" json:"ended_run_id,omitempty"`
 	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -660,7 +664,7 @@ func (x *OwnerChange) GetReason() string {
 
 type ListDispatchersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most this many; default 50, at most 500.
+	// Maximum number of dispatchers of a page; default 50, at most 500.
 	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only dispatchers in one of these states.
@@ -864,7 +868,7 @@ func (x *GetDispatcherResponse) GetDispatcher() *Dispatcher {
 type HandOverDispatcherRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Why, for the audit log.
+	// Reason for the audit log.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -916,7 +920,7 @@ func (x *HandOverDispatcherRequest) GetReason() string {
 
 type HandOverDispatcherResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The owner that was asked to resign. It does so within a renewal of its lease.
+	// The owner that was requested to resign. It resigns within one renewal interval of its lease.
 	Owner         *DispatcherOwner `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -961,7 +965,7 @@ func (x *HandOverDispatcherResponse) GetOwner() *DispatcherOwner {
 
 type ReconcileDispatchersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only tell what would be done.
+	// If true, report the planned actions and do nothing.
 	DryRun        bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1006,13 +1010,15 @@ func (x *ReconcileDispatchersRequest) GetDryRun() bool {
 
 type ReconcileDispatchersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What was found to be wrong, and what is done about it.
+	// The findings, each with its planned or completed action.
 	Items []*PlanItem `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
-	// Dispatchers that were looked at, and how many of them are healthy, stale, or not known to be either.
-	Dispatchers   int64                `protobuf:"varint,2,opt,name=dispatchers,proto3" json:"dispatchers,omitempty"`
-	Healthy       int64                `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
-	Stale         int64                `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`
-	Unknown       int64                `protobuf:"varint,5,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Number of dispatchers that were checked. They are divided into healthy, stale and unknown: those for which neither
+	// could be determined.
+	Dispatchers int64 `protobuf:"varint,2,opt,name=dispatchers,proto3" json:"dispatchers,omitempty"`
+	Healthy     int64 `protobuf:"varint,3,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	Stale       int64 `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`
+	Unknown     int64 `protobuf:"varint,5,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Duration of the reconciliation.
 	Took          *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
 	DryRun        bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1098,27 +1104,27 @@ func (x *ReconcileDispatchersResponse) GetDryRun() bool {
 	return false
 }
 
-// PlanItem is one thing that the supervisor does, or would do.
+// PlanItem is one action that the supervisor takes, or would take in a dry run.
 type PlanItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// terminate (a stale dispatcher in Temporal), postpone (its termination: one time ends only so many), delete_entry (of a lease
-	// that has run out) or alert (for people: nothing is done by itself).
+	// terminate (a stale dispatcher in Temporal), postpone (its termination: the number of terminations per cycle is
+	// limited), delete_entry (of an expired lease) or alert (an operator must act: the supervisor takes no action).
 	Action string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	// Why, in one word: owner_gone, no_progress, orphaned, legacy or older_scheme; of an alert foreign, duplicate, malformed,
-	// ahead, no_keys or too_many_stale.
+	// Reason code: owner_gone, no_progress, orphaned, legacy or older_scheme; for an alert: foreign, duplicate,
+	// malformed, ahead, no_keys or too_many_stale.
 	Kind       string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Project    string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
 	TaskQueue  string `protobuf:"bytes,4,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	WorkflowId string `protobuf:"bytes,5,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	// Temporal's run ID.
 	RunId string `protobuf:"bytes,6,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// The owner that it had.
+	// The dispatcher's owner at the time of the finding.
 	Owner *DispatcherOwner `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`
-	// One line for people.
+	// Reason in one line, for display.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Whether it was done. False in a dry run, and when it failed.
+	// Whether the action was done. False in a dry run, and if the action failed.
 	Applied bool `protobuf:"varint,9,opt,name=applied,proto3" json:"applied,omitempty"`
-	// Why it failed.
+	// Why the action failed; empty otherwise.
 	Error         string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,29 +23,29 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CloudEvent is an event as its producer gives it (CloudEvents 1.0). Source and ID together are unique in a project: the same
-// pair again is told as a duplicate and changes nothing.
+// CloudEvent is an event as its producer supplies it (CloudEvents 1.0). Source and ID together are unique in a project:
+// the same pair again is reported as a duplicate and changes nothing.
 type CloudEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1024 bytes, as each of the attributes that are text.
+	// ID of the event, unique within its source. At most 1024 bytes, like every text attribute.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// URI reference of where it comes from.
+	// URI reference of the event's source.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
-	// What kind of event it is, such as "com.example.order.created".
+	// Type of the event, such as "com.example.order.created".
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// What it is about, within its source.
+	// Subject of the event within its source.
 	Subject string `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
-	// When it happened.
+	// Time at which the event occurred.
 	Time *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
-	// Media type of the data; empty is application/json.
+	// Media type of the data; empty means application/json.
 	DataContentType string `protobuf:"bytes,6,opt,name=data_content_type,json=dataContentType,proto3" json:"data_content_type,omitempty"`
-	// URI of the schema that the data follows.
+	// URI of the schema of the data.
 	DataSchema string `protobuf:"bytes,7,opt,name=data_schema,json=dataSchema,proto3" json:"data_schema,omitempty"`
 	// Other attributes, as a JSON object of strings, numbers and booleans.
 	Extensions *JsonValue `protobuf:"bytes,8,opt,name=extensions,proto3" json:"extensions,omitempty"`
-	// The data: a JSON value, or a string where the data is text. Not together with data_base64.
+	// The data: a JSON value, or a string if the data is text. Excludes data_base64.
 	Data *JsonValue `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
-	// The data, where it is bytes.
+	// The data, if it is binary. Excludes data.
 	DataBase64    []byte `protobuf:"bytes,10,opt,name=data_base64,json=dataBase64,proto3" json:"data_base64,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -151,10 +151,10 @@ func (x *CloudEvent) GetDataBase64() []byte {
 	return nil
 }
 
-// Event is a CloudEvent that was accepted.
+// Event is an accepted CloudEvent.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its place among the project's events, from 1, without gaps.
+	// Position of the event in its project, from 1, without gaps.
 	Position        int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	Project         string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
 	Id              string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
@@ -169,14 +169,15 @@ type Event struct {
 	Data *JsonValue `protobuf:"bytes,11,opt,name=data,proto3" json:"data,omitempty"`
 	// Not set in lists.
 	DataBase64 []byte `protobuf:"bytes,12,opt,name=data_base64,json=dataBase64,proto3" json:"data_base64,omitempty"`
-	// pending (accepted, not matched yet), routed (matched: its deliveries tell the rest), unmatched (nobody wanted it) or rejected
-	// (it could not be matched with anything).
+	// pending (accepted, not matched yet), routed (a trigger or listener matched: the deliveries have the details),
+	// unmatched (no trigger or listener matched, or none that matched could take the event) or rejected (it could not be
+	// matched).
 	Status string `protobuf:"bytes,13,opt,name=status,proto3" json:"status,omitempty"`
-	// Why it is unmatched or rejected.
+	// Why the event is unmatched or rejected; empty otherwise.
 	Reason string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
-	// When it was accepted.
+	// Time at which the event was accepted.
 	ReceiveTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=receive_time,json=receiveTime,proto3" json:"receive_time,omitempty"`
-	// Who gave it.
+	// The actor that published the event.
 	Actor         string `protobuf:"bytes,16,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -324,26 +325,26 @@ func (x *Event) GetActor() string {
 	return ""
 }
 
-// Delivery is one event for one target: a workflow of which it starts a run, or a run that it wakes.
+// Delivery is one event for one target: it starts a run of a workflow, or wakes a run.
 type Delivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// start or wake.
+	// start (start a run) or wake (wake a waiting run).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// "namespace/name" of what is started, and the version.
+	// Workflow of the started run, as "namespace/name", and its version.
 	Workflow string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	Version  string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	// The run that is started or woken.
+	// ID of the run that is started or woken.
 	RunId string `protobuf:"bytes,5,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// pending (it is made, or tried again at next_time), done or dead (given up: see reason).
+	// pending (not made yet, or retried at next_time), done or dead (given up: see reason).
 	Status string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
-	// Tries so far.
+	// Number of attempts so far.
 	Attempts int32 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	// While pending: when the next try is due.
+	// While pending: the time at which the next attempt is due.
 	NextTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=next_time,json=nextTime,proto3" json:"next_time,omitempty"`
-	// What the last try came to.
+	// Result of the last attempt.
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The events that are handed over, by position; several where a trigger asks for all of a set.
+	// Positions of the delivered events; several if a trigger requires all events of a set.
 	Positions     []int64                `protobuf:"varint,10,rep,packed,name=positions,proto3" json:"positions,omitempty"`
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
@@ -465,13 +466,13 @@ func (x *Delivery) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// AcceptedEvent says what became of one event that was published.
+// AcceptedEvent is the result for one published event.
 type AcceptedEvent struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Source   string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Position int64                  `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
-	// An event with this source and ID was accepted before, at this position; the new one was not kept.
+	// Whether an event with this source and ID was accepted before, at this position. The new one is then not stored.
 	Duplicate     bool `protobuf:"varint,4,opt,name=duplicate,proto3" json:"duplicate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -538,7 +539,7 @@ func (x *AcceptedEvent) GetDuplicate() bool {
 type PublishEventsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At least one, at most as many as events.max_batch says; the data of each at most events.max_data_bytes.
+	// At least one event and at most events.max_batch of them; the data of each has at most events.max_data_bytes.
 	Events        []*CloudEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -636,18 +637,18 @@ func (x *PublishEventsResponse) GetAccepted() []*AcceptedEvent {
 type ListEventsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At most this many; default 50, at most 500.
+	// Maximum number of events of a page; default 50, at most 500.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only events with one of these statuses.
 	Statuses []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// Only this type.
+	// Only events of this type.
 	Type string `protobuf:"bytes,5,opt,name=type,proto3" json:"type,omitempty"`
-	// Only this source.
+	// Only events of this source.
 	Source string `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
-	// Only this ID; there is one for each source that used it.
+	// Only events with this ID; each source may have used it once.
 	Id string `protobuf:"bytes,7,opt,name=id,proto3" json:"id,omitempty"`
-	// Only events with a delivery that was given up.
+	// Only events with a dead delivery.
 	Dead bool `protobuf:"varint,8,opt,name=dead,proto3" json:"dead,omitempty"`
 	// Only events accepted at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since,proto3" json:"since,omitempty"`
@@ -813,10 +814,11 @@ func (x *ListEventsResponse) GetNextPageToken() string {
 type GetEventRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Its position; or 0, and its ID below.
+	// Position of the event; or 0, and the event's ID in id.
 	Position int64  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	Id       string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	// The source that the ID is of; may be empty while one source alone has used the ID.
+	// Source of the event with this ID. It may be empty if only one source has used the ID; otherwise the call is refused
+	// with EVENT_AMBIGUOUS.
 	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -883,7 +885,7 @@ func (x *GetEventRequest) GetSource() string {
 type GetEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Event *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// In the order in which they were made.
+	// The event's deliveries, in the order of their creation.
 	Deliveries    []*Delivery `protobuf:"bytes,2,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -937,9 +939,9 @@ type RedeliverEventRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Project  string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Position int64                  `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
-	// Only these deliveries; none: all that are pending or dead.
+	// Only these deliveries; empty means all pending and dead deliveries.
 	DeliveryIds []string `protobuf:"bytes,3,rep,name=delivery_ids,json=deliveryIds,proto3" json:"delivery_ids,omitempty"`
-	// Why, for the audit log.
+	// Reason for the audit log.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1005,7 +1007,7 @@ func (x *RedeliverEventRequest) GetReason() string {
 
 type RedeliverEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Those that are due now.
+	// The deliveries that are now due.
 	Deliveries    []*Delivery `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,13 +23,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Project is the boundary of tenancy.
+// Project is the tenancy boundary.
 type Project struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 to 63 of a-z, 0-9 and "-", not at either end.
+	// Name of the project: 1 to 63 characters of a-z, 0-9 and "-"; "-" is neither the first nor the last.
 	Name        string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// The Temporal task queue of its runs, a function of its name.
+	// The Temporal task queue of the project's runs. It is derived from the project's name.
 	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	Settings      *ProjectSettings       `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
@@ -102,11 +102,11 @@ func (x *Project) GetSettings() *ProjectSettings {
 	return nil
 }
 
-// ProjectSettings is what an administrator has decided for a project.
+// ProjectSettings contains the settings of a project.
 type ProjectSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The most steps that one run of the project may enter. 0: the limit of the servers (runs.max_steps), which also applies where it is
-	// lower.
+	// Maximum number of steps that one run of the project may enter. 0 means the limit of the servers (runs.max_steps),
+	// which also applies if it is lower.
 	MaxSteps int64 `protobuf:"varint,1,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
 	// Whether runs with the verdict POISON are terminated.
 	EndPoison     bool `protobuf:"varint,2,opt,name=end_poison,json=endPoison,proto3" json:"end_poison,omitempty"`

@@ -23,14 +23,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Quota is what a project may use. Zero is no limit.
+// Quota contains the limits of a project. 0 means no limit.
 type Quota struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Runs at a time. More are queued for admission, in order; a child run uses its parent's place.
+	// Maximum number of concurrent runs. Further runs are queued for admission, in order. A child run uses its parent's
+	// slot.
 	ConcurrentRuns int64 `protobuf:"varint,1,opt,name=concurrent_runs,json=concurrentRuns,proto3" json:"concurrent_runs,omitempty"`
-	// Steps entered per period.
+	// Maximum number of steps entered per period.
 	Steps int64 `protobuf:"varint,2,opt,name=steps,proto3" json:"steps,omitempty"`
-	// Length of a period in seconds; periods begin at multiples of it since 1970.
+	// Length of a period in seconds. Periods begin at multiples of it since 1970.
 	PeriodSeconds int64 `protobuf:"varint,3,opt,name=period_seconds,json=periodSeconds,proto3" json:"period_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -134,13 +135,14 @@ func (x *GetQuotaRequest) GetProject() string {
 type GetQuotaResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Quota *Quota                 `protobuf:"bytes,1,opt,name=quota,proto3" json:"quota,omitempty"`
-	// Runs that have a place, and runs that wait for one.
+	// Number of runs that hold a slot, and of runs that wait for one.
 	AdmittedRuns int64 `protobuf:"varint,2,opt,name=admitted_runs,json=admittedRuns,proto3" json:"admitted_runs,omitempty"`
 	QueuedRuns   int64 `protobuf:"varint,3,opt,name=queued_runs,json=queuedRuns,proto3" json:"queued_runs,omitempty"`
-	// Steps of this period, with those that open runs were granted and have not entered yet, and when the next one begins.
+	// Number of steps used in this period, including those that are granted to open runs and not entered yet, and the
+	// time at which the next period begins.
 	UsedSteps int64                  `protobuf:"varint,4,opt,name=used_steps,json=usedSteps,proto3" json:"used_steps,omitempty"`
 	ResetTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
-	// Runs that wait for the next period.
+	// Number of runs that wait for the next period.
 	WaitingRuns   int64 `protobuf:"varint,6,opt,name=waiting_runs,json=waitingRuns,proto3" json:"waiting_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -317,9 +319,11 @@ func (x *SetQuotaResponse) GetQuota() *Quota {
 type ResumeQuotaRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At most 10,000. Empty: all that wait, those first that have waited longest, at most as many.
-	RunIds        []string `protobuf:"bytes,2,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
-	Reason        string   `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// IDs of the runs, at most 10,000. Empty means the waiting runs, those first that have waited longest, at most
+	// 10,000.
+	RunIds []string `protobuf:"bytes,2,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	// Reason for the audit log.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -377,7 +381,7 @@ func (x *ResumeQuotaRequest) GetReason() string {
 
 type ResumeQuotaResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many were told to go on.
+	// Number of runs that were resumed.
 	Resumed       int64 `protobuf:"varint,1,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -36,81 +36,83 @@ type Run struct {
 	Version  string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// queued, running, waiting, completed, failed, canceled, terminated or timed_out.
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
-	// While queued: engine (accepted while Temporal is away, handed over when it is back), admission (waits for one of the
-	// project's places), starting (being handed over, or the outcome of that is not known yet) or worker (Temporal has it, no
-	// worker has picked it up).
+	// While queued: engine (accepted while Temporal is unavailable, submitted when it is available again), admission
+	// (waits for one of the project's slots), starting (being submitted to Temporal, or the outcome of the submission is
+	// unknown) or worker (Temporal has the run, and no worker has picked it up).
 	QueuedReason string `protobuf:"bytes,6,opt,name=queued_reason,json=queuedReason,proto3" json:"queued_reason,omitempty"`
 	// While waiting: timer, retry, event, child, paused or quota.
 	WaitingKind string `protobuf:"bytes,7,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
-	// Since when the run has this status.
+	// Time at which the run entered this status.
 	StatusTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=status_time,json=statusTime,proto3" json:"status_time,omitempty"`
-	// Whether cancellation was asked for.
+	// Whether cancellation was requested.
 	CancelRequested bool `protobuf:"varint,9,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
-	// Why.
+	// Reason of the cancellation request; empty if none was given.
 	CancelReason string `protobuf:"bytes,10,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
-	// The caller's ID of the request that made it.
+	// Request ID of the call that created the run.
 	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// What started it: "api", "event", "schedule", "replay", "parent" (another run), "adopted" or "import".
+	// Cause of the start: "api", "event", "schedule", "replay", "parent" (another run), "adopted" or "import".
 	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Who started it.
+	// The actor that started the run.
 	Actor      string                 `protobuf:"bytes,13,opt,name=actor,proto3" json:"actor,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// When it was first executed.
+	// Time of the first execution by a worker; absent before it.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	EndTime   *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// Steps entered so far.
+	// Time of the run's end; absent while the run is open.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// Number of steps entered so far.
 	StepsTotal int64 `protobuf:"varint,17,opt,name=steps_total,json=stepsTotal,proto3" json:"steps_total,omitempty"`
-	// Steps ended so far.
+	// Number of steps ended so far.
 	StepsDone int64 `protobuf:"varint,18,opt,name=steps_done,json=stepsDone,proto3" json:"steps_done,omitempty"`
 	// The input. Not set in lists.
 	Input *JsonValue `protobuf:"bytes,19,opt,name=input,proto3" json:"input,omitempty"`
 	// The output of a completed run. Not set in lists.
 	Output *JsonValue `protobuf:"bytes,20,opt,name=output,proto3" json:"output,omitempty"`
-	// Why it failed or timed out.
+	// The error of a run that failed or timed out.
 	Error *Problem `protobuf:"bytes,21,opt,name=error,proto3" json:"error,omitempty"`
-	// Grows with every change of the run or its steps.
+	// Version counter of the run. It grows with every change of the run or its steps.
 	Sequence int64 `protobuf:"varint,22,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// Hash of the document that the run is pinned to.
+	// Hash of the document to which the run is pinned.
 	DocumentHash string             `protobuf:"bytes,23,opt,name=document_hash,json=documentHash,proto3" json:"document_hash,omitempty"`
 	Temporal     *TemporalReference `protobuf:"bytes,24,opt,name=temporal,proto3" json:"temporal,omitempty"`
-	// While queued for the engine: its place in the queue, from 1, over all projects. While queued for admission: its place in
-	// the project's queue.
+	// While queued for the engine: position in the queue, from 1, over all projects. While queued for admission: position
+	// in the project's queue.
 	QueuePosition *int64 `protobuf:"varint,25,opt,name=queue_position,json=queuePosition,proto3,oneof" json:"queue_position,omitempty"`
-	// While queued for the engine: when it fails unless Temporal is back before.
+	// While queued for the engine: time at which the run fails unless Temporal is available before.
 	QueueExpireTime *timestamppb.Timestamp `protobuf:"bytes,26,opt,name=queue_expire_time,json=queueExpireTime,proto3" json:"queue_expire_time,omitempty"`
-	// Why it makes no progress although it should; absent when there is nothing to tell. Computed by the server.
+	// The verdict on a run that makes no progress; absent if it makes progress. The server computes it.
 	Stuck *Stuck `protobuf:"bytes,27,opt,name=stuck,proto3" json:"stuck,omitempty"`
-	// The run whose input it began with. Not set in lists.
+	// ID of the original run, if this run is a replay. Not set in lists.
 	ReplayOf string `protobuf:"bytes,28,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Its replays, newest first, at most 20. Not set in lists.
+	// IDs of the replays of this run, newest first, at most 20. Not set in lists.
 	Replays []string `protobuf:"bytes,29,rep,name=replays,proto3" json:"replays,omitempty"`
-	// The run that started it with a task, and the path of that task's entry. Not set in lists.
+	// ID of the run that started this run with a task, and the path of that task's entry. Not set in lists.
 	ParentRunId string `protobuf:"bytes,30,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
 	ParentPath  string `protobuf:"bytes,31,opt,name=parent_path,json=parentPath,proto3" json:"parent_path,omitempty"`
-	// How many runs are above it. Not set in lists.
+	// Number of ancestors: parent, parent's parent and so on. Not set in lists.
 	Depth int32 `protobuf:"varint,32,opt,name=depth,proto3" json:"depth,omitempty"`
-	// The runs that it started, newest first, at most 100. Not set in lists.
+	// IDs of the runs that this run started, newest first, at most 100. Not set in lists.
 	Children []string `protobuf:"bytes,33,rep,name=children,proto3" json:"children,omitempty"`
-	// Whether input, output, steps or errors have marks instead of sensitive values.
+	// Whether input, output, steps or errors contain marks in place of sensitive values.
 	Redacted bool `protobuf:"varint,34,opt,name=redacted,proto3" json:"redacted,omitempty"`
-	// Why it was terminated, as whoever did it said.
+	// Reason of the termination, as the caller gave it.
 	TerminateReason string `protobuf:"bytes,35,opt,name=terminate_reason,json=terminateReason,proto3" json:"terminate_reason,omitempty"`
-	// While waiting: quota, how much of the period is used. Not set in lists.
+	// While waiting for quota: how much of the period is used. Not set in lists.
 	Quota *QuotaUsage `protobuf:"bytes,36,opt,name=quota,proto3" json:"quota,omitempty"`
-	// For a run that was imported: the engine it ran on.
+	// For an imported run: the engine that executed it.
 	LegacyEngine string `protobuf:"bytes,37,opt,name=legacy_engine,json=legacyEngine,proto3" json:"legacy_engine,omitempty"`
-	// For a run that was imported: its row and snapshots as they were. Not set in lists.
+	// For an imported run: its original row and snapshots. Not set in lists.
 	Legacy *JsonValue `protobuf:"bytes,38,opt,name=legacy,proto3" json:"legacy,omitempty"`
-	// The controls that apply to it in its state.
+	// The controls that apply to the run in its current state.
 	Controls []string `protobuf:"bytes,39,rep,name=controls,proto3" json:"controls,omitempty"`
-	// In what its rows are known to be behind Temporal; absent where they are not. A worker brings them up to it.
+	// What the rows of the run and its steps lack, compared with Temporal; absent if they are up to date. A worker
+	// repairs the rows.
 	Behind *RowsBehind `protobuf:"bytes,40,opt,name=behind,proto3" json:"behind,omitempty"`
-	// What is counted of the steps that are not listed; absent when all are. Only where one run is read.
+	// Counts of the steps that are not listed; absent if all are listed. Set only by calls that return one run.
 	StepSummary *StepSummary `protobuf:"bytes,41,opt,name=step_summary,json=stepSummary,proto3" json:"step_summary,omitempty"`
-	// What it waits for: what holds the run as a whole, then the open steps in order of entry, of at most 500 of them. Only where one run
-	// is read with GetRun. Values are redacted there even where the run is read unredacted.
+	// What the run waits for: first what holds the run as a whole, then the open steps in order of entry, at most 500 of
+	// them. Set only by GetRun. Values are redacted here even if the run is read unredacted.
 	Waits []*Wait `protobuf:"bytes,42,rep,name=waits,proto3" json:"waits,omitempty"`
-	// Whether it has more open steps than that.
+	// Whether the run has more open steps than waits contains.
 	MoreWaits     bool `protobuf:"varint,43,opt,name=more_waits,json=moreWaits,proto3" json:"more_waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -447,35 +449,39 @@ func (x *Run) GetMoreWaits() bool {
 	return false
 }
 
-// Wait is one thing that an open run waits for.
+// Wait is one condition that an open run waits for.
 type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// event, timer, retry (the next attempt of a try), child (the end of another run), call (the answer of a service), publication (the
-	// acceptance of an event that it emits), quota, paused, engine (Temporal, which could not be reached), starting (Temporal's
-	// confirmation of the start), worker (one that takes the first workflow task), or unknown.
+	// event, timer, retry (the next attempt of a try), child (the end of another run), call (the response of a service),
+	// publication (the acceptance of an event that the run emits), quota, paused, engine (Temporal, which could not be
+	// reached), starting (Temporal's confirmation of the start), worker (a worker that takes the first workflow task) or
+	// unknown.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// What it waits for, in one line without times.
+	// Description of the wait in one line, without times.
 	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
-	// Number of the step that waits; 0 where the run as a whole does.
+	// Number of the waiting step; 0 if the run as a whole waits.
 	Step int64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
-	// The step's task, its pointer in the document, and the path of the entry.
-	Task    string                 `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
-	Pointer string                 `protobuf:"bytes,5,opt,name=pointer,proto3" json:"pointer,omitempty"`
-	Path    string                 `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
-	Since   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
-	// When the wait ends by itself: the timer fires, the next attempt begins, the period of the quota ends.
+	// Name of the step's task, its JSON pointer in the document, and the path of the entry.
+	Task    string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Pointer string `protobuf:"bytes,5,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	Path    string `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
+	// Time at which the wait began.
+	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// Time at which the wait ends without an external cause: the timer fires, the next attempt begins, the period of the
+	// quota ends.
 	DueTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=due_time,json=dueTime,proto3" json:"due_time,omitempty"`
-	// When a timeout ends the wait with an error, or a queued run expires.
+	// Time at which a timeout ends the wait with an error, or a queued run expires.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	// Pointer of the task whose timeout gives the deadline, or of the run's own: /timeout.
+	// JSON pointer of the task whose timeout sets the deadline; /timeout for the timeout of the run.
 	DeadlineBy string `protobuf:"bytes,10,opt,name=deadline_by,json=deadlineBy,proto3" json:"deadline_by,omitempty"`
-	// Whether the wait may end earlier, by a timeout whose length is not known: of a document that is gone, or one that an expression gave in a
-	// step that an older release recorded.
+	// Whether the wait may end earlier by a timeout of unknown length: the document is not available, or an expression
+	// defines the timeout of a step that an older release recorded.
 	DeadlineUnknown bool `protobuf:"varint,11,opt,name=deadline_unknown,json=deadlineUnknown,proto3" json:"deadline_unknown,omitempty"`
-	// For events: one, any or all of them.
-	Mode   string          `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
+	// For events: one, any or all of the events.
+	Mode string `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
+	// For events: the filters.
 	Events []*AwaitedEvent `protobuf:"bytes,13,rep,name=events,proto3" json:"events,omitempty"`
-	// For a child: the run; absent where it is not known, or not accepted yet.
+	// For a child: the awaited run; absent if it is unknown or not accepted yet.
 	Child         *AwaitedRun `protobuf:"bytes,14,opt,name=child,proto3" json:"child,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -609,19 +615,20 @@ func (x *Wait) GetChild() *AwaitedRun {
 	return nil
 }
 
-// AwaitedEvent is what one filter of a listen task asks for.
+// AwaitedEvent is one filter of a listen task.
 type AwaitedEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The type as the document has it: a text, a regular expression or an expression; empty for any.
+	// The type as in the document: a text, a regular expression or an expression; empty for any type.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// The other attributes as the document has them: an object.
+	// The other attributes as in the document: an object.
 	With *JsonValue    `protobuf:"bytes,2,opt,name=with,proto3" json:"with,omitempty"`
 	Keys []*AwaitedKey `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
-	// Whether it ends the task without being one of the events that the task collects.
+	// Whether the event ends the task without being one of the events that the task collects.
 	Ends bool `protobuf:"varint,4,opt,name=ends,proto3" json:"ends,omitempty"`
-	// Of several events that must all come: whether it has come. Runs that interpreters before 4 began do not record it.
+	// If the task waits for all of several events: whether this one has arrived. Runs that were started by interpreters
+	// before version 4 do not record it.
 	Came bool `protobuf:"varint,5,opt,name=came,proto3" json:"came,omitempty"`
-	// When the run took it; absent where that is not known.
+	// Time at which the run took the event; absent if unknown.
 	CameTime      *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=came_time,json=cameTime,proto3" json:"came_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -703,11 +710,11 @@ func (x *AwaitedEvent) GetCameTime() *timestamppb.Timestamp {
 type AwaitedKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The expression that gives an event's value.
+	// The expression that extracts the key's value from an event.
 	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
-	// What the value must be, redacted; absent where the first event fixes it, and where it is not known.
+	// The required value, redacted; absent if the first event sets it, or if it is unknown.
 	Expect *JsonValue `protobuf:"bytes,3,opt,name=expect,proto3" json:"expect,omitempty"`
-	// Whether there is an expected value that is not known.
+	// Whether a value is required and unknown.
 	Unknown       bool `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -771,7 +778,7 @@ func (x *AwaitedKey) GetUnknown() bool {
 	return false
 }
 
-// AwaitedRun is a run whose end is awaited.
+// AwaitedRun is a run that another run waits for.
 type AwaitedRun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -856,14 +863,14 @@ func (x *AwaitedRun) GetWaitingKind() string {
 	return ""
 }
 
-// StepSummary stands for the steps of a long run that are not listed: those between its first 5000 and its last 4000 steps, but for its
-// first 1000 failures and for steps that are open.
+// StepSummary contains counts for the steps of a long run that are not listed: those between its first 5000 and its
+// last 4000 steps, except its first 1000 failures and open steps.
 type StepSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numbers of the first and the last step in between.
 	From int64 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
 	To   int64 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
-	// How many of them are not listed.
+	// Number of these steps that are not listed.
 	Steps int64 `protobuf:"varint,3,opt,name=steps,proto3" json:"steps,omitempty"`
 	// Counts of the steps that are not listed, by task. In a watch, only of the tasks whose counts have changed.
 	Tasks         []*TaskSummary `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
@@ -929,21 +936,22 @@ func (x *StepSummary) GetTasks() []*TaskSummary {
 	return nil
 }
 
-// TaskSummary counts the steps of one task that are not listed.
+// TaskSummary contains counts of the steps of one task that are not listed.
 type TaskSummary struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// JSON pointer of the task in the document.
 	Pointer string `protobuf:"bytes,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
 	// The task's name.
-	Task  string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Kind  string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	Count int64  `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
-	// Outcomes; they add up to the count.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Number of steps.
+	Count int64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// Number of steps by outcome; the four numbers add up to count.
 	Completed int64 `protobuf:"varint,5,opt,name=completed,proto3" json:"completed,omitempty"`
 	Failed    int64 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
 	Skipped   int64 `protobuf:"varint,7,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	Canceled  int64 `protobuf:"varint,8,opt,name=canceled,proto3" json:"canceled,omitempty"`
-	// How long the steps took: the shortest, the longest, and all together.
+	// Durations of the steps: the shortest, the longest, and the sum.
 	Shortest      *durationpb.Duration `protobuf:"bytes,9,opt,name=shortest,proto3" json:"shortest,omitempty"`
 	Longest       *durationpb.Duration `protobuf:"bytes,10,opt,name=longest,proto3" json:"longest,omitempty"`
 	Total         *durationpb.Duration `protobuf:"bytes,11,opt,name=total,proto3" json:"total,omitempty"`
@@ -1058,14 +1066,15 @@ func (x *TaskSummary) GetTotal() *durationpb.Duration {
 	return nil
 }
 
-// RowsBehind says that Temporal has accepted more of a run than the run and its steps show.
+// RowsBehind reports that Temporal has accepted more of a run than the rows of the run and its steps contain.
 type RowsBehind struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When that was found.
+	// Time at which a server detected it.
 	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
-	// What is missing, in one line.
+	// What the rows lack, in one line.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Why the last attempt to repair it failed, in one line; empty before the first failure. It is tried again, ever later.
+	// Why the last repair failed, in one line; empty before the first failure. The repair is retried at growing
+	// intervals.
 	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1122,22 +1131,22 @@ func (x *RowsBehind) GetProblem() string {
 	return ""
 }
 
-// Stuck is a verdict: the run has made no progress for 60 s although progress is due.
+// Stuck is a verdict: the run has made no progress for 60 s (runs.stuck_after) although progress is due.
 type Stuck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING, NOT_STARTED,
 	// EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// Since when it makes no progress.
+	// Time since which the run makes no progress.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
-	// What was seen, in one line.
+	// What the server observed, in one line.
 	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
-	// What to do about it, in one line.
+	// What to do, in one line.
 	Advice string `protobuf:"bytes,4,opt,name=advice,proto3" json:"advice,omitempty"`
-	// When it was last looked at.
+	// Time at which the verdict was last confirmed.
 	CheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
-	// Why workflow tasks fail, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE, NON_DETERMINISM,
-	// NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, NO_ANSWER or OTHER.
+	// Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE,
+	// NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, NO_ANSWER or OTHER.
 	Cause         string `protobuf:"bytes,6,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1215,11 +1224,14 @@ func (x *Stuck) GetCause() string {
 	return ""
 }
 
-// QuotaUsage is how much of a project's steps per period is used.
+// QuotaUsage is the usage of a project's quota of steps in the current period.
 type QuotaUsage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Used          int64                  `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
-	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of steps used in the period.
+	Used int64 `protobuf:"varint,1,opt,name=used,proto3" json:"used,omitempty"`
+	// Maximum number of steps of the period.
+	Limit int64 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Time at which the next period begins.
 	ResetTime     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=reset_time,json=resetTime,proto3" json:"reset_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,13 +1288,13 @@ func (x *QuotaUsage) GetResetTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// TemporalReference says where Temporal keeps the run.
+// TemporalReference identifies the run in Temporal.
 type TemporalReference struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	TaskQueue  string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	WorkflowId string                 `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	// Temporal's own run ID of the newest execution.
+	// Temporal's run ID of the latest execution.
 	RunId         string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1351,7 +1363,7 @@ type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Order of entry in the run, from 1.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// Path of the entry, loop indices included.
+	// Path of the entry, including loop indices.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// JSON pointer of the task in the document.
 	Pointer string `protobuf:"bytes,3,opt,name=pointer,proto3" json:"pointer,omitempty"`
@@ -1362,7 +1374,7 @@ type Step struct {
 	// running, waiting, completed, failed, skipped or canceled.
 	Status      string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
 	WaitingKind string `protobuf:"bytes,7,opt,name=waiting_kind,json=waitingKind,proto3" json:"waiting_kind,omitempty"`
-	// Until when it waits, where that is known.
+	// Time until which the step waits; absent if unknown.
 	WaitUntil *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=wait_until,json=waitUntil,proto3" json:"wait_until,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
@@ -1370,11 +1382,11 @@ type Step struct {
 	Output    *JsonValue             `protobuf:"bytes,12,opt,name=output,proto3" json:"output,omitempty"`
 	Error     *Problem               `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
 	Attempts  []*Attempt             `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
-	// The run's sequence at which the step last changed.
+	// Sequence of the run at the last change of the step.
 	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// What an open step waits for. Only in ListSteps.
+	// What an open step waits for. Set only by ListSteps.
 	Wait *Wait `protobuf:"bytes,16,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Of a try that failed: why its catch did not handle the error, in one line; empty where that is not known. Only in ListSteps.
+	// For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps.
 	Uncaught      string `protobuf:"bytes,17,opt,name=uncaught,proto3" json:"uncaught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1529,17 +1541,17 @@ func (x *Step) GetUncaught() string {
 	return ""
 }
 
-// Attempt is one real try of a step: of a call, one request that left the process.
+// Attempt is one actual attempt of a step. For a call, it is one request that left the process.
 type Attempt struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Number    int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	Error     *Problem               `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	// How the request of a call ended: answered, failed (no complete answer, or nothing could be sent) or unknown (its result was
-	// lost: it may have been sent). Empty while it goes on, and for other tasks.
+	// Outcome of the request of a call: answered, failed (no complete response, or nothing could be sent) or unknown (the
+	// result was lost: the request may have been sent). Empty while the request is in progress, and for other tasks.
 	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// The HTTP status of the answer; absent where there is none.
+	// HTTP status of the response; absent if there is none.
 	HttpStatus    *int32 `protobuf:"varint,6,opt,name=http_status,json=httpStatus,proto3,oneof" json:"http_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1620,13 +1632,13 @@ func (x *Attempt) GetHttpStatus() int32 {
 type StartRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// "namespace/name", or "name" where that is unambiguous.
+	// "namespace/name", or "name" if it is unambiguous.
 	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Empty: the newest published one.
+	// The version; empty for the latest published one.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	// The input; absent is null.
+	// The input; null if absent.
 	Input *JsonValue `protobuf:"bytes,4,opt,name=input,proto3" json:"input,omitempty"`
-	// Unique per project; made by the server when empty.
+	// Unique per project; generated by the server when empty.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1700,7 +1712,7 @@ func (x *StartRunRequest) GetRequestId() string {
 type StartRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// False when the request ID had made this run before.
+	// False if an earlier call with the same request ID created this run.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1754,7 +1766,8 @@ type GetRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// With the sensitive values. Needs the role admin; each such view is audited.
+	// Whether the response contains the sensitive values. Requires the role admin; each such call is recorded in the
+	// audit log.
 	Unredacted    bool `protobuf:"varint,3,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1858,13 +1871,14 @@ func (x *GetRunResponse) GetRun() *Run {
 type ListRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At most this many; default 50, at most 500.
-	PageSize  int32    `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken string   `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	Statuses  []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// "namespace/name", or "name" where that is unambiguous.
+	// Maximum number of runs of a page; default 50, at most 500.
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only runs with one of these statuses.
+	Statuses []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// "namespace/name", or "name" if it is unambiguous.
 	Workflow string `protobuf:"bytes,5,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow, which must be named.
+	// Only runs of this version of the workflow; requires workflow.
 	Version string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
 	// Only runs created at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
@@ -1872,7 +1886,7 @@ type ListRunsRequest struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until,proto3" json:"until,omitempty"`
 	// Only the run with this request ID.
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// "newest" (default) or "oldest" first.
+	// Order of creation: "newest" (default) or "oldest" first.
 	Order string `protobuf:"bytes,10,opt,name=order,proto3" json:"order,omitempty"`
 	// Only runs that are stuck with one of these codes; "any" for all of them.
 	Problems []string `protobuf:"bytes,11,rep,name=problems,proto3" json:"problems,omitempty"`
@@ -1880,7 +1894,7 @@ type ListRunsRequest struct {
 	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	// Only runs whose ID or request ID begins with this text.
 	Text string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs of which there is no replay.
+	// Only runs without a replay.
 	NotReplayed   bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2071,10 +2085,11 @@ type ListStepsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// At most this many; default 200, at most 1000.
+	// Maximum number of steps of a page; default 200, at most 1000.
 	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// With the sensitive values. Needs the role admin; each such view is audited.
+	// Whether the response contains the sensitive values. Requires the role admin; each such call is recorded in the
+	// audit log.
 	Unredacted    bool `protobuf:"varint,5,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2147,10 +2162,10 @@ func (x *ListStepsRequest) GetUnredacted() bool {
 
 type ListStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The steps that are listed. Steps that the summary stands for are passed over.
+	// The listed steps. Steps that the summary counts are omitted.
 	Steps         []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	NextPageToken string  `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// What is counted of the steps that are not listed, on each page; absent when all are listed.
+	// Counts of the steps that are not listed, on each page; absent if all are listed.
 	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2211,7 +2226,7 @@ type WatchRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Only changes after this sequence; 0 for all.
+	// Only changes after this sequence; 0 for all changes.
 	AfterSequence int64 `protobuf:"varint,3,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2270,11 +2285,11 @@ func (x *WatchRunRequest) GetAfterSequence() int64 {
 
 type WatchRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The run as it is now. Only the first message of a watch has its input.
+	// The current run. Only the first message of a watch contains its input.
 	Run *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// Steps that changed since the last message, in order of entry.
+	// Steps that have changed since the last message, in order of entry.
 	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
-	// What changed of the summary of steps that are not listed any more; absent when nothing did.
+	// Changes of the counts of steps that are not listed any more; absent if there are none.
 	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2438,7 +2453,7 @@ func (x *CancelRunResponse) GetRun() *Run {
 type CountRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// "namespace/name", or "name" where that is unambiguous.
+	// "namespace/name", or "name" if it is unambiguous.
 	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	// Only runs created at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
@@ -2508,11 +2523,12 @@ func (x *CountRunsRequest) GetUntil() *timestamppb.Timestamp {
 
 type CountRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// By status; statuses without runs are left out. Open runs are all counted, ended ones up to 10000 of a status.
+	// Number of runs by status. Statuses without runs are omitted. Open runs are all counted, ended runs up to 10000 per
+	// status.
 	Statuses map[string]int64 `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// By code of the verdict.
+	// Number of stuck runs by the code of their verdict.
 	Problems map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// The statuses of which there are more ended runs than that.
+	// The statuses with more ended runs than the counted 10000.
 	More          []string `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2886,16 +2902,16 @@ type ReplayRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Absent, together with patch: the original input, as it was. Otherwise the whole input; a value in it that equals a redaction
-	// mark is refused.
+	// The whole new input; refused with INPUT_REDACTED if a value in it equals a redaction mark. If both input and patch
+	// are absent, the run starts with the unchanged original input.
 	Input *JsonValue `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
-	// A JSON patch (RFC 6902) against the input as GetRun shows it, applied to the original.
+	// A JSON patch (RFC 6902) against the input as GetRun returns it. The server applies it to the original input.
 	Patch *JsonValue `protobuf:"bytes,4,opt,name=patch,proto3" json:"patch,omitempty"`
-	// Empty: the version of the original; "latest": the newest published one.
+	// The version: empty for the version of the original run, "latest" for the latest published one.
 	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	// Required.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Unique per project; made by the server when empty.
+	// Unique per project; generated by the server when empty.
 	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2983,7 +2999,7 @@ func (x *ReplayRunRequest) GetRequestId() string {
 type ReplayRunResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// False when the request ID had made this run before.
+	// False if an earlier call with the same request ID created this run.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3092,14 +3108,14 @@ type ExportRunsRequest struct {
 	Format   string   `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
 	Statuses []string `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	Workflow string   `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow, which must be named.
+	// Only runs of this version of the workflow; requires workflow.
 	Version  string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	Since    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
 	Until    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
 	Problems []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
 	Trigger  string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	Text     string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs of which there is no replay.
+	// Only runs without a replay.
 	NotReplayed   bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -66,7 +66,7 @@ type GetVersionResponse struct {
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Version of the interpreter that new runs start with.
 	Interpreter int32 `protobuf:"varint,2,opt,name=interpreter,proto3" json:"interpreter,omitempty"`
-	// Identity of this process start.
+	// ID of this process. It is new at each start.
 	ServerId      string `protobuf:"bytes,3,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -126,35 +126,38 @@ func (x *GetVersionResponse) GetServerId() string {
 // Connection is a server's connection to Temporal.
 type Connection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// connecting (not connected since the start), connected, degraded (it answers, but slowly, or a worker set does not poll),
-	// down or closed. Runs can be started while it is connected or degraded.
+	// connecting (not connected since the process started), connected, degraded (Temporal answers, but slowly, or a
+	// worker set does not poll), down or closed. Runs can be started while the state is connected or degraded.
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// While down: unreachable, hung, namespace_missing, auth_failed or tls_error. While degraded: slow, limited or not_polling.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Since when it has this state and kind. While down, when that began, whatever became of the kind. An outage begins with its first sign: that
-	// the connection was lost, or that the first of the checks in a row which missed had ended. It ends when Temporal answers again.
-	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	Address string                 `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Time since which the connection has this state and kind. While the state is down: the start of the outage, even if
+	// the kind has changed since. An outage begins with its first sign: the connection was lost, or the first of the
+	// consecutive failed checks ended. It ends when Temporal answers again.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Temporal's address.
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
 	// Temporal's namespace.
 	Namespace string `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Temporal's own ID of the namespace; empty before the first connection.
+	// Temporal's ID of the namespace; empty before the first connection.
 	NamespaceId string `protobuf:"bytes,6,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
-	// The last failure of a check or an attempt; it is kept after recovery.
-	LastError     string                 `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// Error of the last failed check or connection attempt. It is kept after recovery.
+	LastError string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// Time of last_error.
 	LastErrorTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_error_time,json=lastErrorTime,proto3" json:"last_error_time,omitempty"`
 	// Number of the current client with its workers; 0 before the first connection.
 	Generation int64 `protobuf:"varint,9,opt,name=generation,proto3" json:"generation,omitempty"`
-	// What the last check of the namespace took.
+	// Duration of the last check of the namespace.
 	Latency *durationpb.Duration `protobuf:"bytes,10,opt,name=latency,proto3" json:"latency,omitempty"`
-	// Attempts to connect since the start.
+	// Number of connection attempts since the process started.
 	Attempts int64 `protobuf:"varint,11,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	// When the next attempt is due. Not set while there is none to come.
+	// Time at which the next attempt is due. Not set while none is scheduled.
 	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
 	Breaker         *Breaker               `protobuf:"bytes,13,opt,name=breaker,proto3" json:"breaker,omitempty"`
 	Statistics      *ConnectionStatistics  `protobuf:"bytes,14,opt,name=statistics,proto3" json:"statistics,omitempty"`
-	// The server's own workers, by name.
+	// The server's workers, by name.
 	WorkerSets []*WorkerSet `protobuf:"bytes,15,rep,name=worker_sets,json=workerSets,proto3" json:"worker_sets,omitempty"`
-	// Replaced generations that still finish what they began.
+	// Number of replaced generations that still finish work in flight.
 	Draining      int64 `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -302,16 +305,16 @@ func (x *Connection) GetDraining() int64 {
 	return 0
 }
 
-// Breaker is the circuit breaker: after some failures in a row it slows the attempts to connect down.
+// Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
 type Breaker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// closed (attempts follow the back-off), open (they are rare) or half_open (one attempt decides).
+	// closed (attempts follow the back-off), open (attempts are rare) or half_open (the result of one attempt decides).
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
-	// Failed attempts in a row.
+	// Number of consecutive failed attempts.
 	Failures int64 `protobuf:"varint,2,opt,name=failures,proto3" json:"failures,omitempty"`
-	// When it opened. Not set while closed.
+	// Time at which the breaker opened. Not set while it is closed.
 	OpenTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=open_time,json=openTime,proto3" json:"open_time,omitempty"`
-	// When it is probed next. Not set while closed.
+	// Time of the next probe attempt. Not set while the breaker is closed.
 	NextProbeTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_probe_time,json=nextProbeTime,proto3" json:"next_probe_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -375,20 +378,21 @@ func (x *Breaker) GetNextProbeTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ConnectionStatistics count since the server's start.
+// ConnectionStatistics contains statistics since the process started.
 type ConnectionStatistics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How long it has been connected or degraded in all, and how long neither: outages, and connecting for the first time.
+	// Total time connected or degraded, and total time neither: outages, and the time until the first connection.
 	Uptime   *durationpb.Duration `protobuf:"bytes,1,opt,name=uptime,proto3" json:"uptime,omitempty"`
 	Downtime *durationpb.Duration `protobuf:"bytes,2,opt,name=downtime,proto3" json:"downtime,omitempty"`
-	// Connections made.
+	// Number of connections made.
 	Connections int64 `protobuf:"varint,3,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Connections lost.
+	// Number of connections lost.
 	Outages int64 `protobuf:"varint,4,opt,name=outages,proto3" json:"outages,omitempty"`
-	// How long the last outage was, and the longest; until now, while it lasts. Both count from the begin of the outage, as Connection.since does.
+	// Duration of the last outage, and of the longest. An outage that has not ended counts until now. Both count from the
+	// beginning of the outage, as Connection.since does.
 	LastOutage    *durationpb.Duration `protobuf:"bytes,5,opt,name=last_outage,json=lastOutage,proto3" json:"last_outage,omitempty"`
 	LongestOutage *durationpb.Duration `protobuf:"bytes,6,opt,name=longest_outage,json=longestOutage,proto3" json:"longest_outage,omitempty"`
-	// Since when it has been connected without a break. Not set while down.
+	// Start of the current uninterrupted connection. Not set while down.
 	ConnectedSince *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=connected_since,json=connectedSince,proto3" json:"connected_since,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -473,25 +477,25 @@ func (x *ConnectionStatistics) GetConnectedSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// WorkerSet is the workers that a server has for one project.
+// WorkerSet contains the workers of a server for one project.
 type WorkerSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The project's name, or "handed-over calls" for the worker set that waits for calls which were handed over.
+	// The project's name, or "handed-over calls" for the worker set that waits for calls that were handed over.
 	Name       string   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	TaskQueues []string `protobuf:"bytes,2,rep,name=task_queues,json=taskQueues,proto3" json:"task_queues,omitempty"`
-	// Whether the worker was started and lives.
+	// Whether the worker was started and has not stopped.
 	Running bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
-	// Whether its task queues are really polled.
+	// Whether its task queues are actually polled.
 	Polling bool `protobuf:"varint,4,opt,name=polling,proto3" json:"polling,omitempty"`
-	// The generation that the worker belongs to.
+	// The generation to which the worker belongs.
 	Generation int64 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
-	// When it was started.
+	// Time of the worker's start.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// When a poll was last sent or answered.
+	// Time at which a poll was last sent or answered.
 	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
-	// Failed starts in a row.
+	// Number of consecutive failed starts.
 	Failures int64 `protobuf:"varint,8,opt,name=failures,proto3" json:"failures,omitempty"`
-	// The last of them, or why it died or does not poll.
+	// Error of the last failed start, or why the worker stopped or does not poll.
 	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -590,16 +594,18 @@ func (x *WorkerSet) GetError() string {
 	return ""
 }
 
-// QueueMode is what happens to new runs while Temporal is away.
+// QueueMode is how the server treats new runs while Temporal is unavailable.
 type QueueMode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether they are accepted as queued for the engine. Otherwise they are refused.
+	// Whether new runs are accepted as queued for the engine. Otherwise they are refused.
 	Enabled bool `protobuf:"varint,1,opt,name=enabled,proto3" json:"enabled,omitempty"`
-	// Runs that are queued so now.
-	Runs    int64                `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
-	MaxRuns int64                `protobuf:"varint,3,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
-	Ttl     *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// Why the number of runs is not known.
+	// Number of runs that are queued for the engine now.
+	Runs int64 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Maximum number of runs in this queue.
+	MaxRuns int64 `protobuf:"varint,3,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
+	// Maximum time of a run in this queue; then it fails.
+	Ttl *durationpb.Duration `protobuf:"bytes,4,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// Why the number of runs is unknown; empty otherwise.
 	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -670,18 +676,18 @@ func (x *QueueMode) GetError() string {
 	return ""
 }
 
-// Reconciler is the comparison of runs with Temporal, as far as this server has made it.
+// Reconciler is the last comparison of runs with Temporal by this server.
 type Reconciler struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it last ran here. Not set while it has not: one worker of all does it at a time.
+	// Time of the last comparison by this server. Not set if there was none: one elected worker compares at a time.
 	LastTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	// Runs that Temporal was asked about.
+	// Number of runs that were compared with Temporal.
 	Checked int64 `protobuf:"varint,2,opt,name=checked,proto3" json:"checked,omitempty"`
-	// Differences found.
+	// Number of differences found.
 	Corrections int64 `protobuf:"varint,3,opt,name=corrections,proto3" json:"corrections,omitempty"`
-	// Runs that could not be compared.
+	// Number of runs that could not be compared.
 	Failed int64 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
-	// Why it failed as a whole, or had to leave runs alone.
+	// Why the comparison failed as a whole, or left runs unchanged; empty otherwise.
 	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -758,18 +764,18 @@ type Worker struct {
 	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
 	// Fingerprint of the names that API and workers share in Temporal.
 	Contract string `protobuf:"bytes,2,opt,name=contract,proto3" json:"contract,omitempty"`
-	// Temporal's address and namespace, as the worker has them.
+	// Temporal's address and namespace in the worker's configuration.
 	Address   string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Temporal's own ID of the namespace; empty until the worker has reached it.
+	// Temporal's ID of the namespace; empty until the worker has connected to it.
 	NamespaceId string `protobuf:"bytes,5,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
-	// The projects that it works for; none: all.
+	// The projects that the worker serves; empty means all.
 	Projects  []string               `protobuf:"bytes,6,rep,name=projects,proto3" json:"projects,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// When it last said that it lives.
+	// Time of its last heartbeat.
 	LastBeatTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
-	// Whether it takes runs that this server starts: both have the same contract and namespace. While no live worker does, starts
-	// are refused with CONTRACT_MISMATCH.
+	// Whether the worker accepts runs that this server starts: both have the same contract and namespace. While no live
+	// worker accepts them, starts are refused with CONTRACT_MISMATCH.
 	TakesRuns     bool `protobuf:"varint,9,opt,name=takes_runs,json=takesRuns,proto3" json:"takes_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -908,21 +914,21 @@ type GetStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Signalbox's version.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// Identity of the process start that answers.
+	// ID of the answering process. It is new at each start.
 	ServerId string `protobuf:"bytes,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// api, worker or both.
+	// Roles of the process: api, worker or both.
 	Roles      []string               `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	StartTime  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	Connection *Connection            `protobuf:"bytes,5,opt,name=connection,proto3" json:"connection,omitempty"`
 	QueueMode  *QueueMode             `protobuf:"bytes,6,opt,name=queue_mode,json=queueMode,proto3" json:"queue_mode,omitempty"`
 	Reconciler *Reconciler            `protobuf:"bytes,7,opt,name=reconciler,proto3" json:"reconciler,omitempty"`
-	// Live workers of all processes.
+	// The live workers of all processes.
 	Workers []*Worker `protobuf:"bytes,8,rep,name=workers,proto3" json:"workers,omitempty"`
-	// Why they are not known.
+	// Why the workers are unknown; empty otherwise.
 	WorkersError string `protobuf:"bytes,9,opt,name=workers_error,json=workersError,proto3" json:"workers_error,omitempty"`
-	// The server's clock, to tell how long ago things were.
+	// The server's current time, from which clients compute ages.
 	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
-	// What this process needs, as its readiness at /readyz has it.
+	// The dependencies of this process, as in its readiness at /readyz.
 	Dependencies  []*Dependency `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1035,19 +1041,20 @@ func (x *GetStatusResponse) GetDependencies() []*Dependency {
 	return nil
 }
 
-// Dependency is something that a server needs.
+// Dependency is a component that a server requires.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// store (the database), temporal, certificate (that Temporal is shown), placement (whether all processes use one Temporal), leases (Redis),
-	// memory or pollers. placement is down while the runs are in another Temporal than this server, or live workers are connected to another one:
-	// error has both sides and what to do. While the runs are in another one and workers live there, starts on this server are refused with
+	// store (the database), temporal, certificate (the client certificate for Temporal), placement (whether all processes
+	// use one Temporal), leases (Redis), memory or pollers. placement is down while the runs are in another Temporal than
+	// this server, or live workers are connected to another one: error names both Temporals and the remedy. While the
+	// runs are in another Temporal and live workers are connected to it, starts on this server are refused with
 	// CONTRACT_MISMATCH.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// up, impaired (it can be used, and something is wrong with it) or down.
+	// up, impaired (usable, with a problem) or down.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// Since when it is in this state.
+	// Time at which the dependency entered this state.
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	// Why it is impaired or down; empty while it is up.
+	// Why the dependency is impaired or down; empty while it is up.
 	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1149,7 +1156,7 @@ func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
 
 type ResetBreakerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The connection right after. The attempt is under way.
+	// The connection immediately after the call. The attempt is still in progress.
 	Connection    *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1194,7 +1201,7 @@ func (x *ResetBreakerResponse) GetConnection() *Connection {
 
 type ReconcileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only tell what would be corrected.
+	// If true, report the corrections and do not make them.
 	DryRun        bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1239,20 +1246,22 @@ func (x *ReconcileRequest) GetDryRun() bool {
 
 type ReconcileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Runs that Temporal was asked about.
+	// Number of runs that were compared with Temporal.
 	Checked int64 `protobuf:"varint,1,opt,name=checked,proto3" json:"checked,omitempty"`
-	// Runs that Temporal lists as open.
+	// Number of executions that Temporal lists as open.
 	Open int64 `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
-	// The first corrections; total counts all.
+	// The first corrections; total is the number of all.
 	Corrections []*Correction `protobuf:"bytes,3,rep,name=corrections,proto3" json:"corrections,omitempty"`
 	Total       int64         `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
-	// Runs that could not be compared; the next time tries them again.
-	Failed int64                `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Number of runs that could not be compared; the next comparison retries them.
+	Failed int64 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Duration of the comparison.
 	Took   *durationpb.Duration `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
 	DryRun bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Open runs that Temporal does not know and that were left alone, because they may be in another one.
+	// Number of open runs that this Temporal does not have and that were left unchanged, because another Temporal may
+	// have them.
 	Withheld int64 `protobuf:"varint,8,opt,name=withheld,proto3" json:"withheld,omitempty"`
-	// Both places, and what to do about those runs. Empty when there are none.
+	// Names of both Temporals, and the remedy, for display. Empty if withheld is 0.
 	WithheldBecause string `protobuf:"bytes,9,opt,name=withheld_because,json=withheldBecause,proto3" json:"withheld_because,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -1359,9 +1368,9 @@ type Correction struct {
 	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	RunId   string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
-	// One line for people.
+	// Description in one line, for display.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
-	// Whether it was made. False in a dry run, and for kinds that are only reported.
+	// Whether the correction was made. False in a dry run, and for kinds that are only reported.
 	Applied       bool `protobuf:"varint,5,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: signalbox/v1/types.proto
 
-// Package signalbox.v1 is Signalbox's public API: what the CLI, the web UI and every other client use.
+// Package signalbox.v1 is the public API of Signalbox. The CLI, the web UI and all other clients use it.
 
 package signalboxv1
 
@@ -23,10 +23,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// JsonValue is one JSON value of any kind, kept digit for digit.
+// JsonValue is one JSON value of any kind. Numbers keep all their digits.
 //
-// In binary encodings it is the JSON text in `json`. In JSON (Connect and REST) it stands inline:
-// a field `input` of this type is written `"input": {"name": "Ada"}`.
+// In binary encodings, `json` contains the JSON text. In JSON (Connect and REST), the value is inline: a field `input`
+// of this type is written `"input": {"name": "Ada"}`.
 type JsonValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The JSON text (RFC 8259, UTF-8).
@@ -77,13 +77,13 @@ type Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// URI of the error's type.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Status, in the style of HTTP (400, 404, 503 …).
+	// Status code with the meaning of HTTP (400, 404, 503 …).
 	Status int32 `protobuf:"varint,2,opt,name=status,proto3" json:"status,omitempty"`
-	// One short line.
+	// Summary of the error, one short line.
 	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// What happened this time.
+	// Description of this occurrence of the error.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
-	// JSON pointer to the task that raised it.
+	// JSON pointer of the task that raised the error.
 	Instance      string `protobuf:"bytes,5,opt,name=instance,proto3" json:"instance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -154,14 +154,14 @@ func (x *Problem) GetInstance() string {
 	return ""
 }
 
-// Finding is one thing a check of a workflow document found.
+// Finding is one problem that the validation of a workflow document found.
 type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "error" or "warning".
 	Severity string `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"`
 	// Stable code, such as "unknown_key".
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	// What is wrong, in one line.
+	// Description of the problem, in one line.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// JSON pointer into the document.
 	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
@@ -169,7 +169,7 @@ type Finding struct {
 	Line int32 `protobuf:"varint,5,opt,name=line,proto3" json:"line,omitempty"`
 	// Column in the source, from 1.
 	Column int32 `protobuf:"varint,6,opt,name=column,proto3" json:"column,omitempty"`
-	// What to write instead, where that is known.
+	// Suggested replacement; empty if none is known.
 	Suggestion    string `protobuf:"bytes,7,opt,name=suggestion,proto3" json:"suggestion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -24,13 +24,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WorkerProcess is one worker process, as its heartbeat and the dispatchers know it.
+// WorkerProcess is one worker process, with the data of its heartbeat and its registrations.
 type WorkerProcess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identity of the process start.
+	// ID of the process. It is new at each start.
 	ServerId string `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it said so), silent (registered, but without a
-	// heartbeat) or unknown (registered, and heartbeats cannot be asked for).
+	// alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it reported its stop), silent (registered,
+	// but without a heartbeat) or unknown (registered, and heartbeats cannot be read).
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Signalbox's version.
 	Build string `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
@@ -38,16 +38,16 @@ type WorkerProcess struct {
 	Interpreter int32 `protobuf:"varint,4,opt,name=interpreter,proto3" json:"interpreter,omitempty"`
 	// Fingerprint of the names that API and workers share in Temporal.
 	Contract string `protobuf:"bytes,5,opt,name=contract,proto3" json:"contract,omitempty"`
-	// The projects that it works for; none: all.
+	// The projects that the worker serves; empty means all.
 	Projects  []string               `protobuf:"bytes,6,rep,name=projects,proto3" json:"projects,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// When it last said that it lives.
+	// Time of its last heartbeat.
 	LastBeatTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
-	// How long until it counts as late without another heartbeat; negative once it does.
+	// Time until the worker counts as late without another heartbeat; negative once it is late.
 	StaleIn *durationpb.Duration `protobuf:"bytes,9,opt,name=stale_in,json=staleIn,proto3" json:"stale_in,omitempty"`
-	// When it last polled Temporal for work.
+	// Time at which it last polled Temporal for tasks.
 	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
-	// Where it is registered.
+	// Its registrations with dispatchers.
 	Registrations []*WorkerRegistration `protobuf:"bytes,11,rep,name=registrations,proto3" json:"registrations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -160,7 +160,7 @@ func (x *WorkerProcess) GetRegistrations() []*WorkerRegistration {
 	return nil
 }
 
-// WorkerRegistration says that a dispatcher knows a worker.
+// WorkerRegistration is the registration of a worker with one dispatcher.
 type WorkerRegistration struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -223,10 +223,10 @@ func (x *WorkerRegistration) GetRegisterTime() *timestamppb.Timestamp {
 
 type ListWorkersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most this many; default 50, at most 500.
+	// Maximum number of workers of a page; default 50, at most 500.
 	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only workers that work for this project, or are registered with its dispatcher.
+	// Only workers that serve this project, or are registered with its dispatcher.
 	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
 	// Only workers in one of these states.
 	States        []string `protobuf:"bytes,4,rep,name=states,proto3" json:"states,omitempty"`
@@ -297,7 +297,7 @@ type ListWorkersResponse struct {
 	Workers []*WorkerProcess       `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// What could not be asked, one line each.
+	// Sources that could not be read, one line each.
 	Errors        []string `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

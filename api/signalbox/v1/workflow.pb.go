@@ -24,24 +24,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Workflow is one definition's record.
+// Workflow is the record of one workflow definition.
 type Workflow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace-qualified name: "namespace/name".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Title from the newest document.
+	// Title from the latest document.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	// Summary from the newest document.
+	// Summary from the latest document.
 	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	// "draft" (nothing published), "published" or "paused".
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	// Newest published version; empty when nothing is published.
+	// Latest published version; empty when nothing is published.
 	LatestVersion string `protobuf:"bytes,5,opt,name=latest_version,json=latestVersion,proto3" json:"latest_version,omitempty"`
-	// Whether a draft exists that differs from the newest version.
+	// Whether a draft exists that differs from the latest version.
 	HasDraft   bool                   `protobuf:"varint,6,opt,name=has_draft,json=hasDraft,proto3" json:"has_draft,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Why it is paused.
+	// Reason of the pause; empty if the workflow is not paused.
 	PauseReason   string `protobuf:"bytes,9,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -147,12 +147,12 @@ type WorkflowVersion struct {
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// SHA-256 over the canonical form, as "sha256:…".
 	Hash string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
-	// Who published it.
+	// The actor that published the version.
 	Publisher   string                 `protobuf:"bytes,3,opt,name=publisher,proto3" json:"publisher,omitempty"`
 	PublishTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=publish_time,json=publishTime,proto3" json:"publish_time,omitempty"`
-	// The document as it was given. Only set where one version is asked for.
+	// The document as it was submitted. Set only if one version is requested.
 	Source string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
-	// JSON Schema of the input, where the document has one. Only set where one version is asked for.
+	// JSON Schema of the input, if the document has one. Set only if one version is requested.
 	InputSchema   *JsonValue `protobuf:"bytes,6,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -288,7 +288,7 @@ type ValidateWorkflowResponse struct {
 	// Whether the document could be published.
 	Valid    bool       `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`
 	Findings []*Finding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
-	// Name the document gives itself, where it could be read.
+	// Name of the workflow in the document; empty if it could not be read.
 	Workflow      string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Hash          string `protobuf:"bytes,5,opt,name=hash,proto3" json:"hash,omitempty"`
@@ -470,7 +470,7 @@ type PublishWorkflowRequest struct {
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// The document. Empty: the stored draft of `workflow` is published.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
-	// Which draft to publish; only with an empty source.
+	// Workflow whose draft is published; only with an empty source.
 	Workflow      string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -531,7 +531,7 @@ type PublishWorkflowResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Workflow *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	Version  *WorkflowVersion       `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// False when this content was already published under this version.
+	// False if this content was already published under this version.
 	Created       bool       `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
 	Findings      []*Finding `protobuf:"bytes,4,rep,name=findings,proto3" json:"findings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -599,12 +599,12 @@ func (x *PublishWorkflowResponse) GetFindings() []*Finding {
 type ListWorkflowsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// At most this many; default 50, at most 500.
+	// Maximum number of workflows of a page; default 50, at most 500.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only names that contain this text.
 	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
-	// Only these states.
+	// Only workflows in one of these states.
 	States        []string `protobuf:"bytes,5,rep,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -731,9 +731,9 @@ func (x *ListWorkflowsResponse) GetNextPageToken() string {
 type GetWorkflowRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// "namespace/name", or "name" where that is unambiguous.
+	// "namespace/name", or "name" if it is unambiguous.
 	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// A version; empty for the newest published one, or the draft when nothing is published.
+	// A version; empty for the latest published one, or for the draft if nothing is published.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Return the draft instead of a version.
 	Draft         bool `protobuf:"varint,4,opt,name=draft,proto3" json:"draft,omitempty"`
@@ -802,11 +802,11 @@ func (x *GetWorkflowRequest) GetDraft() bool {
 type GetWorkflowResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Workflow *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// The version asked for; unset when the draft is returned.
+	// The requested version; not set if the draft is returned.
 	Version *WorkflowVersion `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// The draft's source, when the draft is returned.
+	// Source of the draft, if the draft is returned.
 	DraftSource string `protobuf:"bytes,3,opt,name=draft_source,json=draftSource,proto3" json:"draft_source,omitempty"`
-	// What the clock does for it. Not set where its newest version has no schedule.cron, every or after.
+	// The timer of the workflow. Not set if its latest version has no schedule.cron, every or after.
 	Timer         *WorkflowTimer `protobuf:"bytes,4,opt,name=timer,proto3" json:"timer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -870,24 +870,25 @@ func (x *GetWorkflowResponse) GetTimer() *WorkflowTimer {
 	return nil
 }
 
-// WorkflowTimer is when a workflow is started by the clock: exactly one of cron, every and after is set.
+// WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
+// is set.
 type WorkflowTimer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Minute, hour, day of the month, month and weekday, in UTC.
 	Cron string `protobuf:"bytes,1,opt,name=cron,proto3" json:"cron,omitempty"`
 	// The period, counted from the publication.
 	Every *durationpb.Duration `protobuf:"bytes,2,opt,name=every,proto3" json:"every,omitempty"`
-	// The pause between the end of one run and the start of the next.
+	// The delay between the end of one run and the start of the next.
 	After *durationpb.Duration `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
-	// The next times, the first one first. None while the workflow is paused, or waits for a run to end.
+	// The next due times, earliest first. Empty while the workflow is paused, or waits for a run to end.
 	NextTimes []*timestamppb.Timestamp `protobuf:"bytes,4,rep,name=next_times,json=nextTimes,proto3" json:"next_times,omitempty"`
-	// When it last fired. Not set when it never did.
+	// Time at which the timer last fired. Not set if it never fired.
 	LastTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	// How often it fired.
+	// Number of times that the timer fired.
 	Fired int64 `protobuf:"varint,6,opt,name=fired,proto3" json:"fired,omitempty"`
-	// Times that were passed over because they were too late to be made up for.
+	// Number of due times that were skipped because they were too late to be caught up.
 	Missed int64 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
-	// Why the times are not known. Empty otherwise.
+	// Why the times are unknown; empty otherwise.
 	UnknownBecause string `protobuf:"bytes,8,opt,name=unknown_because,json=unknownBecause,proto3" json:"unknown_because,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1103,9 +1104,9 @@ type DiffVersionsRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Project  string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// The older side.
+	// The older version.
 	From string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
-	// The newer side; "draft" names the draft.
+	// The newer version; "draft" means the draft.
 	To            string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

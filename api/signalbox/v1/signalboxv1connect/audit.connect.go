@@ -45,7 +45,7 @@ const (
 type AuditServiceClient interface {
 	// ListAudit lists entries, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
-	// ExportAudit streams the entries that match, oldest first, as CSV or as JSON lines.
+	// ExportAudit streams the matching entries, oldest first, as CSV or as JSON lines.
 	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
 }
 
@@ -96,7 +96,7 @@ func (c *auditServiceClient) ExportAudit(ctx context.Context, req *connect.Reque
 type AuditServiceHandler interface {
 	// ListAudit lists entries, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
-	// ExportAudit streams the entries that match, oldest first, as CSV or as JSON lines.
+	// ExportAudit streams the matching entries, oldest first, as CSV or as JSON lines.
 	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest], *connect.ServerStream[httpbody.HttpBody]) error
 }
 

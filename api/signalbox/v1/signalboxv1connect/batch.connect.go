@@ -54,19 +54,19 @@ const (
 
 // BatchServiceClient is a client for the signalbox.v1.BatchService service.
 type BatchServiceClient interface {
-	// StartBatch takes down which runs are meant, and begins. The same request ID returns the same batch.
+	// StartBatch records the selected runs and starts the batch. The same request ID returns the same batch.
 	StartBatch(context.Context, *connect.Request[v1.StartBatchRequest]) (*connect.Response[v1.StartBatchResponse], error)
 	// GetBatch returns one batch with its progress.
 	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
 	// ListBatches lists batches, newest first.
 	ListBatches(context.Context, *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error)
-	// ListBatchItems lists the runs of a batch and what became of each.
+	// ListBatchItems lists the runs of a batch with the result for each.
 	ListBatchItems(context.Context, *connect.Request[v1.ListBatchItemsRequest]) (*connect.Response[v1.ListBatchItemsResponse], error)
-	// PauseBatch stops it after what is in flight.
+	// PauseBatch stops a batch after the items in flight. It is refused with BATCH_ENDED when the batch has ended.
 	PauseBatch(context.Context, *connect.Request[v1.PauseBatchRequest]) (*connect.Response[v1.PauseBatchResponse], error)
-	// UnpauseBatch lets it go on.
+	// UnpauseBatch continues a paused batch. It is refused with BATCH_ENDED when the batch has ended.
 	UnpauseBatch(context.Context, *connect.Request[v1.UnpauseBatchRequest]) (*connect.Response[v1.UnpauseBatchResponse], error)
-	// RetryBatch does the items again that failed, and those alone.
+	// RetryBatch repeats the failed items only. It is refused with BATCH_NOTHING_FAILED when no item has failed.
 	RetryBatch(context.Context, *connect.Request[v1.RetryBatchRequest]) (*connect.Response[v1.RetryBatchResponse], error)
 }
 
@@ -177,19 +177,19 @@ func (c *batchServiceClient) RetryBatch(ctx context.Context, req *connect.Reques
 
 // BatchServiceHandler is an implementation of the signalbox.v1.BatchService service.
 type BatchServiceHandler interface {
-	// StartBatch takes down which runs are meant, and begins. The same request ID returns the same batch.
+	// StartBatch records the selected runs and starts the batch. The same request ID returns the same batch.
 	StartBatch(context.Context, *connect.Request[v1.StartBatchRequest]) (*connect.Response[v1.StartBatchResponse], error)
 	// GetBatch returns one batch with its progress.
 	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
 	// ListBatches lists batches, newest first.
 	ListBatches(context.Context, *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error)
-	// ListBatchItems lists the runs of a batch and what became of each.
+	// ListBatchItems lists the runs of a batch with the result for each.
 	ListBatchItems(context.Context, *connect.Request[v1.ListBatchItemsRequest]) (*connect.Response[v1.ListBatchItemsResponse], error)
-	// PauseBatch stops it after what is in flight.
+	// PauseBatch stops a batch after the items in flight. It is refused with BATCH_ENDED when the batch has ended.
 	PauseBatch(context.Context, *connect.Request[v1.PauseBatchRequest]) (*connect.Response[v1.PauseBatchResponse], error)
-	// UnpauseBatch lets it go on.
+	// UnpauseBatch continues a paused batch. It is refused with BATCH_ENDED when the batch has ended.
 	UnpauseBatch(context.Context, *connect.Request[v1.UnpauseBatchRequest]) (*connect.Response[v1.UnpauseBatchResponse], error)
-	// RetryBatch does the items again that failed, and those alone.
+	// RetryBatch repeats the failed items only. It is refused with BATCH_NOTHING_FAILED when no item has failed.
 	RetryBatch(context.Context, *connect.Request[v1.RetryBatchRequest]) (*connect.Response[v1.RetryBatchResponse], error)
 }
 

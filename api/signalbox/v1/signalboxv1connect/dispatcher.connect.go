@@ -49,16 +49,18 @@ const (
 
 // DispatcherServiceClient is a client for the signalbox.v1.DispatcherService service.
 type DispatcherServiceClient interface {
-	// ListDispatchers lists the dispatchers of all projects by name, without their workers and the history of their owners.
-	// What cannot be asked (Temporal, the leases, the inbox) is missing in each, and errors says why.
+	// ListDispatchers lists the dispatchers of all projects by name, without their workers and the history of their
+	// owners. If Temporal, the leases or the inbox cannot be read, their data is missing in each dispatcher, and errors
+	// says why.
 	ListDispatchers(context.Context, *connect.Request[v1.ListDispatchersRequest]) (*connect.Response[v1.ListDispatchersResponse], error)
-	// GetDispatcher returns a project's dispatcher with the workers that are registered with it and its last owners.
+	// GetDispatcher returns a project's dispatcher with its registered workers and its most recent owners.
 	GetDispatcher(context.Context, *connect.Request[v1.GetDispatcherRequest]) (*connect.Response[v1.GetDispatcherResponse], error)
-	// HandOverDispatcher asks the owner to resign, so that another worker adopts the dispatcher, which runs on meanwhile. It is
-	// refused while nobody owns it. Where there is no other worker, the same one takes it again.
+	// HandOverDispatcher requests the owner to resign, so that another worker adopts the dispatcher, which continues to
+	// run meanwhile. It is refused with DISPATCHER_NOT_OWNED while the dispatcher has no owner. If no other worker is
+	// available, the same worker becomes the owner again.
 	HandOverDispatcher(context.Context, *connect.Request[v1.HandOverDispatcherRequest]) (*connect.Response[v1.HandOverDispatcherResponse], error)
-	// ReconcileDispatchers compares leases, workers and the dispatchers that are open in Temporal now, as the supervisor does by
-	// itself, and ends what is stale.
+	// ReconcileDispatchers immediately compares leases, workers and the dispatchers that are open in Temporal, as the
+	// supervisor does at intervals, and ends stale dispatchers.
 	ReconcileDispatchers(context.Context, *connect.Request[v1.ReconcileDispatchersRequest]) (*connect.Response[v1.ReconcileDispatchersResponse], error)
 }
 
@@ -132,16 +134,18 @@ func (c *dispatcherServiceClient) ReconcileDispatchers(ctx context.Context, req 
 
 // DispatcherServiceHandler is an implementation of the signalbox.v1.DispatcherService service.
 type DispatcherServiceHandler interface {
-	// ListDispatchers lists the dispatchers of all projects by name, without their workers and the history of their owners.
-	// What cannot be asked (Temporal, the leases, the inbox) is missing in each, and errors says why.
+	// ListDispatchers lists the dispatchers of all projects by name, without their workers and the history of their
+	// owners. If Temporal, the leases or the inbox cannot be read, their data is missing in each dispatcher, and errors
+	// says why.
 	ListDispatchers(context.Context, *connect.Request[v1.ListDispatchersRequest]) (*connect.Response[v1.ListDispatchersResponse], error)
-	// GetDispatcher returns a project's dispatcher with the workers that are registered with it and its last owners.
+	// GetDispatcher returns a project's dispatcher with its registered workers and its most recent owners.
 	GetDispatcher(context.Context, *connect.Request[v1.GetDispatcherRequest]) (*connect.Response[v1.GetDispatcherResponse], error)
-	// HandOverDispatcher asks the owner to resign, so that another worker adopts the dispatcher, which runs on meanwhile. It is
-	// refused while nobody owns it. Where there is no other worker, the same one takes it again.
+	// HandOverDispatcher requests the owner to resign, so that another worker adopts the dispatcher, which continues to
+	// run meanwhile. It is refused with DISPATCHER_NOT_OWNED while the dispatcher has no owner. If no other worker is
+	// available, the same worker becomes the owner again.
 	HandOverDispatcher(context.Context, *connect.Request[v1.HandOverDispatcherRequest]) (*connect.Response[v1.HandOverDispatcherResponse], error)
-	// ReconcileDispatchers compares leases, workers and the dispatchers that are open in Temporal now, as the supervisor does by
-	// itself, and ends what is stale.
+	// ReconcileDispatchers immediately compares leases, workers and the dispatchers that are open in Temporal, as the
+	// supervisor does at intervals, and ends stale dispatchers.
 	ReconcileDispatchers(context.Context, *connect.Request[v1.ReconcileDispatchersRequest]) (*connect.Response[v1.ReconcileDispatchersResponse], error)
 }
 

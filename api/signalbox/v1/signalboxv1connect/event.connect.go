@@ -47,18 +47,19 @@ const (
 
 // EventServiceClient is a client for the signalbox.v1.EventService service.
 type EventServiceClient interface {
-	// PublishEvents commits events, in order and all or none, and answers when they are durable. Whether Temporal is there does
-	// not matter; what they start and wake follows.
+	// PublishEvents commits events in order, all or none, and returns when they are durable. It does not require
+	// Temporal: while Temporal is unavailable, the events are accepted, and their deliveries are made when it is
+	// available again.
 	//
-	// Over plain HTTP it is the CloudEvents HTTP binding: POST to /v1/projects/{project}/events, in the structured, the binary or
-	// the batch mode, answers 202 with the JSON of PublishEventsResponse.
+	// Over plain HTTP, the method is the CloudEvents HTTP binding: POST to /v1/projects/{project}/events, in the
+	// structured, binary or batch mode, returns 202 with the JSON of PublishEventsResponse.
 	PublishEvents(context.Context, *connect.Request[v1.PublishEventsRequest]) (*connect.Response[v1.PublishEventsResponse], error)
-	// ListEvents lists events, newest first, page by page, stable under writes.
+	// ListEvents lists events, newest first. Pages are stable under concurrent writes.
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	// GetEvent returns one event with its deliveries.
 	GetEvent(context.Context, *connect.Request[v1.GetEventRequest]) (*connect.Response[v1.GetEventResponse], error)
-	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up, which start the
-	// newest published version of their workflow. What is delivered already stays as it is.
+	// RedeliverEvent makes pending and dead deliveries of an event due immediately. A dead delivery then starts the
+	// latest published version of its workflow. Deliveries that are done do not change.
 	RedeliverEvent(context.Context, *connect.Request[v1.RedeliverEventRequest]) (*connect.Response[v1.RedeliverEventResponse], error)
 }
 
@@ -132,18 +133,19 @@ func (c *eventServiceClient) RedeliverEvent(ctx context.Context, req *connect.Re
 
 // EventServiceHandler is an implementation of the signalbox.v1.EventService service.
 type EventServiceHandler interface {
-	// PublishEvents commits events, in order and all or none, and answers when they are durable. Whether Temporal is there does
-	// not matter; what they start and wake follows.
+	// PublishEvents commits events in order, all or none, and returns when they are durable. It does not require
+	// Temporal: while Temporal is unavailable, the events are accepted, and their deliveries are made when it is
+	// available again.
 	//
-	// Over plain HTTP it is the CloudEvents HTTP binding: POST to /v1/projects/{project}/events, in the structured, the binary or
-	// the batch mode, answers 202 with the JSON of PublishEventsResponse.
+	// Over plain HTTP, the method is the CloudEvents HTTP binding: POST to /v1/projects/{project}/events, in the
+	// structured, binary or batch mode, returns 202 with the JSON of PublishEventsResponse.
 	PublishEvents(context.Context, *connect.Request[v1.PublishEventsRequest]) (*connect.Response[v1.PublishEventsResponse], error)
-	// ListEvents lists events, newest first, page by page, stable under writes.
+	// ListEvents lists events, newest first. Pages are stable under concurrent writes.
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	// GetEvent returns one event with its deliveries.
 	GetEvent(context.Context, *connect.Request[v1.GetEventRequest]) (*connect.Response[v1.GetEventResponse], error)
-	// RedeliverEvent makes deliveries of an event due at once: those that are pending, and those that were given up, which start the
-	// newest published version of their workflow. What is delivered already stays as it is.
+	// RedeliverEvent makes pending and dead deliveries of an event due immediately. A dead delivery then starts the
+	// latest published version of its workflow. Deliveries that are done do not change.
 	RedeliverEvent(context.Context, *connect.Request[v1.RedeliverEventRequest]) (*connect.Response[v1.RedeliverEventResponse], error)
 }
 

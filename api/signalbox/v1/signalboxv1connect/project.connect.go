@@ -49,14 +49,15 @@ const (
 
 // ProjectServiceClient is a client for the signalbox.v1.ProjectService service.
 type ProjectServiceClient interface {
-	// CreateProject makes a project. Workers begin to serve it within seconds.
+	// CreateProject creates a project. Workers start to serve it within seconds. It is refused with PROJECT_EXISTS when a
+	// project of this name exists.
 	CreateProject(context.Context, *connect.Request[v1.CreateProjectRequest]) (*connect.Response[v1.CreateProjectResponse], error)
 	// ListProjects lists all projects by name.
 	ListProjects(context.Context, *connect.Request[v1.ListProjectsRequest]) (*connect.Response[v1.ListProjectsResponse], error)
 	// GetProject returns one project.
 	GetProject(context.Context, *connect.Request[v1.GetProjectRequest]) (*connect.Response[v1.GetProjectResponse], error)
-	// UpdateProject changes a project's description and settings. A field that is absent keeps its value. Processes apply a changed setting
-	// within seconds.
+	// UpdateProject changes a project's description and settings. An absent field keeps its value. Processes apply a
+	// changed setting within seconds.
 	UpdateProject(context.Context, *connect.Request[v1.UpdateProjectRequest]) (*connect.Response[v1.UpdateProjectResponse], error)
 }
 
@@ -130,14 +131,15 @@ func (c *projectServiceClient) UpdateProject(ctx context.Context, req *connect.R
 
 // ProjectServiceHandler is an implementation of the signalbox.v1.ProjectService service.
 type ProjectServiceHandler interface {
-	// CreateProject makes a project. Workers begin to serve it within seconds.
+	// CreateProject creates a project. Workers start to serve it within seconds. It is refused with PROJECT_EXISTS when a
+	// project of this name exists.
 	CreateProject(context.Context, *connect.Request[v1.CreateProjectRequest]) (*connect.Response[v1.CreateProjectResponse], error)
 	// ListProjects lists all projects by name.
 	ListProjects(context.Context, *connect.Request[v1.ListProjectsRequest]) (*connect.Response[v1.ListProjectsResponse], error)
 	// GetProject returns one project.
 	GetProject(context.Context, *connect.Request[v1.GetProjectRequest]) (*connect.Response[v1.GetProjectResponse], error)
-	// UpdateProject changes a project's description and settings. A field that is absent keeps its value. Processes apply a changed setting
-	// within seconds.
+	// UpdateProject changes a project's description and settings. An absent field keeps its value. Processes apply a
+	// changed setting within seconds.
 	UpdateProject(context.Context, *connect.Request[v1.UpdateProjectRequest]) (*connect.Response[v1.UpdateProjectResponse], error)
 }
 

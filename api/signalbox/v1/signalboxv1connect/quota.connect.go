@@ -44,12 +44,12 @@ const (
 
 // QuotaServiceClient is a client for the signalbox.v1.QuotaService service.
 type QuotaServiceClient interface {
-	// GetQuota returns a project's quota and how much of it is used.
+	// GetQuota returns a project's quota and its current usage.
 	GetQuota(context.Context, *connect.Request[v1.GetQuotaRequest]) (*connect.Response[v1.GetQuotaResponse], error)
-	// SetQuota replaces a project's quota. What a higher one allows goes on at once.
+	// SetQuota replaces a project's quota. A higher limit takes effect immediately: runs that wait for it continue.
 	SetQuota(context.Context, *connect.Request[v1.SetQuotaRequest]) (*connect.Response[v1.SetQuotaResponse], error)
-	// ResumeQuota lets runs that wait for steps go on although the quota is used up: each gets as many steps as the whole limit once more, in
-	// this period.
+	// ResumeQuota continues runs that wait for steps although the quota is used up. Each run is granted as many
+	// additional steps as the whole limit, in the current period.
 	ResumeQuota(context.Context, *connect.Request[v1.ResumeQuotaRequest]) (*connect.Response[v1.ResumeQuotaResponse], error)
 }
 
@@ -110,12 +110,12 @@ func (c *quotaServiceClient) ResumeQuota(ctx context.Context, req *connect.Reque
 
 // QuotaServiceHandler is an implementation of the signalbox.v1.QuotaService service.
 type QuotaServiceHandler interface {
-	// GetQuota returns a project's quota and how much of it is used.
+	// GetQuota returns a project's quota and its current usage.
 	GetQuota(context.Context, *connect.Request[v1.GetQuotaRequest]) (*connect.Response[v1.GetQuotaResponse], error)
-	// SetQuota replaces a project's quota. What a higher one allows goes on at once.
+	// SetQuota replaces a project's quota. A higher limit takes effect immediately: runs that wait for it continue.
 	SetQuota(context.Context, *connect.Request[v1.SetQuotaRequest]) (*connect.Response[v1.SetQuotaResponse], error)
-	// ResumeQuota lets runs that wait for steps go on although the quota is used up: each gets as many steps as the whole limit once more, in
-	// this period.
+	// ResumeQuota continues runs that wait for steps although the quota is used up. Each run is granted as many
+	// additional steps as the whole limit, in the current period.
 	ResumeQuota(context.Context, *connect.Request[v1.ResumeQuotaRequest]) (*connect.Response[v1.ResumeQuotaResponse], error)
 }
 

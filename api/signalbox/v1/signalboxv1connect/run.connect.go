@@ -64,38 +64,47 @@ const (
 
 // RunServiceClient is a client for the signalbox.v1.RunService service.
 type RunServiceClient interface {
-	// StartRun starts a run of a published workflow and returns it at once.
-	// The same request ID returns the same run.
+	// StartRun starts a run of a published workflow and returns the run without waiting for its end. The same request ID
+	// returns the same run.
 	//
-	// While Temporal is away it is refused with ENGINE_UNAVAILABLE, whose metadata tell state, kind and since of the connection,
-	// and leaves nothing behind; in queue mode the run is accepted as queued with the reason engine. A run whose start has no
-	// known outcome yet is returned as queued with the reason starting, and is settled by itself.
+	// While Temporal is unavailable, the start is refused with ENGINE_UNAVAILABLE and nothing is stored; the metadata
+	// contain state, kind and since of the connection. In queue mode, the run is accepted as queued with the reason
+	// engine. If the outcome of a start is unknown, the run is returned as queued with the reason starting; the server
+	// repeats the start if necessary, which starts the run once.
 	StartRun(context.Context, *connect.Request[v1.StartRunRequest]) (*connect.Response[v1.StartRunResponse], error)
 	// GetRun returns one run.
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)
-	// ListRuns lists runs, newest first unless asked otherwise, page by page, stable under writes.
+	// ListRuns lists runs, newest first by default. Pages are stable under concurrent writes.
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
-	// ListSteps lists a run's steps in order of entry.
+	// ListSteps lists the steps of a run in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
-	// WatchRun streams the run and its steps as they change, and ends when the run has ended.
-	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
-	// A broken watch is resumed with the last sequence seen.
+	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
+	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
+	// interrupted watch with the last sequence that it received.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest]) (*connect.ServerStreamForClient[v1.WatchRunResponse], error)
-	// CountRuns counts runs by status, and the open ones that are stuck by the code of their verdict.
+	// CountRuns counts runs by status, and open runs that are stuck by the code of their verdict.
 	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
-	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
+	// CancelRun requests cancellation of the run. It is refused with RUN_ENDED when the run has ended, and with
+	// RUN_IMPORTED when it was imported.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
-	// TerminateRun ends the run at once, without a worker taking part in it. Refused when it has ended.
+	// TerminateRun ends the run immediately, without a worker. It is refused with RUN_ENDED when the run has
+	// ended, and with RUN_IMPORTED when it was imported.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
-	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
+	// PauseRun stops the run before its next task until it is unpaused. Work in flight ends. Depending on the
+	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED, RUN_TOO_OLD or
+	// RUN_IMPORTED.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
-	// UnpauseRun lets a paused run go on.
+	// UnpauseRun continues a paused run. Depending on the state of the run, it is refused with
+	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED, RUN_TOO_OLD or RUN_IMPORTED.
 	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
-	// ReplayRun starts a new run with the input of an earlier one, as it was or edited.
+	// ReplayRun starts a new run with the input of an earlier run, unchanged or edited. It is refused for the same reasons as
+	// StartRun, with INPUT_REDACTED when an edit contains a mark, and with RUN_IMPORTED when the original of an imported run
+	// lacks its document or its input.
 	ReplayRun(context.Context, *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error)
-	// ExportRun streams one JSON document: the run, its version, steps with attempts, waits, events, audit, and where Temporal keeps it.
+	// ExportRun streams one JSON document: the run, its version, its steps with attempts, its waits, events and audit
+	// entries, and its reference in Temporal.
 	ExportRun(context.Context, *connect.Request[v1.ExportRunRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
-	// ExportRuns streams the list of runs that match, as CSV or as JSON lines.
+	// ExportRuns streams the matching runs, as CSV or as JSON lines.
 	ExportRuns(context.Context, *connect.Request[v1.ExportRunsRequest]) (*connect.ServerStreamForClient[httpbody.HttpBody], error)
 }
 
@@ -279,38 +288,47 @@ func (c *runServiceClient) ExportRuns(ctx context.Context, req *connect.Request[
 
 // RunServiceHandler is an implementation of the signalbox.v1.RunService service.
 type RunServiceHandler interface {
-	// StartRun starts a run of a published workflow and returns it at once.
-	// The same request ID returns the same run.
+	// StartRun starts a run of a published workflow and returns the run without waiting for its end. The same request ID
+	// returns the same run.
 	//
-	// While Temporal is away it is refused with ENGINE_UNAVAILABLE, whose metadata tell state, kind and since of the connection,
-	// and leaves nothing behind; in queue mode the run is accepted as queued with the reason engine. A run whose start has no
-	// known outcome yet is returned as queued with the reason starting, and is settled by itself.
+	// While Temporal is unavailable, the start is refused with ENGINE_UNAVAILABLE and nothing is stored; the metadata
+	// contain state, kind and since of the connection. In queue mode, the run is accepted as queued with the reason
+	// engine. If the outcome of a start is unknown, the run is returned as queued with the reason starting; the server
+	// repeats the start if necessary, which starts the run once.
 	StartRun(context.Context, *connect.Request[v1.StartRunRequest]) (*connect.Response[v1.StartRunResponse], error)
 	// GetRun returns one run.
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)
-	// ListRuns lists runs, newest first unless asked otherwise, page by page, stable under writes.
+	// ListRuns lists runs, newest first by default. Pages are stable under concurrent writes.
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
-	// ListSteps lists a run's steps in order of entry.
+	// ListSteps lists the steps of a run in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
-	// WatchRun streams the run and its steps as they change, and ends when the run has ended.
-	// The first message comes at once; when nothing changes, the run is repeated without steps every 15 seconds.
-	// A broken watch is resumed with the last sequence seen.
+	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
+	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
+	// interrupted watch with the last sequence that it received.
 	WatchRun(context.Context, *connect.Request[v1.WatchRunRequest], *connect.ServerStream[v1.WatchRunResponse]) error
-	// CountRuns counts runs by status, and the open ones that are stuck by the code of their verdict.
+	// CountRuns counts runs by status, and open runs that are stuck by the code of their verdict.
 	CountRuns(context.Context, *connect.Request[v1.CountRunsRequest]) (*connect.Response[v1.CountRunsResponse], error)
-	// CancelRun asks Temporal to cancel the run. Refused when it has ended.
+	// CancelRun requests cancellation of the run. It is refused with RUN_ENDED when the run has ended, and with
+	// RUN_IMPORTED when it was imported.
 	CancelRun(context.Context, *connect.Request[v1.CancelRunRequest]) (*connect.Response[v1.CancelRunResponse], error)
-	// TerminateRun ends the run at once, without a worker taking part in it. Refused when it has ended.
+	// TerminateRun ends the run immediately, without a worker. It is refused with RUN_ENDED when the run has
+	// ended, and with RUN_IMPORTED when it was imported.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
-	// PauseRun lets the run enter no further task until it is unpaused; what is in flight ends.
+	// PauseRun stops the run before its next task until it is unpaused. Work in flight ends. Depending on the
+	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED, RUN_TOO_OLD or
+	// RUN_IMPORTED.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
-	// UnpauseRun lets a paused run go on.
+	// UnpauseRun continues a paused run. Depending on the state of the run, it is refused with
+	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED, RUN_TOO_OLD or RUN_IMPORTED.
 	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
-	// ReplayRun starts a new run with the input of an earlier one, as it was or edited.
+	// ReplayRun starts a new run with the input of an earlier run, unchanged or edited. It is refused for the same reasons as
+	// StartRun, with INPUT_REDACTED when an edit contains a mark, and with RUN_IMPORTED when the original of an imported run
+	// lacks its document or its input.
 	ReplayRun(context.Context, *connect.Request[v1.ReplayRunRequest]) (*connect.Response[v1.ReplayRunResponse], error)
-	// ExportRun streams one JSON document: the run, its version, steps with attempts, waits, events, audit, and where Temporal keeps it.
+	// ExportRun streams one JSON document: the run, its version, its steps with attempts, its waits, events and audit
+	// entries, and its reference in Temporal.
 	ExportRun(context.Context, *connect.Request[v1.ExportRunRequest], *connect.ServerStream[httpbody.HttpBody]) error
-	// ExportRuns streams the list of runs that match, as CSV or as JSON lines.
+	// ExportRuns streams the matching runs, as CSV or as JSON lines.
 	ExportRuns(context.Context, *connect.Request[v1.ExportRunsRequest], *connect.ServerStream[httpbody.HttpBody]) error
 }
 

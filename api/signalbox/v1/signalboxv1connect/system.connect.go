@@ -49,13 +49,14 @@ const (
 type SystemServiceClient interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
-	// GetStatus returns how the server that answers is connected to Temporal, and what it knows of the rest of the platform.
-	// It answers whether or not Temporal and the database are there.
+	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
+	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
-	// ResetBreaker lets the server that answers try to connect to Temporal at once, whatever its circuit breaker and back-off
-	// say. It changes nothing while it is connected.
+	// ResetBreaker makes the answering server attempt to connect to Temporal immediately, regardless of its circuit
+	// breaker and back-off. It has no effect while the server is connected.
 	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
-	// Reconcile compares the runs with Temporal now, as the reconciler does by itself, and corrects what differs.
+	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
+	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
 }
 
@@ -131,13 +132,14 @@ func (c *systemServiceClient) Reconcile(ctx context.Context, req *connect.Reques
 type SystemServiceHandler interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
-	// GetStatus returns how the server that answers is connected to Temporal, and what it knows of the rest of the platform.
-	// It answers whether or not Temporal and the database are there.
+	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
+	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
-	// ResetBreaker lets the server that answers try to connect to Temporal at once, whatever its circuit breaker and back-off
-	// say. It changes nothing while it is connected.
+	// ResetBreaker makes the answering server attempt to connect to Temporal immediately, regardless of its circuit
+	// breaker and back-off. It has no effect while the server is connected.
 	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
-	// Reconcile compares the runs with Temporal now, as the reconciler does by itself, and corrects what differs.
+	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
+	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
 }
 

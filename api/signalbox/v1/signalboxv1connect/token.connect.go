@@ -47,13 +47,13 @@ const (
 
 // TokenServiceClient is a client for the signalbox.v1.TokenService service.
 type TokenServiceClient interface {
-	// CreateToken makes a token.
+	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 	// ListTokens lists tokens, newest first.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
-	// RevokeToken makes a token invalid at once, for good.
+	// RevokeToken permanently invalidates a token, immediately.
 	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
-	// WhoAmI tells who the caller is and what they may do.
+	// WhoAmI returns the identity and the roles of the caller.
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 
@@ -127,13 +127,13 @@ func (c *tokenServiceClient) WhoAmI(ctx context.Context, req *connect.Request[v1
 
 // TokenServiceHandler is an implementation of the signalbox.v1.TokenService service.
 type TokenServiceHandler interface {
-	// CreateToken makes a token.
+	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 	// ListTokens lists tokens, newest first.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
-	// RevokeToken makes a token invalid at once, for good.
+	// RevokeToken permanently invalidates a token, immediately.
 	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
-	// WhoAmI tells who the caller is and what they may do.
+	// WhoAmI returns the identity and the roles of the caller.
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 }
 

@@ -40,8 +40,8 @@ const (
 
 // WorkerServiceClient is a client for the signalbox.v1.WorkerService service.
 type WorkerServiceClient interface {
-	// ListWorkers lists the workers by server ID: the heartbeats of their processes, beside their registrations with the
-	// dispatchers. Workers that are late or gone are listed until their heartbeats are forgotten and they are evicted.
+	// ListWorkers lists the workers by server ID: the heartbeats of their processes, and their registrations with the
+	// dispatchers. Late and dead workers are listed until their heartbeats are deleted and they are evicted.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
 
@@ -78,8 +78,8 @@ func (c *workerServiceClient) ListWorkers(ctx context.Context, req *connect.Requ
 
 // WorkerServiceHandler is an implementation of the signalbox.v1.WorkerService service.
 type WorkerServiceHandler interface {
-	// ListWorkers lists the workers by server ID: the heartbeats of their processes, beside their registrations with the
-	// dispatchers. Workers that are late or gone are listed until their heartbeats are forgotten and they are evicted.
+	// ListWorkers lists the workers by server ID: the heartbeats of their processes, and their registrations with the
+	// dispatchers. Late and dead workers are listed until their heartbeats are deleted and they are evicted.
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 }
 

@@ -69,10 +69,11 @@ const (
 type WorkflowServiceClient interface {
 	// ValidateWorkflow checks a document and returns all findings. It stores nothing.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
-	// SaveDraft stores a document as its workflow's draft. A draft may have findings of severity error, but must name its workflow.
+	// SaveDraft stores a document as the draft of its workflow. A draft may have findings of severity error, but must
+	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow makes a document an immutable version. The same content again changes nothing;
-	// other content under a published version is refused.
+	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
@@ -82,12 +83,13 @@ type WorkflowServiceClient interface {
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
 	DiffVersions(context.Context, *connect.Request[v1.DiffVersionsRequest]) (*connect.Response[v1.DiffVersionsResponse], error)
-	// PauseWorkflow refuses new runs of the workflow until it is unpaused. Open runs go on.
+	// PauseWorkflow pauses a workflow: new runs are refused with WORKFLOW_PAUSED until it is unpaused. Open runs
+	// continue.
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
-	// UnpauseWorkflow lets new runs start again.
+	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
-	// DeleteWorkflow removes a workflow with its draft and hides its versions. Refused while runs are open.
-	// Finished runs stay readable.
+	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
+	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
 }
 
@@ -238,10 +240,11 @@ func (c *workflowServiceClient) DeleteWorkflow(ctx context.Context, req *connect
 type WorkflowServiceHandler interface {
 	// ValidateWorkflow checks a document and returns all findings. It stores nothing.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
-	// SaveDraft stores a document as its workflow's draft. A draft may have findings of severity error, but must name its workflow.
+	// SaveDraft stores a document as the draft of its workflow. A draft may have findings of severity error, but must
+	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow makes a document an immutable version. The same content again changes nothing;
-	// other content under a published version is refused.
+	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
@@ -251,12 +254,13 @@ type WorkflowServiceHandler interface {
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
 	DiffVersions(context.Context, *connect.Request[v1.DiffVersionsRequest]) (*connect.Response[v1.DiffVersionsResponse], error)
-	// PauseWorkflow refuses new runs of the workflow until it is unpaused. Open runs go on.
+	// PauseWorkflow pauses a workflow: new runs are refused with WORKFLOW_PAUSED until it is unpaused. Open runs
+	// continue.
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
-	// UnpauseWorkflow lets new runs start again.
+	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
-	// DeleteWorkflow removes a workflow with its draft and hides its versions. Refused while runs are open.
-	// Finished runs stay readable.
+	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
+	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
 }
 
