@@ -133,7 +133,7 @@ func TestEventSendFailures(t *testing.T) {
 	a.events.refuse = refusal(connect.CodeInvalidArgument, "EVENT_INVALID", "source is no URI reference")
 	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s"), exit.Failed, "send 1 event: source is no URI", "[EVENT_INVALID]")
 	a.events.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--id", "e7"), exit.Unavailable, "not known", "--id e7")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--id", "e7"), exit.Unavailable, "it is unknown whether", "--id e7")
 	shell.stdin = `[{"specversion":"1.0","id":"1"},{"specversion":"1.0","id":"2"}]`
 	requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Unavailable, "send 2 events", "sends each once")
 	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "event", "send", "--type", "t", "--source", "s"), exit.Unavailable, "cannot be reached")
