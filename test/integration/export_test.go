@@ -183,7 +183,7 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 		{usage, `"ODD"`, []string{"--problem", "odd", "--file", file}},
 		{usage, `"odd"`, []string{"--trigger", "odd", "--file", file}},
 		{usage, "not before", []string{"--since", "1h", "--until", "2h", "--file", file}},
-		{usage, "--all: every run is meant", []string{"--all", "--status", "failed", "--file", file}},
+		{usage, "--all: all runs are selected", []string{"--all", "--status", "failed", "--file", file}},
 		{missing, "RUN_NOT_FOUND", []string{"no-such-run", "--file", file}},
 		{missing, "PROJECT_NOT_FOUND", []string{"--all", "--project", "nowhere", "--file", file}},
 	} {
