@@ -170,7 +170,7 @@ func (w *walker) text() {
 			return
 		}
 	}
-	w.bad = true
+	w.pos, w.bad = len(w.in), true // a last backslash has passed the end
 }
 
 // scalar skips a number, true, false or null.
