@@ -50,8 +50,12 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	unlock()
 
 	workers := []*platform.Server{platform.LaunchServer(t, options(platform.Worker)), platform.LaunchServer(t, options(platform.Worker))}
-	// A read of a stale row triggers its repair.
-	concurrently(count, func(n int) { _, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n]) })
+	// A read of a stale row triggers its repair. The first worker is killed while rows are read.
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	reads.Go(func() {
+		concurrently(count, func(n int) { _, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n]) })
+	})
 	platform.Eventually(t, patience, func() string {
 		if n := len(rebuilt(t, workers[0])); n < count/10 {
 			return fmt.Sprintf("the first worker has rebuilt the rows of %d runs", n)
@@ -63,6 +67,7 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	done := len(rebuilt(t, workers[0])) + len(rebuilt(t, workers[1]))
 	require.Less(t, done, count, "all rows were repaired before the worker was killed")
 
+	reads.Wait()
 	load.Judge(t, load.Evidence{Loads: []*load.Load{l}, Server: api, Temporal: c, Limit: patience})
 	took := time.Since(killed)
 	times := map[string]int{}
