@@ -89,4 +89,4 @@ if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; t
 fi
 
 # A few seconds for each target; `make prove` takes an hour.
-scripts/fuzz.sh 10000x plain
+scripts/fuzz.sh 5000x plain
