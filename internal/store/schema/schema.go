@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,22 +83,21 @@ func render(driver sqldb.Driver) (fstest.MapFS, error) {
 // Migrator applies the migrations of this binary to one database.
 type Migrator struct {
 	db         *sqldb.DB
-	steps      fstest.MapFS
 	migrations []Migration
 }
 
 // New returns a migrator for an open database.
 func New(db *sqldb.DB) (*Migrator, error) {
-	steps, err := render(db.Dialect().Driver)
+	entries, err := files.ReadDir("migrations") // in order of their names
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	m := &Migrator{db: db, steps: steps}
-	for _, n := range slices.Sorted(maps.Keys(steps)) {
-		number, name, _ := strings.Cut(strings.TrimSuffix(n, ".sql"), "_")
+	m := &Migrator{db: db}
+	for _, e := range entries {
+		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("read migrations: %q has no number: %w", n, err)
+			return nil, fmt.Errorf("read migrations: %q has no number: %w", e.Name(), err)
 		}
 		m.migrations = append(m.migrations, Migration{Version: version, Name: name})
 	}
@@ -166,7 +164,11 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 		}
 		dialect, opts = goose.DialectPostgres, append(opts, goose.WithSessionLocker(session))
 	}
-	p, err := goose.NewProvider(dialect, m.db.Writer(), m.steps, opts...)
+	steps, err := render(m.db.Dialect().Driver)
+	if err != nil {
+		return nil, fmt.Errorf("migrate store: %w", err)
+	}
+	p, err := goose.NewProvider(dialect, m.db.Writer(), steps, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}
