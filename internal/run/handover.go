@@ -72,7 +72,7 @@ func (s *Service) handOver(ctx context.Context, r Run) error {
 		return nil
 	}
 	defer s.changes.Notify(r.ID)
-	if errors.Is(refusal, ErrUnknownOutcome) {
+	if errors.Is(refusal, ErrUnknownOutcome) { // after every other error nothing was started
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
 		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
 		return nil

@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
-	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
@@ -40,21 +38,6 @@ func (x *environment) mismatch(t *testing.T) (mismatch string, compared bool) {
 		}
 	}
 	return mismatch, out.Reconciler.LastTime != ""
-}
-
-// waitForConnection waits until the server is connected to its Temporal.
-func (x *environment) waitForConnection(t *testing.T) {
-	t.Helper()
-	platform.Eventually(t, soon, func() string {
-		status, err := x.System.GetStatus(t.Context(), connect.NewRequest(&signalboxv1.GetStatusRequest{}))
-		if err != nil {
-			return err.Error()
-		}
-		if state := status.Msg.GetConnection().GetState(); state != "connected" {
-			return "the connection to Temporal is " + state
-		}
-		return ""
-	})
 }
 
 // waitForMismatch waits until every surface of the server reports that it and another one use different Temporals, and one log line does.
@@ -112,7 +95,7 @@ func TestServersWithDifferentTemporals(t *testing.T) {
 		o := options(t, address, store)
 		o.Roles = roles
 		x := &environment{Server: platform.StartServer(t, o), temporal: temporal, options: o, workflow: right.workflow}
-		x.waitForConnection(t) // a server is ready for requests before it is connected
+		x.waitForState(t, soon, "connected", "") // a server is ready for requests before it is connected
 		return x
 	}
 	began := time.Now()
