@@ -31,11 +31,15 @@ dev: build ## Build, start everything in one process, publish the examples, run 
 ##@ Build
 
 .PHONY: build
-build: modules ## Build bin/signalbox (with an embedded Temporal) and bin/signalbox-server (lean, for images)
+build: modules ui ## Build the web UI, bin/signalbox (with an embedded Temporal) and bin/signalbox-server (lean, for images)
 	@echo "Building bin/signalbox-server and bin/signalbox; the first build compiles the Temporal server and takes minutes."
 	@mkdir -p bin
 	@$(BUILD) -o bin/signalbox-server ./cmd/signalbox
 	@cd devserver && $(BUILD) -o ../bin/signalbox ./cmd/signalbox
+
+.PHONY: ui
+ui: ## Build the web UI into internal/webui/dist, which the binaries embed (Node.js 20.19 or newer)
+	@scripts/ui.sh build
 
 .PHONY: modules
 modules:
@@ -50,13 +54,14 @@ generate: $(PROTO_TOOLS) ## Generate the Go API, its OpenAPI document and the re
 	@cd devserver && $(GO) generate ./...
 
 .PHONY: clean
-clean: ## Remove what was built here: bin and .build
-	@rm -rf bin .build
+clean: ## Remove what was built here: bin, .build, the web UI and its packages
+	@rm -rf bin .build ui/node_modules
+	@find internal/webui/dist -mindepth 1 -not -name .keep -delete
 
 ##@ Check
 
 .PHONY: test
-test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run every test of every module
+test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run every test of every module and of the web UI
 	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" \
 		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/test.sh

@@ -2,6 +2,9 @@ module github.com/signalbox-dev/signalbox
 
 go 1.26.0
 
+// Packages of npm may contain Go files.
+ignore ./ui
+
 require (
 	connectrpc.com/connect v1.21.1
 	connectrpc.com/grpchealth v1.4.0

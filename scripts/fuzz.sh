@@ -28,7 +28,7 @@ for module in $(scripts/modules.sh); do
 		name=${line#func }
 		package=$(dirname "${file#./}")
 		targets+=("${module}:./${package}:${name%%(*}")
-	done < <(cd "${module}" && grep -rHo --include='*_test.go' --exclude-dir=.build '^func Fuzz[A-Za-z0-9_]*(' . | sort |
+	done < <(cd "${module}" && grep -rHo --include='*_test.go' --exclude-dir=.build --exclude-dir=node_modules '^func Fuzz[A-Za-z0-9_]*(' . | sort |
 		{ if [ "${module}" = . ]; then grep -vE '^\./(test|devserver|tools)/' || true; else cat; fi; })
 done
 [ ${#targets[@]} -gt 0 ] || { echo "fuzz: no target found" >&2 && exit 1; }

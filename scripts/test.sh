@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
+# Checks the web UI, runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
 # services started; TESTREPORT names the program that summarizes the events.
 #
 # The race detector checks the root module, except the language packages and the model of the dispatchers, which have no concurrency
@@ -72,6 +72,10 @@ once_more() {
 	return "${status}"
 }
 
+# A failure is reported at once and again at the end, so that it is neither late nor overlooked.
+ui=passed
+scripts/ui.sh check || ui=failed
+
 RACE=yes
 if ! command -v "$(go env CC)" >/dev/null; then
 	RACE=""
@@ -89,4 +93,9 @@ if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; t
 fi
 
 # A few seconds for each target; `make prove` takes an hour.
-scripts/fuzz.sh 5000x plain
+scripts/fuzz.sh 5000x plain || exit 1
+
+if [ "${ui}" = failed ]; then
+	echo "signalbox: the checks of the web UI failed; their output is above, before that of the Go tests." >&2
+	exit 1
+fi

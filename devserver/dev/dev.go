@@ -178,6 +178,7 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	}
 	api := "http://" + a.Addr().String()
 	d.printf("Signalbox is ready after %d ms.\n\n", time.Since(with.began).Milliseconds())
+	d.printf("  Web UI    %s/\n", api)
 	d.printf("  API       %s   (health: %s/readyz, metrics: %s/metrics)\n", api, api, api)
 	d.printf("  Temporal  %s   (namespace %s, embedded)\n", with.temporal, namespace)
 	d.printf("  Data      %s\n", d.location())

@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/token"
+	"github.com/signalbox-dev/signalbox/internal/webui"
 )
 
 // newTokens creates the service of API tokens.
@@ -83,6 +84,11 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Explainer = explain.New(explain.Options{
 		Store: s.Waits(), Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey, TakenSince: interp.BoundedSince,
 	})
+	ui, err := webui.New(webui.Built())
+	if err != nil {
+		return err
+	}
+	options.UI = ui
 	options.Codec, err = codecEndpoint(c.process, s)
 	return err
 }

@@ -23,6 +23,9 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 	if access.Authenticator != nil {
 		options.Tokens = access.Authenticator
 	}
+	if s.opts.UI != nil {
+		options.Public = s.opts.UI.Serves
+	}
 	open := permission.NewAuthMiddleware(options).Wrap(s.routes)
 	inner := open
 	if loopback && access.Authenticator == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -71,12 +72,39 @@ func (o Options) routes(stop *stopping) (http.Handler, error) {
 			mux.Handle(path, readOnly(h))
 		}
 	}
-	mux.Handle("/{$}", readOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	missing := http.HandlerFunc(notFound)
+	mux.Handle("/{$}", readOnly(o.home()))
+	if o.UI == nil {
+		mux.Handle("/", missing)
+	} else {
+		mux.Handle("/", o.pages(missing))
+	}
+	return mux, nil
+}
+
+// home returns the handler of the path "/": the UI for browsers, the list of paths for all others.
+func (o Options) home() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		if o.UI != nil && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html") {
+			o.UI.Handler(http.HandlerFunc(notFound)).ServeHTTP(w, r)
+			return
+		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, welcome) // fails only if the caller disconnected
-	})))
-	mux.HandleFunc("/", notFound)
-	return mux, nil
+	})
+}
+
+// pages returns the handler of the other paths of the UI.
+func (o Options) pages(missing http.Handler) http.Handler {
+	ui := readOnly(o.UI.Handler(missing))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.UI.Serves(r.URL.Path) {
+			ui.ServeHTTP(w, r)
+			return
+		}
+		missing.ServeHTTP(w, r)
+	})
 }
 
 // withTimeout applies the timeout header of a REST call as its deadline.

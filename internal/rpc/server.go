@@ -76,6 +76,8 @@ type Options struct {
 	Metrics http.Handler
 	Livez   http.Handler
 	Readyz  http.Handler
+	// UI is the web UI; optional.
+	UI UI
 	// Tokens is optional.
 	Tokens handler.TokenService
 	// Access configures authentication and rate limits.
@@ -96,6 +98,14 @@ type Options struct {
 	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes the one that has been idle longest, and waits
 	// only while every connection has a request in flight.
 	MaxConnections int
+}
+
+// UI serves the pages and files of the web UI, which contain no data and need no token.
+type UI interface {
+	// Serves reports whether a path belongs to the UI.
+	Serves(path string) bool
+	// Handler answers GET and HEAD for such paths; missing answers those for files that do not exist.
+	Handler(missing http.Handler) http.Handler
 }
 
 // Access configures authentication, rate limits and the callbacks for refused calls.

@@ -2,8 +2,8 @@
 //
 //	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
 //
-// With tokens, every request needs "Authorization: Bearer …": REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health
-// and the page that lists the paths are open. Metrics require viewer on all projects; the table of permissions decides on everything
+// With tokens, every request needs "Authorization: Bearer …": REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
+// the page that lists the paths, and the web UI without its data are open. Metrics require viewer on all projects; the table of permissions decides on everything
 // else. Rates are limited per token, per address for requests without a valid token, and over all addresses for unknown tokens.
 // Without tokens, every caller is the local administrator: such a listener is open only to this machine.
 //
@@ -45,6 +45,8 @@ type AuthOptions struct {
 	Rate  float64
 	Burst int
 	Now   func() time.Time
+	// Public, if set, reports further paths that need no token, because what they return contains no data.
+	Public func(path string) bool
 	// Refused, if set, is called with the reason (of package apperror) of each refusal.
 	Refused func(ctx context.Context, reason string)
 }
@@ -98,7 +100,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), auth.Local())))
 			return
 		}
-		if isOpen(r.URL.Path) {
+		if m.isOpen(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -123,8 +125,9 @@ func secure(h http.Header, encrypted bool) {
 }
 
 // isOpen reports whether a path needs no token.
-func isOpen(path string) bool {
-	return path == "/livez" || path == "/readyz" || path == "/" || strings.HasPrefix(path, "/grpc.health.v1.Health/")
+func (m *AuthMiddleware) isOpen(path string) bool {
+	return path == "/livez" || path == "/readyz" || path == "/" || strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
+		m.opts.Public != nil && m.opts.Public(path)
 }
 
 // authenticate returns the actor of a request.

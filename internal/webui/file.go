@@ -1,0 +1,106 @@
+package webui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// compressFrom is the size in bytes from which compression saves a packet.
+const compressFrom = 1 << 10
+
+// file is one file of the UI. It is read and compressed once, when it is first requested.
+type file struct {
+	name string
+	load func() (content, error)
+}
+
+// content is what a file sends.
+type content struct {
+	plain []byte
+	// compressed is nil where compression does not make it smaller.
+	compressed []byte
+	tag        string
+}
+
+func newFile(files fs.FS, name string) *file {
+	return &file{name: name, load: sync.OnceValues(func() (content, error) {
+		plain, err := fs.ReadFile(files, name)
+		if err != nil {
+			return content{}, fmt.Errorf("read %q of the web UI: %w", name, err)
+		}
+		sum := sha256.Sum256(plain)
+		c := content{plain: plain, tag: base64.RawURLEncoding.EncodeToString(sum[:16])}
+		if len(plain) < compressFrom {
+			return c, nil
+		}
+		var b bytes.Buffer
+		w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if err != nil {
+			return content{}, err
+		}
+		_, _ = w.Write(plain) // a buffer accepts everything
+		_ = w.Close()
+		if b.Len() < len(plain) {
+			c.compressed = b.Bytes()
+		}
+		return c, nil
+	})}
+}
+
+// serve sends the file. One with a hash in its name never changes; browsers ask again for others.
+func (f *file) serve(w http.ResponseWriter, r *http.Request, immutable bool) {
+	c, err := f.load()
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	if immutable {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if kind := contentType(f.name); kind != "" {
+		h.Set("Content-Type", kind)
+	}
+	body, tag := c.plain, c.tag
+	if c.compressed != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r.Header) {
+			body, tag = c.compressed, c.tag+"-gzip"
+			h.Set("Content-Encoding", "gzip")
+			if h.Get("Content-Type") == "" {
+				h.Set("Content-Type", http.DetectContentType(c.plain))
+			}
+		}
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, path.Base(f.name), time.Time{}, bytes.NewReader(body))
+}
+
+// acceptsGzip reports whether a client accepts gzip.
+func acceptsGzip(h http.Header) bool {
+	for _, value := range h.Values("Accept-Encoding") {
+		for part := range strings.SplitSeq(value, ",") {
+			name, parameters, _ := strings.Cut(part, ";")
+			if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				continue
+			}
+			_, weight, given := strings.Cut(strings.ReplaceAll(parameters, " ", ""), "q=")
+			if q, err := strconv.ParseFloat(weight, 64); !given || err == nil && q > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
