@@ -47,11 +47,16 @@ modules:
 	@scripts/require-modules.sh . devserver test
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ## Generate the Go API, its OpenAPI document and the reference pages
+generate: $(PROTO_TOOLS) ui/node_modules ## Generate the API for Go and the web UI, its OpenAPI document and the reference pages
 	@$(TOOLS)/protoimports .build/proto
 	@$(TOOLS)/buf generate
+	@$(TOOLS)/buf generate --template ui/buf.gen.yaml
 	@$(GO) generate ./...
 	@cd devserver && $(GO) generate ./...
+
+# npm installs exactly what the lock file names.
+ui/node_modules: ui/package-lock.json
+	@echo "Installing the web UI's packages into ui/node_modules"; cd ui && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
 
 .PHONY: clean
 clean: ## Remove what was built here: bin, .build, the web UI and its packages

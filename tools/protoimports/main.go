@@ -1,4 +1,5 @@
-// Command protoimports prints the .proto sources that Signalbox's API imports from Google's API annotations.
+// Command protoimports prints the .proto sources that Signalbox's API imports from Google's API annotations,
+// and those of the details of its errors.
 //
 // The sources come from the descriptors inside the pinned Go module google.golang.org/genproto/googleapis/api, so
 // nothing is copied into the repository and nothing is fetched from a schema registry. Google's well-known types
@@ -15,6 +16,7 @@ import (
 	"github.com/jhump/protoreflect/v2/protoprint"
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/genproto/googleapis/api/httpbody"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -34,6 +36,7 @@ func write(dir string) error {
 	seen := map[string]bool{}
 	files := closure(annotations.File_google_api_annotations_proto, seen, nil)
 	files = closure(httpbody.File_google_api_httpbody_proto, seen, files)
+	files = closure(errdetails.File_google_rpc_error_details_proto, seen, files)
 	printer := protoprint.Printer{SortElements: true}
 	if err := printer.PrintProtosToFileSystem(files, dir); err != nil {
 		return fmt.Errorf("print the imported protos to %q: %w", dir, err)

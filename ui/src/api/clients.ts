@@ -1,0 +1,25 @@
+import { createClient } from '@connectrpc/connect'
+import { AuditService } from '../gen/signalbox/v1/audit_pb'
+import { BatchService } from '../gen/signalbox/v1/batch_pb'
+import { DispatcherService } from '../gen/signalbox/v1/dispatcher_pb'
+import { EventService } from '../gen/signalbox/v1/event_pb'
+import { ProjectService } from '../gen/signalbox/v1/project_pb'
+import { QuotaService } from '../gen/signalbox/v1/quota_pb'
+import { RunService } from '../gen/signalbox/v1/run_pb'
+import { SystemService } from '../gen/signalbox/v1/system_pb'
+import { TokenService } from '../gen/signalbox/v1/token_pb'
+import { WorkerService } from '../gen/signalbox/v1/worker_pb'
+import { WorkflowService } from '../gen/signalbox/v1/workflow_pb'
+import { transport } from './transport'
+
+export const audit = createClient(AuditService, transport)
+export const batches = createClient(BatchService, transport)
+export const dispatchers = createClient(DispatcherService, transport)
+export const events = createClient(EventService, transport)
+export const projects = createClient(ProjectService, transport)
+export const quotas = createClient(QuotaService, transport)
+export const runs = createClient(RunService, transport)
+export const system = createClient(SystemService, transport)
+export const tokens = createClient(TokenService, transport)
+export const workers = createClient(WorkerService, transport)
+export const workflows = createClient(WorkflowService, transport)

@@ -1,0 +1,5 @@
+export * as clients from './clients'
+export { now, useNow, observeServerTime } from './clock'
+export { type CallError, callError } from './errors'
+export { currentLink, type Link, reportAnswer, useLink } from './link'
+export { durationMilliseconds, milliseconds, timestamp } from './time'

@@ -1,0 +1,187 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import {
+  Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Workflow, X,
+  type LucideIcon,
+} from 'lucide-react'
+import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { callError, clients, milliseconds, observeServerTime, useLink } from '../api'
+import { Button, Elapsed, Menu, setPreferences, StaleNote, StatusBadge, Time, Tooltip, usePreferences } from '../kit'
+import styles from './AppShell.module.css'
+import { useKeys } from './keys'
+import { useProject, useProjects } from './project'
+
+const Palette = lazy(() => import('./Palette'))
+const Shortcuts = lazy(() => import('./Shortcuts'))
+
+interface Entry {
+  to: string
+  label: string
+  icon: LucideIcon
+}
+
+const ofProject = (project: string): Entry[] => {
+  const base = `/p/${encodeURIComponent(project)}`
+  return [
+    { to: `${base}/runs`, label: 'Runs', icon: Activity },
+    { to: `${base}/workflows`, label: 'Workflows', icon: Workflow },
+    { to: `${base}/events`, label: 'Events', icon: Inbox },
+    { to: `${base}/batches`, label: 'Batches', icon: ListChecks },
+    { to: `${base}/audit`, label: 'Audit', icon: ScrollText },
+  ]
+}
+
+const ofInstallation: Entry[] = [
+  { to: '/dispatchers', label: 'Dispatchers', icon: Route },
+  { to: '/workers', label: 'Workers', icon: Cpu },
+  { to: '/system', label: 'System', icon: Server },
+  { to: '/projects', label: 'Projects', icon: FolderCog },
+  { to: '/access', label: 'Access', icon: KeyRound },
+]
+
+/** The frame of every page: navigation, project, link state, palette, user menu. */
+export function AppShell() {
+  const project = useProject()
+  const location = useLocation()
+  const [open, setOpen] = useState(false)
+  const [overlay, setOverlay] = useState<'palette' | 'keys' | ''>('')
+  useKeys({ palette: () => { setOverlay('palette') }, help: () => { setOverlay('keys') } })
+  useEffect(() => { setOpen(false) }, [location.pathname])
+
+  return (
+    <div className={styles.shell}>
+      <a href="#content" className={styles.skip}>Skip to the content</a>
+      <header className={styles.top}>
+        <button type="button" className={styles.burger} aria-label={open ? 'Close the navigation' : 'Open the navigation'} aria-expanded={open} onClick={() => { setOpen(!open) }}>
+          {open ? <X size={18} aria-hidden /> : <MenuIcon size={18} aria-hidden />}
+        </button>
+        <RouterLink to="/" className={styles.brand}>Signalbox</RouterLink>
+        <ProjectSwitcher project={project} />
+        <button type="button" className={styles.search} aria-label="Find" onClick={() => { setOverlay('palette') }}>
+          <Search size={14} aria-hidden />
+          <span>ID, request ID, label, page</span>
+          <kbd>Ctrl-K</kbd>
+        </button>
+        <LinkState />
+        <UserMenu onKeys={() => { setOverlay('keys') }} />
+      </header>
+      <nav className={`${styles.side} ${open ? styles.open : ''}`} aria-label="Pages">
+        {project === '' ? null : <NavList entries={ofProject(project)} />}
+        <div className={styles.heading}>Installation</div>
+        <NavList entries={ofInstallation} />
+      </nav>
+      <main id="content" className={styles.main} tabIndex={-1}>
+        <StaleNote />
+        <Outlet />
+      </main>
+      <Suspense>
+        {overlay === 'palette' ? <Palette project={project} onClose={() => { setOverlay('') }} /> : null}
+        {overlay === 'keys' ? <Shortcuts onClose={() => { setOverlay('') }} /> : null}
+      </Suspense>
+    </div>
+  )
+}
+
+function NavList({ entries }: { entries: Entry[] }) {
+  return (
+    <ul>
+      {entries.map(({ to, label, icon: Icon }) => (
+        <li key={to}>
+          <RouterLink to={to} className={styles.link} activeProps={{ className: styles.current }}>
+            <Icon size={16} aria-hidden /> {label}
+          </RouterLink>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function ProjectSwitcher({ project }: { project: string }) {
+  const projects = useProjects()
+  const navigate = useNavigate()
+  const { pathname } = useLocation()
+  useEffect(() => {
+    if (pathname.startsWith('/p/') && project !== '') setPreferences({ project })
+  }, [pathname, project])
+  const page = /^\/p\/[^/]+\/([^/]+)/.exec(pathname)?.[1] ?? 'runs'
+  const items = (projects.data ?? []).map((p) => ({
+    key: p.name,
+    label: p.name,
+    checked: p.name === project,
+    onSelect: () => { void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` }) },
+  }))
+  return (
+    <Menu
+      align="start"
+      trigger={<button type="button" className={styles.project} aria-label={`Project ${project === '' ? 'none' : project}`}><Boxes size={14} aria-hidden /> {project === '' ? 'No project' : project} <ChevronDown size={14} aria-hidden /></button>}
+      items={items.length > 0 ? items : [{ label: projects.isPending ? 'Loading' : 'No project', refused: projects.isError ? callError(projects.error).message : 'An administrator creates projects on the page Projects.' }]}
+    />
+  )
+}
+
+/** Two facts, never merged: the link from the browser to the server, and the server's connection to Temporal. */
+function LinkState() {
+  const link = useLink()
+  const status = useQuery({
+    queryKey: ['system-status'],
+    queryFn: async ({ signal }) => {
+      const sent = performance.now()
+      const answer = await clients.system.getStatus({}, { signal })
+      const time = milliseconds(answer.time)
+      if (time !== undefined) observeServerTime(time, sent, 'exact')
+      return answer
+    },
+    refetchInterval: 5000,
+  })
+  const connection = status.data?.connection
+  const offset = Date.now() - performance.now()
+  const words = { live: 'Live', reconnecting: 'Reconnecting', offline: 'Offline' }
+  return (
+    <div className={styles.states} role="status" aria-label="Connections">
+      <Tooltip text={link.state === 'live' ? 'The server answers this browser.' : 'The server does not answer this browser; it is tried again by itself.'}>
+        <span className={link.state === 'live' ? styles.good : styles.bad} tabIndex={0}>
+          <Plug size={14} aria-hidden /> <span className={styles.wide}>Server: </span>{words[link.state]}
+          {link.state === 'live' ? null : <> <Elapsed from={offset + link.since} /></>}
+        </span>
+      </Tooltip>
+      <Tooltip text={connection === undefined ? 'The state of the connection to Temporal is not known here.' : <>As seen by this server since <Time at={milliseconds(connection.since)} />{connection.lastError === '' ? null : <><br />{connection.lastError}</>}</>}>
+        <RouterLink to="/system" className={styles.state}>
+          <span className={styles.wide}>Temporal: </span>
+          {connection === undefined || link.state !== 'live' ? <span className={styles.unknown}><TriangleAlert size={14} aria-hidden /> Unknown</span> : <StatusBadge of="connection" status={connection.state} />}
+        </RouterLink>
+      </Tooltip>
+    </div>
+  )
+}
+
+function UserMenu({ onKeys }: { onKeys: () => void }) {
+  const preferences = usePreferences()
+  const who = useQuery({ queryKey: ['who-am-i'], queryFn: ({ signal }) => clients.tokens.whoAmI({}, { signal }), staleTime: 60_000 })
+  const name = who.data?.name ?? ''
+  const choice = <K extends 'theme' | 'zone' | 'density'>(key: K, value: (typeof preferences)[K], label: ReactNode) => ({
+    key: `${key}-${value}`,
+    label,
+    checked: preferences[key] === value,
+    onSelect: () => { setPreferences({ [key]: value }) },
+  })
+  return (
+    <Menu
+      trigger={<Button kind="quiet" icon={<CircleUser size={16} aria-hidden />} aria-label={`Settings of ${name === '' ? 'this browser' : name}`}><span className={styles.wide}>{name}</span></Button>}
+      items={[
+        { kind: 'heading', label: 'Theme' },
+        choice('theme', 'system', 'As the system'),
+        choice('theme', 'light', 'Light'),
+        choice('theme', 'dark', 'Dark'),
+        { kind: 'heading', label: 'Times' },
+        choice('zone', 'local', 'Local time'),
+        choice('zone', 'utc', 'UTC'),
+        { kind: 'heading', label: 'Rows' },
+        choice('density', 'normal', 'Normal'),
+        choice('density', 'compact', 'Compact'),
+        { kind: 'separator', label: '' },
+        { label: 'Shortcuts by keys', checked: preferences.shortcuts, onSelect: () => { setPreferences({ shortcuts: !preferences.shortcuts }) } },
+        { label: 'Show the shortcuts', onSelect: onKeys },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,46 @@
+import { useNavigate } from '@tanstack/react-router'
+import { Command } from 'cmdk'
+import { useState } from 'react'
+import { Dialog } from '../kit'
+import styles from './Palette.module.css'
+import { useProjects } from './project'
+
+/** Finds pages, projects and runs: any ID may be pasted. */
+export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {
+  const navigate = useNavigate()
+  const projects = useProjects()
+  const [text, setText] = useState('')
+  const go = (to: string, search: Record<string, string> = {}) => {
+    onClose()
+    void navigate({ to, search })
+  }
+  const base = `/p/${encodeURIComponent(project)}`
+  const query = text.trim()
+  const pages: [string, string][] = [
+    ...(project === '' ? [] : ([['Runs', `${base}/runs`], ['Workflows', `${base}/workflows`], ['Events', `${base}/events`], ['Batches', `${base}/batches`], ['Audit', `${base}/audit`]] as [string, string][])),
+    ['Problems', '/problems'], ['Dispatchers', '/dispatchers'], ['Workers', '/workers'], ['System', '/system'], ['Projects', '/projects'], ['Access', '/access'],
+  ]
+  return (
+    <Dialog title="Find" open onClose={onClose}>
+      <Command label="Find" className={styles.palette}>
+        <Command.Input className={styles.input} placeholder="ID, request ID, label, page" value={text} onValueChange={setText} autoFocus />
+        <Command.List className={styles.list}>
+          <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>
+          {query.length < 3 || project === '' ? null : (
+            <Command.Group heading={`In ${project}`} forceMount>
+              {/^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(query) ? <Command.Item forceMount value={`run ${query}`} onSelect={() => { go(`${base}/runs/${query}`) }}>Open run {query}</Command.Item> : null}
+              <Command.Item forceMount value={`search ${query}`} onSelect={() => { go(`${base}/runs`, { q: query }) }}>Find runs with “{query}”</Command.Item>
+              <Command.Item forceMount value={`workflow ${query}`} onSelect={() => { go(`${base}/workflows`, { q: query }) }}>Find workflows with “{query}”</Command.Item>
+            </Command.Group>
+          )}
+          <Command.Group heading="Pages">
+            {pages.map(([name, to]) => <Command.Item key={to} value={name} onSelect={() => { go(to) }}>{name}</Command.Item>)}
+          </Command.Group>
+          <Command.Group heading="Projects">
+            {(projects.data ?? []).slice(0, 50).map((p) => <Command.Item key={p.name} value={`project ${p.name}`} onSelect={() => { go(`/p/${encodeURIComponent(p.name)}/runs`) }}>{p.name}</Command.Item>)}
+          </Command.Group>
+        </Command.List>
+      </Command>
+    </Dialog>
+  )
+}

@@ -1,0 +1,83 @@
+import type { QueryClient } from '@tanstack/react-query'
+import { type ErrorComponentProps, createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { clients } from '../api'
+import { Button, Page, StateView } from '../kit'
+import { AppShell } from './AppShell'
+import { parseSearch, type Search, stringifySearch } from './search'
+
+interface Context {
+  queries: QueryClient
+}
+
+const root = createRootRouteWithContext<Context>()({ component: AppShell, notFoundComponent: NotFound, errorComponent: Broken })
+
+function NotFound() {
+  return (
+    <Page title="Not found">
+      <StateView kind="denied" title="There is no page at this address.">Check the address, or go on from the navigation.</StateView>
+    </Page>
+  )
+}
+
+function Broken({ error, reset }: ErrorComponentProps) {
+  return (
+    <Page title="Error">
+      <StateView kind="error" title="This page failed." actions={<Button onClick={reset}>Try again</Button>}>{error instanceof Error ? error.message : 'unknown error'}</StateView>
+    </Page>
+  )
+}
+
+/** The values in the URL are read by the pages themselves; here they pass as text. */
+const validateSearch = (search: Record<string, unknown>): Search => search as Search
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: async ({ context }) => {
+    const { firstProject } = await import('./project')
+    const project = await firstProject(context.queries, clients)
+    throw project === '' ? redirect({ to: '/projects' }) : redirect({ to: '/p/$project/runs', params: { project } })
+  },
+})
+
+const project = createRoute({ getParentRoute: () => root, path: '/p/$project' })
+
+const page = <P extends string>(path: P, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({ getParentRoute: () => project, path, validateSearch, component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never) })
+
+const top = <P extends string>(path: P, load: () => Promise<Record<string, unknown>>, name: string) =>
+  createRoute({ getParentRoute: () => root, path, validateSearch, component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never) })
+
+const tree = root.addChildren([
+  home,
+  project.addChildren([
+    page('/runs', () => import('../runs'), 'RunsPage'),
+    page('/runs/$id', () => import('../run'), 'RunPage'),
+    page('/compare', () => import('../run'), 'ComparePage'),
+    page('/workflows', () => import('../workflows'), 'WorkflowsPage'),
+    page('/workflows/$', () => import('../workflows'), 'WorkflowPage'),
+    page('/events', () => import('../events'), 'EventsPage'),
+    page('/events/$position', () => import('../events'), 'EventPage'),
+    page('/batches', () => import('../batches'), 'BatchesPage'),
+    page('/batches/$id', () => import('../batches'), 'BatchPage'),
+    page('/audit', () => import('../audit'), 'AuditPage'),
+  ]),
+  top('/problems', () => import('../problems'), 'ProblemsPage'),
+  top('/dispatchers', () => import('../dispatchers'), 'DispatchersPage'),
+  top('/dispatchers/$project', () => import('../dispatchers'), 'DispatcherPage'),
+  top('/workers', () => import('../workers'), 'WorkersPage'),
+  top('/system', () => import('../system'), 'SystemPage'),
+  top('/projects', () => import('../projects'), 'ProjectsPage'),
+  top('/projects/$name', () => import('../projects'), 'ProjectPage'),
+  top('/access', () => import('../access'), 'AccessPage'),
+])
+
+/** newRouter returns the router of all pages. */
+export const newRouter = (queries: QueryClient) =>
+  createRouter({ routeTree: tree, context: { queries }, parseSearch, stringifySearch, scrollRestoration: true, defaultPreload: 'intent', defaultPendingMinMs: 0 })
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof newRouter>
+  }
+}

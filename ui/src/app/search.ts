@@ -1,0 +1,34 @@
+/** The query string of the URL as plain text: a name has one value, or a list where it is repeated. No JSON, no surprises. */
+export type Search = Record<string, string | string[] | undefined>
+
+export function parseSearch(text: string): Search {
+  const search: Record<string, string | string[]> = {}
+  for (const [name, value] of new URLSearchParams(text)) {
+    const before = search[name]
+    search[name] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value]
+  }
+  return search
+}
+
+export function stringifySearch(search: Record<string, unknown>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(search)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null && one !== '') params.append(name, String(one))
+    }
+  }
+  const text = params.toString().replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%2F', '/')
+  return text === '' ? '' : `?${text}`
+}
+
+/** one returns the first value of a name; empty if it is absent. */
+export const one = (search: Search, name: string): string => {
+  const value = search[name]
+  return (Array.isArray(value) ? value[0] : value) ?? ''
+}
+
+/** many returns the values of a name, repeated or separated by commas. */
+export const many = (search: Search, name: string): string[] => {
+  const value = search[name]
+  return (Array.isArray(value) ? value : (value ?? '').split(',')).filter((v) => v !== '')
+}

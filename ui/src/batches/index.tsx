@@ -1,0 +1,2 @@
+export function BatchesPage() { return null }
+export function BatchPage() { return null }

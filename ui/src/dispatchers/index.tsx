@@ -1,0 +1,2 @@
+export function DispatchersPage() { return null }
+export function DispatcherPage() { return null }

@@ -1,0 +1,2 @@
+export function EventsPage() { return null }
+export function EventPage() { return null }

@@ -1,0 +1,144 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ArrowDown, ArrowUp } from 'lucide-react'
+import { useEffect, useRef, type KeyboardEvent, type ReactNode } from 'react'
+import styles from './DataTable.module.css'
+
+export interface Column<Row> {
+  id: string
+  title: ReactNode
+  /** Width in pixels; `grow` columns share what is left. */
+  width: number
+  grow?: boolean
+  align?: 'end'
+  cell: (row: Row) => ReactNode
+  /** Sorts by this column; the value names the order that a click asks for. */
+  sort?: { active: 'ascending' | 'descending' | undefined; onSort: () => void } | undefined
+}
+
+export interface DataTableProps<Row> {
+  label: string
+  columns: Column<Row>[]
+  rows: Row[]
+  rowKey: (row: Row) => string
+  /** Opens a row: Enter or a click that hits no other control. */
+  onOpen?: (row: Row) => void
+  /** Space on the focused row. */
+  onPeek?: (row: Row) => void
+  selected?: ReadonlySet<string>
+  onSelect?: (key: string, range: boolean) => void
+  /** Called when the end of the rows comes near. */
+  onEnd?: () => void
+  footer?: ReactNode
+  /** Rows that are shown weaker, with the reason, such as runs that no longer match. */
+  faded?: ReadonlySet<string>
+  highlighted?: string | undefined
+  /** The row that has the keyboard, by key; kept by the caller so that it survives a change of the rows. */
+  active?: string | undefined
+  onActive?: (key: string) => void
+  rowHeight?: number
+}
+
+/**
+ * A table of which only the rows in view exist in the page. Rows keep their height, so nothing moves while it scrolls. The keyboard moves
+ * with j, k and the arrows, opens with Enter, peeks with Space, selects with x.
+ */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, active, onActive, faded, highlighted } = props
+  const scroller = useRef<HTMLDivElement>(null)
+  const height = props.rowHeight ?? 32
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
+  const items = virtual.getVirtualItems()
+  const last = items.at(-1)?.index ?? -1
+  useEffect(() => {
+    if (onEnd !== undefined && last >= rows.length - 20 && rows.length > 0) onEnd()
+  }, [last, rows.length, onEnd])
+
+  const template = columns.map((c) => (c.grow ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(' ')
+  const least = columns.reduce((sum, c) => sum + c.width, 0)
+  const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)
+
+  const move = (to: number) => {
+    const row = rows[Math.min(rows.length - 1, Math.max(0, to))]
+    if (row === undefined) return
+    onActive?.(rowKey(row))
+    virtual.scrollToIndex(rows.indexOf(row))
+  }
+  const keys = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest('input, select, textarea, [role=menu]') !== null) return
+    const row = rows[current]
+    const actions: Record<string, (() => void) | undefined> = {
+      j: () => { move(current + 1) },
+      ArrowDown: () => { move(current + 1) },
+      k: () => { move(current - 1) },
+      ArrowUp: () => { move(current - 1) },
+      Home: () => { move(0) },
+      End: () => { move(rows.length - 1) },
+      PageDown: () => { move(current + 15) },
+      PageUp: () => { move(current - 15) },
+      Enter: row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onOpen(row) },
+      ' ': row === undefined || onPeek === undefined ? undefined : () => { onPeek(row) },
+      x: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), false) },
+      J: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), true); move(current + 1) },
+      K: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), true); move(current - 1) },
+    }
+    const action = actions[event.key]
+    if (action === undefined) return
+    event.preventDefault()
+    action()
+  }
+
+  return (
+    <div
+      ref={scroller}
+      className={styles.scroller}
+      role="grid"
+      aria-label={props.label}
+      aria-rowcount={rows.length + 1}
+      aria-colcount={columns.length}
+      aria-multiselectable={onSelect === undefined ? undefined : true}
+      aria-activedescendant={current >= 0 ? `row-${active ?? ''}` : undefined}
+      tabIndex={0}
+      onKeyDown={keys}
+      onFocus={() => { if (current < 0 && rows.length > 0) move(0) }}
+    >
+      <div role="row" aria-rowindex={1} className={styles.head} style={{ gridTemplateColumns: template, minWidth: least }}>
+        {columns.map((column) => (
+          <div key={column.id} role="columnheader" className={column.align === 'end' ? styles.end : undefined} aria-sort={column.sort?.active ?? (column.sort === undefined ? undefined : 'none')}>
+            {column.sort === undefined ? column.title : (
+              <button type="button" className={styles.sort} onClick={column.sort.onSort}>
+                {column.title}
+                {column.sort.active === 'ascending' ? <ArrowUp size={12} aria-hidden /> : column.sort.active === 'descending' ? <ArrowDown size={12} aria-hidden /> : null}
+              </button>
+            )}
+          </div>
+        ))}
+      </div>
+      <div role="rowgroup" className={styles.rows} style={{ height: virtual.getTotalSize(), minWidth: least }}>
+        {items.map((item) => {
+          const row = rows[item.index]
+          if (row === undefined) return null
+          const key = rowKey(row)
+          const classes = [styles.row, selected?.has(key) ? styles.selected : '', faded?.has(key) ? styles.faded : '', key === active ? styles.active : '', key === highlighted ? styles.highlighted : '']
+          return (
+            <div
+              key={key}
+              id={`row-${key}`}
+              role="row"
+              aria-rowindex={item.index + 2}
+              aria-selected={onSelect === undefined ? undefined : (selected?.has(key) ?? false)}
+              className={classes.join(' ')}
+              style={{ gridTemplateColumns: template, height, transform: `translateY(${item.start}px)` }}
+              onClick={(event) => {
+                onActive?.(key)
+                if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
+              }}
+            >
+              {columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)}
+            </div>
+          )
+        })}
+      </div>
+      {props.footer === undefined ? null : <div className={styles.foot}>{props.footer}</div>}
+    </div>
+  )
+}

@@ -1,0 +1,57 @@
+import { DropdownMenu as Radix } from 'radix-ui'
+import type { ReactElement, ReactNode } from 'react'
+import styles from './overlay.module.css'
+
+export interface MenuItem {
+  label: ReactNode
+  icon?: ReactNode
+  /** Absent for a heading or separator. */
+  onSelect?: () => void
+  /** Why it cannot be chosen. */
+  refused?: string | undefined
+  danger?: boolean
+  kind?: 'item' | 'heading' | 'separator'
+  checked?: boolean
+  key?: string
+}
+
+/** A menu that opens from a button. Items that cannot be chosen show the reason below their name. */
+export function Menu({ trigger, items, align = 'end' }: { trigger: ReactElement; items: MenuItem[]; align?: 'start' | 'end' }) {
+  return (
+    <Radix.Root>
+      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content className={styles.menu} align={align} sideOffset={4} collisionPadding={8}>
+          {items.map((item, index) => {
+            const key = item.key ?? String(index)
+            if (item.kind === 'separator') return <Radix.Separator key={key} className={styles.separator} />
+            if (item.kind === 'heading') return <Radix.Label key={key} className={styles.heading}>{item.label}</Radix.Label>
+            const refused = item.refused !== undefined
+            const content = (
+              <>
+                <span className={styles.icon}>{item.checked === undefined ? item.icon : item.checked ? '✓' : ''}</span>
+                <span>
+                  {item.label}
+                  {refused ? <span className={styles.reason}>{item.refused}</span> : null}
+                </span>
+              </>
+            )
+            const shared = {
+              className: `${styles.item} ${item.danger ? styles.danger : ''}`,
+              'aria-disabled': refused || undefined,
+              onSelect: (event: Event) => {
+                if (refused) event.preventDefault()
+                else item.onSelect?.()
+              },
+            }
+            return item.checked === undefined ? (
+              <Radix.Item key={key} {...shared}>{content}</Radix.Item>
+            ) : (
+              <Radix.CheckboxItem key={key} {...shared} checked={item.checked}>{content}</Radix.CheckboxItem>
+            )
+          })}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  )
+}

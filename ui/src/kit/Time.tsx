@@ -1,0 +1,44 @@
+import { now, useNow } from '../api'
+import { formatAgo, formatCountdown, formatDuration, formatFullTime, formatTime } from './format'
+import { usePreferences } from './preferences'
+import { Tooltip } from './Tooltip'
+
+/** A time, with the full date in both zones and its age as tooltip. A time that is not known is a dash. */
+export function Time({ at, unknown = '–' }: { at: number | undefined; unknown?: string }) {
+  const { zone } = usePreferences()
+  if (at === undefined) return <span>{unknown}</span>
+  const text = (
+    <>
+      {formatFullTime(at, 'utc')}
+      <br />
+      {formatFullTime(at, 'local')}
+      <br />
+      {now() >= at ? formatAgo(now() - at) : `in ${formatDuration(at - now())}`}
+    </>
+  )
+  return (
+    <Tooltip text={text}>
+      <time dateTime={new Date(at).toISOString()}>{formatTime(at, now(), zone)}</time>
+    </Tooltip>
+  )
+}
+
+/** How long ago a time was, by the server's clock, renewed each second. */
+export function Ago({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
+  const time = useNow(1000)
+  if (at === undefined) return <span>{unknown}</span>
+  return <time dateTime={new Date(at).toISOString()} title={formatFullTime(at, 'utc')}>{formatAgo(time - at)}</time>
+}
+
+/** The time from `from` to `to`, or until now, renewed each second. */
+export function Elapsed({ from, to }: { from: number | undefined; to?: number | undefined }) {
+  const time = useNow(to === undefined && from !== undefined ? 1000 : 0)
+  if (from === undefined) return <span>–</span>
+  return <span>{formatDuration((to ?? time) - from)}</span>
+}
+
+/** The time until `at`, renewed each second: 0:17. */
+export function Countdown({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
+  const time = useNow(1000)
+  return <span>{at === undefined ? unknown : formatCountdown(at - time)}</span>
+}

@@ -1,0 +1,117 @@
+import {
+  Ban, Check, CircleCheck, CircleDashed, CircleX, Clock, Flag, Gauge, Heart, HeartPulse, CircleHelp, Hourglass, Inbox, Loader, LogOut, Moon, OctagonX,
+  Play, Plug, Route, Shield, SkipForward, Skull, Square, TimerOff, TriangleAlert, Unplug, type LucideIcon,
+} from 'lucide-react'
+
+/** Status words, icons and colours, one vocabulary per thing. A status is always shown by all three. */
+export type Tone = 'slate' | 'blue' | 'violet' | 'green' | 'red' | 'amber'
+
+export interface StatusWord {
+  icon: LucideIcon
+  word: string
+  tone: Tone
+}
+
+const w = (icon: LucideIcon, word: string, tone: Tone): StatusWord => ({ icon, word, tone })
+
+export const vocabularies = {
+  run: {
+    queued: w(Clock, 'Queued', 'slate'),
+    running: w(Play, 'Running', 'blue'),
+    waiting: w(Hourglass, 'Waiting', 'violet'),
+    completed: w(CircleCheck, 'Completed', 'green'),
+    failed: w(CircleX, 'Failed', 'red'),
+    timed_out: w(TimerOff, 'Timed out', 'red'),
+    canceled: w(Ban, 'Canceled', 'slate'),
+    terminated: w(OctagonX, 'Terminated', 'slate'),
+  },
+  step: {
+    running: w(Play, 'Running', 'blue'),
+    waiting: w(Hourglass, 'Waiting', 'violet'),
+    completed: w(CircleCheck, 'Completed', 'green'),
+    failed: w(CircleX, 'Failed', 'red'),
+    caught: w(Shield, 'Failed, caught', 'slate'),
+    timed_out: w(TimerOff, 'Timed out', 'red'),
+    canceled: w(Ban, 'Canceled', 'slate'),
+    skipped: w(SkipForward, 'Skipped', 'slate'),
+    not_reached: w(CircleDashed, 'Not reached', 'slate'),
+  },
+  event: {
+    pending: w(Inbox, 'Pending', 'slate'),
+    routed: w(Route, 'Routed', 'green'),
+    matched: w(Route, 'Matched', 'green'),
+    unmatched: w(Unplug, 'Unmatched', 'amber'),
+    rejected: w(CircleX, 'Rejected', 'red'),
+  },
+  delivery: {
+    pending: w(Inbox, 'Pending', 'slate'),
+    done: w(Check, 'Done', 'green'),
+    delivered: w(Check, 'Delivered', 'green'),
+    dead: w(Skull, 'Dead', 'red'),
+  },
+  dispatcher: {
+    routing: w(Route, 'Routing', 'green'),
+    parked: w(Moon, 'Parked', 'slate'),
+    stale: w(TimerOff, 'Stale', 'amber'),
+    missing: w(Unplug, 'Missing', 'red'),
+    foreign: w(Flag, 'Foreign', 'amber'),
+    unknown: w(CircleHelp, 'Unknown', 'amber'),
+  },
+  worker: {
+    alive: w(Heart, 'Alive', 'green'),
+    late: w(HeartPulse, 'Late', 'amber'),
+    silent: w(CircleHelp, 'Silent', 'amber'),
+    unknown: w(CircleHelp, 'Unknown', 'amber'),
+    dead: w(Skull, 'Dead', 'red'),
+    stopped: w(Square, 'Stopped', 'slate'),
+  },
+  connection: {
+    connecting: w(Loader, 'Connecting', 'blue'),
+    connected: w(Plug, 'Connected', 'green'),
+    degraded: w(Gauge, 'Degraded', 'amber'),
+    disconnected: w(Unplug, 'Down', 'red'),
+    down: w(Unplug, 'Down', 'red'),
+    closed: w(Square, 'Closed', 'slate'),
+  },
+  stuck: {
+    TEMPORAL_UNREACHABLE: w(TriangleAlert, 'Temporal unreachable', 'amber'),
+    NO_WORKER: w(TriangleAlert, 'No worker', 'amber'),
+    WORKER_GONE: w(TriangleAlert, 'Worker gone', 'amber'),
+    EXECUTION_MISSING: w(TriangleAlert, 'Missing in Temporal', 'amber'),
+    EXECUTION_ENDED: w(TriangleAlert, 'Ended in Temporal', 'amber'),
+    NO_PROGRESS: w(TriangleAlert, 'No progress', 'amber'),
+  },
+  batch: {
+    running: w(Play, 'Running', 'blue'),
+    paused: w(Hourglass, 'Paused', 'violet'),
+    completed: w(CircleCheck, 'Completed', 'green'),
+  },
+  item: {
+    pending: w(Clock, 'Pending', 'slate'),
+    succeeded: w(CircleCheck, 'Succeeded', 'green'),
+    refused: w(Ban, 'Refused', 'amber'),
+    failed: w(CircleX, 'Failed', 'red'),
+  },
+  workflow: {
+    draft: w(CircleDashed, 'Draft', 'slate'),
+    published: w(CircleCheck, 'Published', 'green'),
+    paused: w(Hourglass, 'Paused', 'amber'),
+    deleted: w(Ban, 'Deleted', 'slate'),
+  },
+} as const satisfies Record<string, Record<string, StatusWord>>
+
+export type Vocabulary = keyof typeof vocabularies
+
+export const cancelRequested = w(LogOut, 'Cancel requested', 'amber')
+
+/** inWords turns a word of the API into words: timed_out → Timed out, NO_WORKER → No worker. */
+export function inWords(code: string): string {
+  const text = code.replaceAll('_', ' ').toLowerCase()
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** statusWord returns how a status is shown; a word that this page has no icon for is shown as it is. */
+export function statusWord(of: Vocabulary, status: string): StatusWord {
+  const words: Record<string, StatusWord> = vocabularies[of]
+  return words[status] ?? w(of === 'stuck' ? TriangleAlert : CircleHelp, status === '' ? 'Unknown' : inWords(status), of === 'stuck' ? 'amber' : 'slate')
+}

@@ -1,0 +1,2 @@
+export function ProjectsPage() { return null }
+export function ProjectPage() { return null }

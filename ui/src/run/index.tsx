@@ -1,0 +1,2 @@
+export function RunPage() { return null }
+export function ComparePage() { return null }

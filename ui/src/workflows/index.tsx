@@ -1,0 +1,2 @@
+export function WorkflowsPage() { return null }
+export function WorkflowPage() { return null }

@@ -1,0 +1,26 @@
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vitest/config'
+
+// `npm start` serves the sources and forwards calls to a running `signalbox dev`.
+const api = process.env.SIGNALBOX_ADDRESS ?? 'http://127.0.0.1:8080'
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    outDir: '../internal/webui/dist',
+    emptyOutDir: false,
+    target: 'es2023',
+    // Inlined assets would need `data:` sources that the content security policy does not allow.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  server: {
+    proxy: Object.fromEntries(
+      ['/signalbox.v1', '/v1/', '/readyz'].map((path) => [
+        path,
+        { target: api, changeOrigin: true, headers: { Origin: api } },
+      ]),
+    ),
+  },
+  test: { include: ['src/**/*.test.ts'] },
+})
