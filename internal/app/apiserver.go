@@ -50,7 +50,7 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 		Interceptors:      []connect.Interceptor{metrics},
 		Access:            rpc.Access{Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
 		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID},
-		TemporalNamespace: cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue, Platform: newStatus(c),
+		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue, Platform: newStatus(c),
 	}
 	if cfg.Auth.Mode == config.ModeTokens {
 		options.Access.Authenticator = tokens

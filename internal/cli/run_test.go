@@ -395,3 +395,22 @@ func TestNoServer(t *testing.T) {
 		require.NotContains(t, c.err.String(), "it is unknown whether", "nothing was sent")
 	}
 }
+
+func TestRunShowHasFailedStepAndControls(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) {
+		run.FailedStep = &signalboxv1.FailedStep{Number: 41, Path: "/do/3/reserve", Pointer: "/do/3/reserve", Task: "reserve", Attempts: 5}
+		run.ControlStates = []*signalboxv1.ControlState{
+			{Control: "cancel", Effect: "refused", Reason: "RUN_ENDED", Detail: "The run has ended already: it is failed"},
+			{Control: "replay", Effect: "forbidden", Reason: "PERMISSION_DENIED", Detail: "Needs operator in shop"},
+			{Control: "export", Effect: "yes"},
+		}
+		run.Temporal = &signalboxv1.TemporalReference{Url: "http://localhost:8233/x"}
+	})
+	require.Regexp(t, `(?m)^failed step +41 /do/3/reserve, 5 attempts$`, shell.run(t, "run", "show", "run-1").out.String())
+	wide := shell.run(t, "run", "show", "run-1", "-o", "wide").out.String()
+	require.Regexp(t, `(?m)^temporal ui +http://localhost:8233/x$`, wide)
+	require.Regexp(t, `(?m)^not now\n +cancel: The run has ended already: it is failed\n +replay: Needs operator in shop$`, wide)
+}

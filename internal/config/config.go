@@ -72,6 +72,7 @@ const (
 type Temporal struct {
 	Address    string `yaml:"address" default:"127.0.0.1:7233" doc:"Frontend of the cluster, as host:port."`
 	Namespace  string `yaml:"namespace" default:"default" doc:"Temporal namespace. It must exist."`
+	UIURL      string `yaml:"ui_url" default:"" doc:"Base address of Temporal's UI, for example http://localhost:8233. The API then links each run to its execution there. Empty: no links."`
 	TLS        TLS    `yaml:"tls" doc:"TLS for connections to Temporal. It is enabled if any of these keys is set or an API key is given, unless disabled is true."`
 	APIKeyFile string `yaml:"api_key_file" default:"" kind:"file" doc:"File that holds an API key. Read again for every call, so a rotated key needs no restart."`
 

@@ -127,6 +127,9 @@ func (t Temporal) Validate() Problems {
 	if t.Namespace == "" {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
+	if problem := address.WebProblem(t.UIURL); t.UIURL != "" && problem != "" {
+		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL, problem)
+	}
 	t.validateWatch(&ps)
 	return slices.Concat(Problems(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
 }

@@ -134,6 +134,46 @@ func TestRolesAreEnforcedInEveryProtocol(t *testing.T) {
 	require.Equal(t, map[string]any{"shop": "viewer"}, me["roles"])
 }
 
+func TestControlStatesFollowRunAndRole(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
+	_, viewer := g.token(map[string]auth.Role{"default": auth.Viewer})
+	g.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
+	started := g.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`, admin...).ok()["run"].(map[string]any)
+	path := "/v1/projects/default/runs/" + started["id"].(string)
+	states := func(shown any) map[string]any {
+		found := map[string]any{}
+		for _, state := range shown.(map[string]any)["controlStates"].([]any) {
+			s := state.(map[string]any)
+			found[s["control"].(string)] = s
+			delete(s, "control")
+		}
+		return found
+	}
+	forbidden := map[string]any{"effect": "forbidden", "reason": apperror.PermissionDenied, "detail": "Needs operator in default"}
+	yes := map[string]any{"effect": "yes"}
+	unchanged := func(detail string) map[string]any { return map[string]any{"effect": "no_effect", "detail": detail} }
+	want := map[string]any{
+		"cancel": yes, "terminate": yes, "pause": yes, "replay": yes, "export": yes,
+		"unpause": unchanged("The run is not paused"), "resume_quota": unchanged("The run does not wait for the quota of steps"),
+	}
+	require.Equal(t, want, states(started), "a response to a start")
+	require.Equal(t, want, states(g.do("GET", path, "", admin...).ok()["run"]))
+	for _, list := range []any{g.do("GET", path, "", viewer...).ok()["run"], g.do("GET", "/v1/projects/default/runs", "", viewer...).ok()["runs"].([]any)[0]} {
+		require.Equal(t, map[string]any{
+			"cancel": forbidden, "terminate": forbidden, "pause": forbidden, "unpause": forbidden, "resume_quota": forbidden, "replay": forbidden, "export": yes,
+		}, states(list))
+	}
+
+	terminated := g.do("POST", path+":terminate", `{"reason":"test"}`, admin...).ok()["run"]
+	refused := map[string]any{"effect": "refused", "reason": apperror.RunEnded, "detail": "The run has ended already: it is terminated"}
+	require.Equal(t, map[string]any{
+		"cancel": refused, "terminate": refused, "pause": refused, "unpause": refused, "resume_quota": refused, "replay": yes, "export": yes,
+	}, states(terminated))
+	require.Equal(t, forbidden, states(g.do("GET", path, "", viewer...).ok()["run"])["cancel"], "the role is checked before the state")
+}
+
 const cloudEvent = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
 
 func TestListsShowOnlyVisibleProjects(t *testing.T) {

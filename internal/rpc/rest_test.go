@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -131,7 +132,7 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 		RunID: id, ExecutionID: "e", Position: 5,
 		State: &run.State{Status: run.Failed, Since: later, StartedAt: now, EndedAt: later, Error: failure},
 		Steps: []run.Step{{
-			Number: 1, Path: "/do/0/greet", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
 			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
 		}},
 	}})
@@ -140,12 +141,29 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 	got := p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"].(map[string]any)
 	require.Equal(t, want, got["error"])
 	require.Equal(t, "2026-01-02T03:04:06Z", got["endTime"])
+	require.Equal(t, map[string]any{
+		"number": json.Number("1"), "path": "/do/0/greet", "pointer": "/do/0/greet", "task": "greet", "attempts": json.Number("2"),
+	}, got["failedStep"])
 	step := p.do("GET", "/v1/projects/default/runs/"+id+"/steps", "").ok()["steps"].([]any)[0].(map[string]any)
 	require.Equal(t, want, step["error"])
 	require.Equal(t, []any{
 		map[string]any{"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "error": want},
 		map[string]any{"number": json.Number("2"), "startTime": "2026-01-02T03:04:06Z"},
 	}, step["attempts"])
+}
+
+func TestRunsAreLinkedToTemporalUI(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(o *rpc.Options) { o.TemporalNamespace, o.TemporalUI = "team a/b", "http://localhost:8233/ui/" })
+	p.publish()
+	id := p.startRun(`{}`)
+	shown := func() map[string]any {
+		return p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"].(map[string]any)["temporal"].(map[string]any)
+	}
+	execution := shown()["runId"].(string)
+	require.NotEmpty(t, execution)
+	require.Equal(t, "http://localhost:8233/ui/namespaces/team%20a%2Fb/workflows/"+id+"/"+execution, shown()["url"])
+	require.NotContains(t, start(t, nil).do("GET", "/v1/projects/default/runs", "").body, "8233")
 }
 
 func TestRESTCompression(t *testing.T) {

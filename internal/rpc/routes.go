@@ -147,7 +147,9 @@ func (o Options) services(stop *stopping) []rest.Service {
 	if o.Tokens != nil {
 		add(signalboxv1connect.NewTokenServiceHandler(handler.NewTokens(o.Tokens), options))
 	}
-	runOptions := handler.RunOptions{TemporalNamespace: o.TemporalNamespace, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted, Explainer: o.Explainer}
+	runOptions := handler.RunOptions{
+		TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted, Explainer: o.Explainer,
+	}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), handler.NewAudit(o.Audit, o.Projects)
 	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
 	if o.Events != nil {

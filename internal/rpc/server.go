@@ -68,8 +68,10 @@ type Options struct {
 	// System describes this process, Platform the whole installation.
 	System   handler.SystemInfo
 	Platform handler.SystemService
-	// TemporalNamespace and TaskQueue are shown in runs and projects.
+	// TemporalNamespace and TaskQueue are shown in runs and projects. TemporalUI is the base address of Temporal's UI, to which runs are
+	// linked; empty: they are not.
 	TemporalNamespace string
+	TemporalUI        string
 	TaskQueue         func(project string) string
 
 	// Metrics, Livez and Readyz are served at /metrics, /livez and /readyz; each is optional.

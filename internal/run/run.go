@@ -184,6 +184,16 @@ type Run struct {
 	// Parent is zero for a run that no other run started. Children are the newest of the runs that this one started.
 	Parent   Parent
 	Children []string
+	// FailedStep is the step whose error ended a failed run; nil where the rows of its steps do not contain it.
+	FailedStep *FailedStep
+}
+
+// FailedStep is the step whose error ended a run.
+type FailedStep struct {
+	Number              int64
+	Pointer, Path, Task string
+	// Attempts is the number of recorded attempts.
+	Attempts int
 }
 
 // QuotaUsage is the used part of a project's quota of steps per period.

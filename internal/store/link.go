@@ -57,6 +57,27 @@ func related(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	return err
 }
 
+// failedStep returns the innermost step that failed with the error of its run: steps around it fail with the same error,
+// and have lower numbers. It returns nil where no row has this error.
+func failedStep(ctx context.Context, c sqldb.Conn, r run.Run) (*run.FailedStep, error) {
+	if r.Status != run.Failed || r.Error == nil {
+		return nil, nil
+	}
+	found, err := sqlrow.Collect(ctx, c, `SELECT number, pointer, path, task, attempts FROM steps
+WHERE run_id = $1 AND status = 'failed' AND error = (SELECT error FROM runs WHERE id = $1) ORDER BY number DESC LIMIT 1`, []any{r.ID},
+		func(row sqlrow.Scanner) (*run.FailedStep, error) {
+			var f run.FailedStep
+			var attempts []run.Attempt
+			err := row.Scan(&f.Number, &f.Pointer, &f.Path, &f.Task, sqlrow.JSONInto(&attempts))
+			f.Attempts = len(attempts)
+			return &f, err
+		})
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
 // linked lists the newest runs that originate from a run. IDs of runs increase with time.
 func linked(ctx context.Context, c sqldb.Conn, condition, id string, most int) ([]string, error) {
 	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id}, sqlrow.ScanText)

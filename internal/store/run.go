@@ -255,6 +255,9 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.Behind, err = runrow.BehindOf(ctx, c, r.ID); err != nil {
 		return r, err
 	}
+	if r.FailedStep, err = failedStep(ctx, c, r); err != nil {
+		return r, err
+	}
 	return r, related(ctx, c, &r)
 }
 

@@ -102,7 +102,7 @@ type Run struct {
 	LegacyEngine string `protobuf:"bytes,37,opt,name=legacy_engine,json=legacyEngine,proto3" json:"legacy_engine,omitempty"`
 	// For an imported run: its original row and snapshots. Not set in lists.
 	Legacy *JsonValue `protobuf:"bytes,38,opt,name=legacy,proto3" json:"legacy,omitempty"`
-	// The controls that apply to the run in its current state.
+	// The controls that take effect on the run in its current state, whatever the role of the caller.
 	Controls []string `protobuf:"bytes,39,rep,name=controls,proto3" json:"controls,omitempty"`
 	// What the rows of the run and its steps lack, compared with Temporal; absent if they are up to date. A worker
 	// repairs the rows.
@@ -113,7 +113,12 @@ type Run struct {
 	// them. Set only by GetRun. Values are redacted here even if the run is read unredacted.
 	Waits []*Wait `protobuf:"bytes,42,rep,name=waits,proto3" json:"waits,omitempty"`
 	// Whether the run has more open steps than waits contains.
-	MoreWaits     bool `protobuf:"varint,43,opt,name=more_waits,json=moreWaits,proto3" json:"more_waits,omitempty"`
+	MoreWaits bool `protobuf:"varint,43,opt,name=more_waits,json=moreWaits,proto3" json:"more_waits,omitempty"`
+	// The effect that each control would have now, if the caller of this method used it.
+	ControlStates []*ControlState `protobuf:"bytes,44,rep,name=control_states,json=controlStates,proto3" json:"control_states,omitempty"`
+	// For a failed run: the step whose error ended the run; absent if the rows of the steps do not contain it. Not set in
+	// lists.
+	FailedStep    *FailedStep `protobuf:"bytes,45,opt,name=failed_step,json=failedStep,proto3" json:"failed_step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,6 +454,177 @@ func (x *Run) GetMoreWaits() bool {
 	return false
 }
 
+func (x *Run) GetControlStates() []*ControlState {
+	if x != nil {
+		return x.ControlStates
+	}
+	return nil
+}
+
+func (x *Run) GetFailedStep() *FailedStep {
+	if x != nil {
+		return x.FailedStep
+	}
+	return nil
+}
+
+// ControlState is the effect of one control on a run in its current state, for the caller.
+type ControlState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// cancel, terminate, pause, unpause, resume_quota, replay or export.
+	Control string `protobuf:"bytes,1,opt,name=control,proto3" json:"control,omitempty"`
+	// yes (it takes effect), no_effect (it succeeds, and the run does not change), refused (the state of the run does not
+	// allow it) or forbidden (the caller lacks the required role).
+	Effect string `protobuf:"bytes,2,opt,name=effect,proto3" json:"effect,omitempty"`
+	// For refused and forbidden: the reason of the error. For yes: the reason of an error that is still possible, because it
+	// depends on more than the state of the run. Otherwise empty.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Explanation in one sentence; for forbidden, the required role and the project. Empty if there is nothing to explain.
+	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlState) Reset() {
+	*x = ControlState{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlState) ProtoMessage() {}
+
+func (x *ControlState) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlState.ProtoReflect.Descriptor instead.
+func (*ControlState) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ControlState) GetControl() string {
+	if x != nil {
+		return x.Control
+	}
+	return ""
+}
+
+func (x *ControlState) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+func (x *ControlState) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ControlState) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+// FailedStep is the step whose error ended a run.
+type FailedStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the step.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// JSON pointer of the task in the document.
+	Pointer string `protobuf:"bytes,2,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// Path of the entry, including loop indices.
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// The task's name.
+	Task string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	// Number of recorded attempts.
+	Attempts      int32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedStep) Reset() {
+	*x = FailedStep{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedStep) ProtoMessage() {}
+
+func (x *FailedStep) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedStep.ProtoReflect.Descriptor instead.
+func (*FailedStep) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *FailedStep) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FailedStep) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *FailedStep) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FailedStep) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *FailedStep) GetAttempts() int32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
 // Wait is one condition that an open run waits for.
 type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -489,7 +665,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +677,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +690,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Wait) GetKind() string {
@@ -636,7 +812,7 @@ type AwaitedEvent struct {
 
 func (x *AwaitedEvent) Reset() {
 	*x = AwaitedEvent{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +824,7 @@ func (x *AwaitedEvent) String() string {
 func (*AwaitedEvent) ProtoMessage() {}
 
 func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +837,7 @@ func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedEvent.ProtoReflect.Descriptor instead.
 func (*AwaitedEvent) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AwaitedEvent) GetType() string {
@@ -722,7 +898,7 @@ type AwaitedKey struct {
 
 func (x *AwaitedKey) Reset() {
 	*x = AwaitedKey{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +910,7 @@ func (x *AwaitedKey) String() string {
 func (*AwaitedKey) ProtoMessage() {}
 
 func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +923,7 @@ func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedKey.ProtoReflect.Descriptor instead.
 func (*AwaitedKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AwaitedKey) GetName() string {
@@ -793,7 +969,7 @@ type AwaitedRun struct {
 
 func (x *AwaitedRun) Reset() {
 	*x = AwaitedRun{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +981,7 @@ func (x *AwaitedRun) String() string {
 func (*AwaitedRun) ProtoMessage() {}
 
 func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +994,7 @@ func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedRun.ProtoReflect.Descriptor instead.
 func (*AwaitedRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AwaitedRun) GetId() string {
@@ -880,7 +1056,7 @@ type StepSummary struct {
 
 func (x *StepSummary) Reset() {
 	*x = StepSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1068,7 @@ func (x *StepSummary) String() string {
 func (*StepSummary) ProtoMessage() {}
 
 func (x *StepSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1081,7 @@ func (x *StepSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
 func (*StepSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StepSummary) GetFrom() int64 {
@@ -961,7 +1137,7 @@ type TaskSummary struct {
 
 func (x *TaskSummary) Reset() {
 	*x = TaskSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1149,7 @@ func (x *TaskSummary) String() string {
 func (*TaskSummary) ProtoMessage() {}
 
 func (x *TaskSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1162,7 @@ func (x *TaskSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
 func (*TaskSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TaskSummary) GetPointer() string {
@@ -1082,7 +1258,7 @@ type RowsBehind struct {
 
 func (x *RowsBehind) Reset() {
 	*x = RowsBehind{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1270,7 @@ func (x *RowsBehind) String() string {
 func (*RowsBehind) ProtoMessage() {}
 
 func (x *RowsBehind) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1283,7 @@ func (x *RowsBehind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
 func (*RowsBehind) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
@@ -1154,7 +1330,7 @@ type Stuck struct {
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1342,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1355,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Stuck) GetCode() string {
@@ -1239,7 +1415,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1427,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1440,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -1295,14 +1471,17 @@ type TemporalReference struct {
 	TaskQueue  string                 `protobuf:"bytes,2,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	WorkflowId string                 `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	// Temporal's run ID of the latest execution.
-	RunId         string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,4,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The page of the latest execution in Temporal's UI; empty unless temporal.ui_url is configured and Temporal has the
+	// run.
+	Url           string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1493,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1506,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -1354,6 +1533,13 @@ func (x *TemporalReference) GetWorkflowId() string {
 func (x *TemporalReference) GetRunId() string {
 	if x != nil {
 		return x.RunId
+	}
+	return ""
+}
+
+func (x *TemporalReference) GetUrl() string {
+	if x != nil {
+		return x.Url
 	}
 	return ""
 }
@@ -1394,7 +1580,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1592,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1605,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1559,7 +1745,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1757,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1770,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1646,7 +1832,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1844,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1857,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -1720,7 +1906,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1918,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1931,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -1775,7 +1961,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1973,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1986,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -1833,7 +2019,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2031,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2044,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1902,7 +2088,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2100,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2113,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2039,7 +2225,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2237,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2250,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2097,7 +2283,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2295,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2308,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2173,7 +2359,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2371,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2384,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2234,7 +2420,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2432,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2445,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -2297,7 +2483,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2495,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2508,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -2357,7 +2543,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2555,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2568,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -2415,7 +2601,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2613,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2626,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -2465,7 +2651,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2663,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2676,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -2536,7 +2722,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2734,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2747,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -2597,7 +2783,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2795,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2808,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -2655,7 +2841,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +2853,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +2866,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -2701,7 +2887,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2899,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2912,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -2759,7 +2945,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2957,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2970,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -2805,7 +2991,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +3003,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +3016,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -2863,7 +3049,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2875,7 +3061,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2888,7 +3074,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -2919,7 +3105,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3117,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3130,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -3007,7 +3193,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3205,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3218,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -3059,7 +3245,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3257,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3270,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -3123,7 +3309,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3135,7 +3321,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3148,7 +3334,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -3232,7 +3418,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x9d\r\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x9b\x0e\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -3285,8 +3471,23 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\fstep_summary\x18) \x01(\v2\x19.signalbox.v1.StepSummaryR\vstepSummary\x12(\n" +
 	"\x05waits\x18* \x03(\v2\x12.signalbox.v1.WaitR\x05waits\x12\x1d\n" +
 	"\n" +
-	"more_waits\x18+ \x01(\bR\tmoreWaitsB\x11\n" +
-	"\x0f_queue_position\"\xe9\x03\n" +
+	"more_waits\x18+ \x01(\bR\tmoreWaits\x12A\n" +
+	"\x0econtrol_states\x18, \x03(\v2\x1a.signalbox.v1.ControlStateR\rcontrolStates\x129\n" +
+	"\vfailed_step\x18- \x01(\v2\x18.signalbox.v1.FailedStepR\n" +
+	"failedStepB\x11\n" +
+	"\x0f_queue_position\"p\n" +
+	"\fControlState\x12\x18\n" +
+	"\acontrol\x18\x01 \x01(\tR\acontrol\x12\x16\n" +
+	"\x06effect\x18\x02 \x01(\tR\x06effect\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\x82\x01\n" +
+	"\n" +
+	"FailedStep\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x18\n" +
+	"\apointer\x18\x02 \x01(\tR\apointer\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x1a\n" +
+	"\battempts\x18\x05 \x01(\x05R\battempts\"\xe9\x03\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
@@ -3361,14 +3562,15 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04used\x18\x01 \x01(\x03R\x04used\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\x129\n" +
 	"\n" +
-	"reset_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\x88\x01\n" +
+	"reset_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tresetTime\"\x9a\x01\n" +
 	"\x11TemporalReference\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"task_queue\x18\x02 \x01(\tR\ttaskQueue\x12\x1f\n" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
-	"\x06run_id\x18\x04 \x01(\tR\x05runId\"\xfc\x04\n" +
+	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x10\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xfc\x04\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -3557,152 +3759,156 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                   // 0: signalbox.v1.Run
-	(*Wait)(nil),                  // 1: signalbox.v1.Wait
-	(*AwaitedEvent)(nil),          // 2: signalbox.v1.AwaitedEvent
-	(*AwaitedKey)(nil),            // 3: signalbox.v1.AwaitedKey
-	(*AwaitedRun)(nil),            // 4: signalbox.v1.AwaitedRun
-	(*StepSummary)(nil),           // 5: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),           // 6: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),            // 7: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                 // 8: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),            // 9: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),     // 10: signalbox.v1.TemporalReference
-	(*Step)(nil),                  // 11: signalbox.v1.Step
-	(*Attempt)(nil),               // 12: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),       // 13: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),      // 14: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),         // 15: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 16: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 17: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 18: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),      // 19: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),     // 20: signalbox.v1.ListStepsResponse
-	(*WatchRunRequest)(nil),       // 21: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 22: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 23: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 24: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),      // 25: signalbox.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),     // 26: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),   // 27: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),  // 28: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),       // 29: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),      // 30: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),     // 31: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),    // 32: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),      // 33: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),     // 34: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),      // 35: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),     // 36: signalbox.v1.ExportRunsRequest
-	nil,                           // 37: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                           // 38: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 40: signalbox.v1.JsonValue
-	(*Problem)(nil),               // 41: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),     // 43: google.api.HttpBody
+	(*ControlState)(nil),          // 1: signalbox.v1.ControlState
+	(*FailedStep)(nil),            // 2: signalbox.v1.FailedStep
+	(*Wait)(nil),                  // 3: signalbox.v1.Wait
+	(*AwaitedEvent)(nil),          // 4: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),            // 5: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),            // 6: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),           // 7: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),           // 8: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),            // 9: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                 // 10: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),            // 11: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),     // 12: signalbox.v1.TemporalReference
+	(*Step)(nil),                  // 13: signalbox.v1.Step
+	(*Attempt)(nil),               // 14: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),       // 15: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),      // 16: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),         // 17: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 18: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),       // 19: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 20: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),      // 21: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),     // 22: signalbox.v1.ListStepsResponse
+	(*WatchRunRequest)(nil),       // 23: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),      // 24: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),      // 25: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),     // 26: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),      // 27: signalbox.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),     // 28: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),   // 29: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),  // 30: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),       // 31: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),      // 32: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),     // 33: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),    // 34: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),      // 35: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),     // 36: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),      // 37: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),     // 38: signalbox.v1.ExportRunsRequest
+	nil,                           // 39: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                           // 40: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*JsonValue)(nil),             // 42: signalbox.v1.JsonValue
+	(*Problem)(nil),               // 43: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),     // 45: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	39, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	39, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	39, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	39, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	40, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	40, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	41, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	10, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	39, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	8,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	9,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	40, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	7,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	5,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
-	1,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
-	39, // 15: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	39, // 16: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	39, // 17: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 18: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	4,  // 19: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	40, // 20: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	3,  // 21: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	39, // 22: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	40, // 23: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	6,  // 24: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	42, // 25: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	42, // 26: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	42, // 27: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	39, // 28: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	39, // 29: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	39, // 30: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	39, // 31: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	39, // 32: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	39, // 33: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	39, // 34: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	40, // 35: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	40, // 36: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	41, // 37: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	12, // 38: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	1,  // 39: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	39, // 40: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	39, // 41: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	41, // 42: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	40, // 43: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 44: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 45: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 46: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 47: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 48: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	11, // 49: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	5,  // 50: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 51: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	11, // 52: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	5,  // 53: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 54: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 55: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 56: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	37, // 57: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	38, // 58: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 59: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 60: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 61: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	40, // 62: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	40, // 63: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 64: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	39, // 65: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	39, // 66: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	13, // 67: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	15, // 68: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	17, // 69: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	19, // 70: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	21, // 71: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	25, // 72: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	23, // 73: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	27, // 74: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	29, // 75: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	31, // 76: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	33, // 77: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	35, // 78: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	36, // 79: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	14, // 80: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	16, // 81: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	18, // 82: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	20, // 83: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	22, // 84: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	26, // 85: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	24, // 86: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	28, // 87: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	30, // 88: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	32, // 89: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	34, // 90: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	43, // 91: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	43, // 92: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	80, // [80:93] is the sub-list for method output_type
-	67, // [67:80] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	41, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	41, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	41, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	41, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	42, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	42, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	43, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	12, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	41, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	10, // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	11, // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	42, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	9,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	7,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	3,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
+	1,  // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
+	2,  // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
+	41, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	41, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	41, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	4,  // 20: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	6,  // 21: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	42, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	5,  // 23: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	41, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	42, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	8,  // 26: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	44, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	44, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	44, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	41, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	41, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	41, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	41, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	41, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	41, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	41, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	42, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	42, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	43, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	14, // 40: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	3,  // 41: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	41, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	41, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	43, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	42, // 45: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 46: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 47: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	41, // 48: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 49: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 50: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	13, // 51: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 52: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 53: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	13, // 54: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 55: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 56: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	41, // 57: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 58: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	39, // 59: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	40, // 60: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 61: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 62: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 63: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	42, // 64: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	42, // 65: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 66: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	41, // 67: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 68: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	15, // 69: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	17, // 70: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	19, // 71: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	21, // 72: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	23, // 73: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	27, // 74: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	25, // 75: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	29, // 76: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	31, // 77: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	33, // 78: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	35, // 79: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	37, // 80: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	38, // 81: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	16, // 82: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	18, // 83: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	20, // 84: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	22, // 85: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	24, // 86: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	28, // 87: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	26, // 88: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	30, // 89: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	32, // 90: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	34, // 91: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	36, // 92: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	45, // 93: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	45, // 94: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	82, // [82:95] is the sub-list for method output_type
+	69, // [69:82] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -3712,14 +3918,14 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[12].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

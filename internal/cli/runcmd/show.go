@@ -66,7 +66,9 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 			output.Field{Name: "namespace", Value: temporal.GetNamespace()},
 			output.Field{Name: "task queue", Value: temporal.GetTaskQueue()},
 			output.Field{Name: "execution", Value: strings.Trim(temporal.GetWorkflowId()+" "+temporal.GetRunId(), " ")},
+			output.Field{Name: "temporal ui", Value: temporal.GetUrl()},
 			output.Field{Name: "controls", Value: strings.Join(run.GetControls(), ", ")},
+			output.Field{Name: "not now", Value: unavailable(run.GetControlStates())},
 		)
 	}
 	if stuck := run.GetStuck(); stuck != nil {
@@ -86,7 +88,25 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
 			output.Field{Name: "error type", Value: problem.GetType()})
 	}
+	if f := run.GetFailedStep(); f != nil {
+		value := fmt.Sprintf("%d %s", f.GetNumber(), f.GetPath())
+		if f.GetAttempts() > 1 {
+			value += fmt.Sprintf(", %d attempts", f.GetAttempts())
+		}
+		fields = append(fields, output.Field{Name: "failed step", Value: output.Visible(value)})
+	}
 	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
+}
+
+// unavailable lists the controls that would not take effect, a line for each.
+func unavailable(states []*signalboxv1.ControlState) string {
+	var lines []string
+	for _, state := range states {
+		if state.GetEffect() != "yes" {
+			lines = append(lines, state.GetControl()+": "+output.Visible(state.GetDetail()))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // linkFields show which run or event started this run, and which runs it started.

@@ -1,4 +1,4 @@
-// Package address checks addresses of the form host:port, and explains what is wrong with invalid ones. It resolves no
+// Package address checks addresses of the form host:port and base addresses of web pages, and explains what is wrong with invalid ones. It resolves no
 // names and opens no connections.
 package address
 
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -52,6 +53,24 @@ func DialProblem(text string) string {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return fmt.Sprintf("the port %q is not a number from 1 to 65535; Temporal's is usually 7233", port)
+	}
+	return ""
+}
+
+// WebProblem returns why text is not the base address of web pages (http or https, without a query), or "".
+func WebProblem(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return "it cannot be parsed as a URL"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "it does not begin with http:// or https://"
+	case u.Hostname() == "":
+		return "it has no host"
+	case u.User != nil:
+		return "it contains a user name or password, which every viewer of a run would see"
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return "it has a query or a fragment"
 	}
 	return ""
 }

@@ -56,3 +56,23 @@ func TestLoopback(t *testing.T) {
 		require.Equal(t, want, address.IsLoopback(text), text)
 	}
 }
+
+func TestWebAddresses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"localhost:8233":             "does not begin with http",
+		"temporal.example":           "does not begin with http",
+		"ftp://temporal":             "does not begin with http",
+		"http://":                    "has no host",
+		"http://:8233":               "has no host",
+		"http://a b":                 "cannot be parsed",
+		"http://ada:secret@temporal": "user name or password",
+		"http://temporal?x=1":        "a query",
+		"http://temporal/#/runs":     "a fragment",
+	} {
+		require.Contains(t, address.WebProblem(text), want, text)
+	}
+	for _, text := range []string{"http://localhost:8233", "https://temporal.example/ui/", "http://[::1]:8233"} {
+		require.Empty(t, address.WebProblem(text), text)
+	}
+}

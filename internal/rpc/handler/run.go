@@ -2,7 +2,9 @@ package handler
 
 import (
 	"context"
+	"net/url"
 	"runtime"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -11,6 +13,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -38,6 +41,8 @@ type RunService interface {
 type RunOptions struct {
 	// TemporalNamespace is the namespace of the runs.
 	TemporalNamespace string
+	// TemporalUI is the base address of Temporal's UI; empty if runs are not linked to it.
+	TemporalUI string
 	// TaskQueue returns the name of a project's task queue.
 	TaskQueue func(project string) string
 	// Unredacted reads sensitive values; nil if this server never shows them.
@@ -63,11 +68,13 @@ type Runs struct {
 	projects message.ProjectFinder
 	opts     RunOptions
 	reads    *readSlots
+
+	controlRoles map[control.Control]auth.Role
 }
 
 // NewRuns returns the handler.
 func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
-	return &Runs{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
+	return &Runs{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2), controlRoles: controlRoles()}
 }
 
 // StartRun starts a run of a published workflow.
@@ -83,7 +90,7 @@ func (h *Runs) StartRun(
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
 		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
 	})
-	return started(r, &signalboxv1.StartRunResponse{Run: h.message(r), Created: created}, err)
+	return started(r, &signalboxv1.StartRunResponse{Run: h.message(ctx, r), Created: created}, err)
 }
 
 // startingRetry is the delay before a run is read again if Temporal has not confirmed its start in time.
@@ -125,7 +132,7 @@ func (h *Runs) GetRun(
 	if err != nil {
 		return nil, err
 	}
-	shown := h.message(r)
+	shown := h.message(ctx, r)
 	shown.StepSummary = summaryMessage(summary)
 	return message.Reply(&signalboxv1.GetRunResponse{Run: shown}, h.addWaits(ctx, r, shown))
 }
@@ -154,7 +161,7 @@ func (h *Runs) ListRuns(
 		func(r run.Run) run.Cursor { return run.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} })
 	res := &signalboxv1.ListRunsResponse{NextPageToken: next}
 	for _, r := range runs {
-		res.Runs = append(res.Runs, h.message(r))
+		res.Runs = append(res.Runs, h.message(ctx, r))
 	}
 	return message.Reply(res, err)
 }
@@ -256,11 +263,12 @@ func idGiven(id string) error {
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").WithField("id", "is required")
 }
 
-func (h *Runs) message(r run.Run) *signalboxv1.Run {
+func (h *Runs) message(ctx context.Context, r run.Run) *signalboxv1.Run {
 	return &signalboxv1.Run{
 		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
 		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: message.Timestamp(r.StatusAt),
-		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: control.TerminateReason(r), Controls: controls(r),
+		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: control.TerminateReason(r),
+		Controls: controls(r), ControlStates: h.controlStates(ctx, r), FailedStep: failedStep(r.FailedStep),
 		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
 		CreateTime: message.Timestamp(r.CreatedAt), StartTime: message.Timestamp(r.StartedAt), EndTime: message.Timestamp(r.EndedAt),
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
@@ -272,8 +280,26 @@ func (h *Runs) message(r run.Run) *signalboxv1.Run {
 		LegacyEngine: r.LegacyEngine, Legacy: message.JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
+			Url: h.temporalURL(r),
 		},
 	}
+}
+
+// temporalURL returns the address of the run's execution in Temporal's UI; empty if there is none.
+func (h *Runs) temporalURL(r run.Run) string {
+	if h.opts.TemporalUI == "" || r.ExecutionID == "" {
+		return ""
+	}
+	return strings.TrimRight(h.opts.TemporalUI, "/") + "/namespaces/" + url.PathEscape(h.opts.TemporalNamespace) +
+		"/workflows/" + url.PathEscape(r.ID) + "/" + url.PathEscape(r.ExecutionID)
+}
+
+// failedStep returns nil for a run that no step is known to have ended.
+func failedStep(f *run.FailedStep) *signalboxv1.FailedStep {
+	if f == nil {
+		return nil
+	}
+	return &signalboxv1.FailedStep{Number: f.Number, Pointer: f.Pointer, Path: f.Path, Task: f.Task, Attempts: int32(f.Attempts)} //nolint:gosec // retries stay far below
 }
 
 func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {

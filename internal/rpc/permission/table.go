@@ -70,6 +70,15 @@ func Table() []Rule {
 	return rules
 }
 
+// RequiredRoles returns the role that each procedure requires; empty for those that require none.
+func RequiredRoles() map[string]auth.Role {
+	roles := map[string]auth.Role{}
+	for _, r := range Table() {
+		roles[r.Procedure] = r.Role
+	}
+	return roles
+}
+
 func system() []Rule {
 	return []Rule{
 		{"GetVersion", "", Nowhere, ""},

@@ -215,6 +215,50 @@ func Available(r run.Run) []Control {
 	return slices.DeleteFunc(Controls(), func(c Control) bool { return Decide(c, s).Effect != Done })
 }
 
+// Outcome is the effect of a control on a run, with an explanation.
+type Outcome struct {
+	Control Control
+	Answer
+	// Detail explains the effect in one sentence; empty for a control that takes effect in any case.
+	Detail string
+}
+
+// Outcomes returns the effect of each control on a run in its current state.
+func Outcomes(r run.Run) []Outcome {
+	s, list := StateOf(r), Controls()
+	outcomes := make([]Outcome, len(list))
+	for i, c := range list {
+		a := Decide(c, s)
+		outcomes[i] = Outcome{Control: c, Answer: a, Detail: detail(c, r, a)}
+	}
+	return outcomes
+}
+
+func detail(c Control, r run.Run, a Answer) string {
+	switch {
+	case a.Effect == Refused:
+		return "The run " + explain(c, r, a.Reason)
+	case a.May == apperror.RunStarting:
+		return "Temporal has not confirmed the start: until it has, this may be refused for a moment"
+	case a.May == apperror.RunImported:
+		return "The run was imported: name the version to execute, and give the input if it is not stored in full"
+	case a.Effect == Done:
+		return ""
+	}
+	switch c {
+	case Cancel:
+		return "Cancellation was requested already"
+	case Pause:
+		return "The run is paused already"
+	case Unpause:
+		return "The run is not paused"
+	case ResumeQuota:
+		return "The run does not wait for the quota of steps"
+	case Terminate, Replay, Export: // always take effect, or are refused
+	}
+	return ""
+}
+
 // check returns the fault of a control that is refused.
 func check(c Control, r run.Run) error {
 	if a := Decide(c, StateOf(r)); a.Effect == Refused {

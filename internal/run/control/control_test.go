@@ -105,3 +105,27 @@ func TestMissingRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestOutcomesExplainEveryEffect checks that a person reads why a control does not take effect, or may not.
+func TestOutcomesExplainEveryEffect(t *testing.T) {
+	t.Parallel()
+	for _, s := range control.States() {
+		r := run.Run{
+			ID: "r", Status: s.Status, QueuedReason: s.QueuedReason, WaitingKind: s.WaitingKind, CancelRequested: s.CancelRequested,
+			Trigger: run.TriggerAPI, Interpreter: run.PausableSince,
+		}
+		if s.Imported {
+			r.Trigger = run.TriggerImport
+		}
+		if s.Old {
+			r.Interpreter--
+		}
+		outcomes := control.Outcomes(r)
+		require.Len(t, outcomes, len(control.Controls()))
+		for i, o := range outcomes {
+			require.Equal(t, control.Controls()[i], o.Control)
+			require.Equal(t, control.Decide(o.Control, s), o.Answer, "%s of %s", o.Control, s)
+			require.Equal(t, o.Effect == control.Done && o.May == "", o.Detail == "", "%s of %s: %q", o.Control, s, o.Detail)
+		}
+	}
+}

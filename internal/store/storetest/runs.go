@@ -42,6 +42,33 @@ func testRelatedRuns(t *testing.T, open Opener) {
 	require.Empty(t, get(t, s, "r2").Children)
 }
 
+func testFailedStep(t *testing.T, open Opener) {
+	s := open(t)
+	insert(t, s, newRun("r1", 1))
+	caught := &run.Problem{Type: "x", Status: 503, Title: "Unavailable", Detail: "first", Instance: "/do/0/try/call"}
+	final := &run.Problem{Type: "x", Status: 503, Title: "Unavailable", Detail: "second", Instance: "/do/0/try/call"}
+	failed := func(number int64, path string, p *run.Problem) run.Step {
+		return run.Step{Number: number, Path: path, Pointer: "/p" + path, Task: "t" + path, Status: "failed", Error: p, Position: 2}
+	}
+	steps := []run.Step{failed(1, "/do", final), failed(2, "/do/0", final), failed(3, "/do/0/call", final), failed(4, "/do/1", caught)}
+	steps[2].Attempts = []run.Attempt{{Number: 1, StartedAt: at(1)}, {Number: 2, StartedAt: at(2)}}
+	apply(t, s, run.Update{RunID: "r1", Position: 2, Steps: steps})
+	require.Nil(t, get(t, s, "r1").FailedStep, "the run has not failed")
+
+	end := state("r1", 3, run.Failed)
+	end.State.Error = final
+	apply(t, s, end)
+	require.Equal(t, &run.FailedStep{Number: 3, Pointer: "/p/do/0/call", Path: "/do/0/call", Task: "t/do/0/call", Attempts: 2}, get(t, s, "r1").FailedStep,
+		"the innermost step with the error of the run")
+
+	insert(t, s, newRun("r2", 1))
+	apply(t, s, run.Update{RunID: "r2", Position: 2, Steps: []run.Step{failed(1, "/do/0", caught)}})
+	end = state("r2", 3, run.Failed)
+	end.State.Error = final
+	apply(t, s, end)
+	require.Nil(t, get(t, s, "r2").FailedStep, "no row has this error")
+}
+
 func testInsertRun(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	want := newRun("r1", 1)

@@ -111,6 +111,7 @@ func cases() []test {
 		{"payloads without a run", testPayloadsWithoutARun},
 		{"insert run", testInsertRun},
 		{"related runs", testRelatedRuns},
+		{"failed step", testFailedStep},
 		{"awaited runs", testAwaited},
 		{"waits of a run", testWaits},
 		{"insert run at once", testInsertRunAtOnce},
