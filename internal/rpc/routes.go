@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
@@ -148,7 +149,8 @@ func (o Options) services(stop *stopping) []rest.Service {
 		add(signalboxv1connect.NewTokenServiceHandler(handler.NewTokens(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{
-		TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue, Unredacted: o.Unredacted, Explainer: o.Explainer,
+		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
+		Unredacted: o.Unredacted, Explainer: o.Explainer,
 	}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), handler.NewAudit(o.Audit, o.Projects)
 	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}

@@ -1,18 +1,12 @@
 package handler
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
-	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
@@ -22,7 +16,7 @@ func (h *Runs) CancelRun(
 	ctx context.Context, req *connect.Request[signalboxv1.CancelRunRequest],
 ) (*connect.Response[signalboxv1.CancelRunResponse], error) {
 	r, err := controlRun(ctx, req.Msg, h.service.Cancel)
-	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.message(ctx, r)}, err)
+	return message.Reply(&signalboxv1.CancelRunResponse{Run: h.messages.Run(ctx, r)}, err)
 }
 
 // TerminateRun ends the run immediately.
@@ -30,7 +24,7 @@ func (h *Runs) TerminateRun(
 	ctx context.Context, req *connect.Request[signalboxv1.TerminateRunRequest],
 ) (*connect.Response[signalboxv1.TerminateRunResponse], error) {
 	r, err := controlRun(ctx, req.Msg, h.service.Terminate)
-	return message.Reply(&signalboxv1.TerminateRunResponse{Run: h.message(ctx, r)}, err)
+	return message.Reply(&signalboxv1.TerminateRunResponse{Run: h.messages.Run(ctx, r)}, err)
 }
 
 // PauseRun stops the run before its next task.
@@ -38,7 +32,7 @@ func (h *Runs) PauseRun(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseRunRequest],
 ) (*connect.Response[signalboxv1.PauseRunResponse], error) {
 	r, err := controlRun(ctx, req.Msg, h.service.Pause)
-	return message.Reply(&signalboxv1.PauseRunResponse{Run: h.message(ctx, r)}, err)
+	return message.Reply(&signalboxv1.PauseRunResponse{Run: h.messages.Run(ctx, r)}, err)
 }
 
 // UnpauseRun resumes a paused run.
@@ -46,7 +40,7 @@ func (h *Runs) UnpauseRun(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseRunRequest],
 ) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
 	r, err := controlRun(ctx, req.Msg, h.service.Unpause)
-	return message.Reply(&signalboxv1.UnpauseRunResponse{Run: h.message(ctx, r)}, err)
+	return message.Reply(&signalboxv1.UnpauseRunResponse{Run: h.messages.Run(ctx, r)}, err)
 }
 
 // ReplayRun starts a new run with the input of an earlier one.
@@ -69,7 +63,7 @@ func (h *Runs) ReplayRun(
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
 		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(),
 	})
-	return started(r, &signalboxv1.ReplayRunResponse{Run: h.message(ctx, r), Created: created}, err)
+	return started(r, &signalboxv1.ReplayRunResponse{Run: h.messages.Run(ctx, r), Created: created}, err)
 }
 
 // controlRequest is a request to control one run.
@@ -84,60 +78,4 @@ func controlRun(ctx context.Context, m controlRequest, do func(ctx context.Conte
 		return run.Run{}, err
 	}
 	return do(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetReason())
-}
-
-// controlRoles returns the role that each control requires.
-func controlRoles() map[control.Control]auth.Role {
-	roles := map[control.Control]auth.Role{}
-	required := permission.RequiredRoles()
-	for c, procedure := range map[control.Control]string{
-		control.Cancel:      signalboxv1connect.RunServiceCancelRunProcedure,
-		control.Terminate:   signalboxv1connect.RunServiceTerminateRunProcedure,
-		control.Pause:       signalboxv1connect.RunServicePauseRunProcedure,
-		control.Unpause:     signalboxv1connect.RunServiceUnpauseRunProcedure,
-		control.ResumeQuota: signalboxv1connect.QuotaServiceResumeQuotaProcedure,
-		control.Replay:      signalboxv1connect.RunServiceReplayRunProcedure,
-		control.Export:      signalboxv1connect.RunServiceExportRunProcedure,
-	} {
-		roles[c] = required[procedure]
-	}
-	return roles
-}
-
-// controlStates returns the effect of each control on the run if the actor of ctx uses it.
-func (h *Runs) controlStates(ctx context.Context, r run.Run) []*signalboxv1.ControlState {
-	actor, _ := auth.ActorFrom(ctx)
-	outcomes := control.Outcomes(r)
-	states := make([]*signalboxv1.ControlState, len(outcomes))
-	for i, o := range outcomes {
-		state := &signalboxv1.ControlState{Control: string(o.Control), Effect: effectName(o.Effect), Reason: cmp.Or(o.Reason, o.May), Detail: o.Detail}
-		if role := h.controlRoles[o.Control]; !actor.May(r.Project, role) {
-			state.Effect, state.Reason = "forbidden", apperror.PermissionDenied
-			state.Detail = fmt.Sprintf("Needs %s in %s", role, r.Project)
-		}
-		states[i] = state
-	}
-	return states
-}
-
-func effectName(e control.Effect) string {
-	switch e {
-	case control.Done:
-		return "yes"
-	case control.Nothing:
-		return "no_effect"
-	case control.Refused:
-		return "refused"
-	}
-	return ""
-}
-
-// controls lists the controls that apply to the run.
-func controls(r run.Run) []string {
-	available := control.Available(r)
-	names := make([]string, len(available))
-	for i, c := range available {
-		names[i] = string(c)
-	}
-	return names
 }

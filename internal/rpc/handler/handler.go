@@ -11,7 +11,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // Page sizes of steps.
@@ -35,13 +34,4 @@ func jsonOf(field string, v *signalboxv1.JsonValue) (json.RawMessage, error) {
 			WithField(field, "is not valid JSON")
 	}
 	return json.RawMessage(v.GetJson()), nil
-}
-
-func problem(p *run.Problem) *signalboxv1.Problem {
-	if p == nil {
-		return nil
-	}
-	return &signalboxv1.Problem{
-		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, Instance: p.Instance, //nolint:gosec // statuses are three digits
-	}
 }

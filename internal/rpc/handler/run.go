@@ -2,9 +2,7 @@ package handler
 
 import (
 	"context"
-	"net/url"
 	"runtime"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,10 +11,10 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
@@ -37,14 +35,10 @@ type RunService interface {
 	Replay(ctx context.Context, req control.ReplayRequest) (run.Run, bool, error)
 }
 
-// RunOptions are the data in messages that rows do not contain.
+// RunOptions are the parts of the handler that are optional, and the data in messages that rows do not contain.
 type RunOptions struct {
-	// TemporalNamespace is the namespace of the runs.
-	TemporalNamespace string
-	// TemporalUI is the base address of Temporal's UI; empty if runs are not linked to it.
-	TemporalUI string
-	// TaskQueue returns the name of a project's task queue.
-	TaskQueue func(project string) string
+	// Messages are the data in messages of runs.
+	Messages message.RunOptions
 	// Unredacted reads sensitive values; nil if this server never shows them.
 	Unredacted Unredacted
 	// Explainer explains what runs wait for; nil if responses omit it.
@@ -67,14 +61,14 @@ type Runs struct {
 	service  RunService
 	projects message.ProjectFinder
 	opts     RunOptions
+	messages message.Runs
 	reads    *readSlots
-
-	controlRoles map[control.Control]auth.Role
 }
 
 // NewRuns returns the handler.
 func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
-	return &Runs{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2), controlRoles: controlRoles()}
+	opts.Messages.ControlRoles = permission.ControlRoles()
+	return &Runs{service: service, projects: projects, opts: opts, messages: message.NewRuns(opts.Messages), reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // StartRun starts a run of a published workflow.
@@ -90,7 +84,7 @@ func (h *Runs) StartRun(
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
 		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
 	})
-	return started(r, &signalboxv1.StartRunResponse{Run: h.message(ctx, r), Created: created}, err)
+	return started(r, &signalboxv1.StartRunResponse{Run: h.messages.Run(ctx, r), Created: created}, err)
 }
 
 // startingRetry is the delay before a run is read again if Temporal has not confirmed its start in time.
@@ -132,7 +126,7 @@ func (h *Runs) GetRun(
 	if err != nil {
 		return nil, err
 	}
-	shown := h.message(ctx, r)
+	shown := h.messages.Run(ctx, r)
 	shown.StepSummary = summaryMessage(summary)
 	return message.Reply(&signalboxv1.GetRunResponse{Run: shown}, h.addWaits(ctx, r, shown))
 }
@@ -161,7 +155,7 @@ func (h *Runs) ListRuns(
 		func(r run.Run) run.Cursor { return run.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} })
 	res := &signalboxv1.ListRunsResponse{NextPageToken: next}
 	for _, r := range runs {
-		res.Runs = append(res.Runs, h.message(ctx, r))
+		res.Runs = append(res.Runs, h.messages.Run(ctx, r))
 	}
 	return message.Reply(res, err)
 }
@@ -263,77 +257,6 @@ func idGiven(id string) error {
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").WithField("id", "is required")
 }
 
-func (h *Runs) message(ctx context.Context, r run.Run) *signalboxv1.Run {
-	return &signalboxv1.Run{
-		Id: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
-		Status: string(r.Status), QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind, StatusTime: message.Timestamp(r.StatusAt),
-		CancelRequested: r.CancelRequested, CancelReason: r.CancelReason, TerminateReason: control.TerminateReason(r),
-		Controls: controls(r), ControlStates: h.controlStates(ctx, r), FailedStep: failedStep(r.FailedStep),
-		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
-		CreateTime: message.Timestamp(r.CreatedAt), StartTime: message.Timestamp(r.StartedAt), EndTime: message.Timestamp(r.EndedAt),
-		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
-		Input: message.JSON(r.Input), Output: message.JSON(r.Output), Error: problem(r.Error),
-		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
-		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: message.Timestamp(r.ExpiresAt),
-		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Quota: quotaUsage(r.Quota),
-		LegacyEngine: r.LegacyEngine, Legacy: message.JSON(r.Legacy),
-		Temporal: &signalboxv1.TemporalReference{
-			Namespace: h.opts.TemporalNamespace, TaskQueue: h.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
-			Url: h.temporalURL(r),
-		},
-	}
-}
-
-// temporalURL returns the address of the run's execution in Temporal's UI; empty if there is none.
-func (h *Runs) temporalURL(r run.Run) string {
-	if h.opts.TemporalUI == "" || r.ExecutionID == "" {
-		return ""
-	}
-	return strings.TrimRight(h.opts.TemporalUI, "/") + "/namespaces/" + url.PathEscape(h.opts.TemporalNamespace) +
-		"/workflows/" + url.PathEscape(r.ID) + "/" + url.PathEscape(r.ExecutionID)
-}
-
-// failedStep returns nil for a run that no step is known to have ended.
-func failedStep(f *run.FailedStep) *signalboxv1.FailedStep {
-	if f == nil {
-		return nil
-	}
-	return &signalboxv1.FailedStep{Number: f.Number, Pointer: f.Pointer, Path: f.Path, Task: f.Task, Attempts: int32(f.Attempts)} //nolint:gosec // retries stay far below
-}
-
-func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {
-	if b == nil {
-		return nil
-	}
-	return &signalboxv1.RowsBehind{Since: message.Timestamp(b.Since), Reason: b.Reason, Problem: b.Problem}
-}
-
-func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
-	if s == nil {
-		return nil
-	}
-	return &signalboxv1.Stuck{
-		Code: s.Code, Cause: s.Cause, Since: message.Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: message.Timestamp(s.CheckedAt),
-	}
-}
-
-// quotaUsage returns nil for a run that does not wait for steps.
-func quotaUsage(u *run.QuotaUsage) *signalboxv1.QuotaUsage {
-	if u == nil {
-		return nil
-	}
-	return &signalboxv1.QuotaUsage{Used: u.Used, Limit: u.Limit, ResetTime: message.Timestamp(u.ResetAt)}
-}
-
-// queuePosition returns nil for a run that is in no queue.
-func queuePosition(position int64) *int64 {
-	if position == 0 {
-		return nil
-	}
-	return &position
-}
-
 func stepMessages(steps []run.Step) []*signalboxv1.Step {
 	messages := make([]*signalboxv1.Step, len(steps))
 	for i, s := range steps {
@@ -341,7 +264,7 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 			Number: s.Number, Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind,
 			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
 			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
-			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: problem(s.Error),
+			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Problem(s.Error),
 			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence,
 		}
 	}
@@ -352,7 +275,7 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	messages := make([]*signalboxv1.Attempt, len(attempts))
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: problem(a.Error), //nolint:gosec // retries stay far below
+			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: message.Problem(a.Error), //nolint:gosec // retries stay far below
 			Outcome: a.Outcome,
 		}
 		if a.HTTPStatus != 0 {

@@ -32,7 +32,7 @@ func (h *Runs) WatchRun(
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
 		return h.service.Watch(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
-			return w.change(&signalboxv1.WatchRunResponse{Run: h.message(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary)})
+			return w.change(&signalboxv1.WatchRunResponse{Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary)})
 		})
 	})
 }

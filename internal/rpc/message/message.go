@@ -1,4 +1,4 @@
-// Package message has the conversions shared by the API's messages: times, durations and JSON.
+// Package message has the conversions shared by the API's messages: runs, problems, times, durations and JSON.
 //
 //	m.CreateTime = message.Timestamp(row.CreatedAt)
 //	since, err := message.Time("since", m.GetSince())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 //go:generate go run ./internal/accessdocs ../../../docs/reference/access.md
@@ -68,15 +69,6 @@ func Table() []Rule {
 	add(signalboxv1connect.AuditServiceName, audits()...)
 	add(signalboxv1connect.TokenServiceName, tokens()...)
 	return rules
-}
-
-// RequiredRoles returns the role that each procedure requires; empty for those that require none.
-func RequiredRoles() map[string]auth.Role {
-	roles := map[string]auth.Role{}
-	for _, r := range Table() {
-		roles[r.Procedure] = r.Role
-	}
-	return roles
 }
 
 func system() []Rule {
@@ -183,6 +175,27 @@ func tokens() []Rule {
 		{"RevokeToken", "", Nowhere, "requires an admin of every project that the token is for, or the token itself"},
 		{"WhoAmI", "", Nowhere, ""},
 	}
+}
+
+// ControlRoles returns the role that each control requires.
+func ControlRoles() map[control.Control]auth.Role {
+	roles := map[control.Control]auth.Role{}
+	required := map[string]auth.Role{}
+	for _, rule := range Table() {
+		required[rule.Procedure] = rule.Role
+	}
+	for c, procedure := range map[control.Control]string{
+		control.Cancel:      signalboxv1connect.RunServiceCancelRunProcedure,
+		control.Terminate:   signalboxv1connect.RunServiceTerminateRunProcedure,
+		control.Pause:       signalboxv1connect.RunServicePauseRunProcedure,
+		control.Unpause:     signalboxv1connect.RunServiceUnpauseRunProcedure,
+		control.ResumeQuota: signalboxv1connect.QuotaServiceResumeQuotaProcedure,
+		control.Replay:      signalboxv1connect.RunServiceReplayRunProcedure,
+		control.Export:      signalboxv1connect.RunServiceExportRunProcedure,
+	} {
+		roles[c] = required[procedure]
+	}
+	return roles
 }
 
 // Markdown returns docs/reference/access.md.
