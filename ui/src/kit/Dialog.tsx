@@ -70,6 +70,7 @@ export function Drawer({ title, open, onClose, children, tools }: { title: React
       <Radix.Portal>
         <Radix.Content
           className={styles.drawer}
+          data-peek
           aria-describedby={undefined}
           onInteractOutside={(event) => { event.preventDefault() }}
           onOpenAutoFocus={(event) => { event.preventDefault() }}

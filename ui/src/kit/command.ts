@@ -1,0 +1,15 @@
+/** quote quotes a word for the shell where that is necessary. */
+export const quote = (word: string): string => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
+
+/**
+ * command prints a command of the CLI that can be pasted into a shell. Values that are undefined, empty or false are left out with their
+ * flag; true is a flag without a value.
+ */
+export function command(words: string[], flags: Record<string, string | boolean | undefined> = {}): string {
+  const parts = words.map(quote)
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === undefined || value === '' || value === false) continue
+    parts.push(`--${name}`, ...(value === true ? [] : [quote(value)]))
+  }
+  return ['signalbox', ...parts].join(' ')
+}
