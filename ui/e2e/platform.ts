@@ -1,0 +1,158 @@
+// Starts the real platform for tests and screenshots: `signalbox dev` on free ports, with its data in a folder of its own, and a small
+// HTTP service that the workflows call.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { createServer as createTCPServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const here = new URL('.', import.meta.url).pathname
+const binary = process.env.SIGNALBOX_BIN ?? join(here, '../../bin/signalbox')
+
+/** freePort returns a port that nothing listens on. */
+export async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createTCPServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => {
+        if (address === null || typeof address === 'string') reject(new Error('no port'))
+        else resolve(address.port)
+      })
+    })
+  })
+}
+
+/** until repeats a check until it holds, and fails with its last error after the time. */
+export async function until<T>(what: string, check: () => Promise<T | undefined | false>, milliseconds = 30_000): Promise<T> {
+  const end = Date.now() + milliseconds
+  let last: unknown
+  for (;;) {
+    try {
+      const value = await check()
+      if (value !== undefined && value !== false) return value
+    } catch (error) {
+      last = error
+    }
+    if (Date.now() > end) throw new Error(`${what}: not within ${milliseconds} ms${last instanceof Error ? `: ${last.message}` : ''}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** The stock service: `/stock/<sku>` reserves; a SKU that begins with "broken" is answered with 503, "gone" with 404. */
+async function startStock(): Promise<{ server: Server; address: string; mended: { value: boolean } }> {
+  const mended = { value: false }
+  const server = createServer((request, response) => {
+    const sku = request.url?.split('/').pop() ?? ''
+    request.resume()
+    const status = sku.startsWith('broken') && !mended.value ? 503 : sku.startsWith('gone') ? 404 : 200
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(status === 200 ? { reserved: sku } : { title: 'stock service did not answer' }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no address')
+  return { server, address: `http://127.0.0.1:${address.port}`, mended }
+}
+
+export interface Platform {
+  address: string
+  stock: string
+  /** The service answers from now on, also for broken SKUs. */
+  mendStock: () => void
+  /** Runs the command line tool and returns its output. */
+  cli: (...args: string[]) => Promise<string>
+  /** Starts a run and returns its ID. */
+  start: (workflow: string, input?: unknown) => Promise<string>
+  /** Kills the process without warning; `boot` starts it again on the same port with the same data. */
+  kill: () => Promise<void>
+  boot: () => Promise<void>
+  stop: () => Promise<void>
+}
+
+/** startPlatform starts a platform with the workflows of e2e/workflows, in the project `default`. */
+export async function startPlatform(): Promise<Platform> {
+  const folder = mkdtempSync(join(tmpdir(), 'studio-'))
+  const [port, temporalPort] = [await freePort(), await freePort()]
+  const address = `http://127.0.0.1:${port}`
+  const { server, address: stock, mended } = await startStock()
+  let child: ChildProcess | undefined
+  let log = ''
+
+  const boot = async () => {
+    child = spawn(binary, ['dev', '--listen', `127.0.0.1:${port}`, '--temporal-port', String(temporalPort), '--data-dir', join(folder, 'data'), '--publish', join(here, 'workflows')], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => { log = (log + chunk.toString()).slice(-20_000) })
+    }
+    await until('the platform is ready', async () => {
+      if (child?.exitCode !== null) throw new Error(`signalbox dev exited: ${log}`)
+      return (await fetch(`${address}/readyz`)).ok
+    }, 60_000)
+  }
+  const end = async (signal: NodeJS.Signals) => {
+    const running = child
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return
+    const ended = new Promise((resolve) => running.once('exit', resolve))
+    running.kill(signal)
+    await ended
+  }
+  const cli = async (...args: string[]) =>
+    new Promise<string>((resolve, reject) => {
+      const command = spawn(binary, [...args, '--address', address], { cwd: folder })
+      let [out, err] = ['', '']
+      command.stdout.on('data', (chunk: Buffer) => { out += chunk.toString() })
+      command.stderr.on('data', (chunk: Buffer) => { err += chunk.toString() })
+      command.on('error', reject)
+      command.on('exit', (code) => {
+        if (code === 0) resolve(out)
+        else reject(new Error(`signalbox ${args.join(' ')} exited with ${String(code)}: ${err}`))
+      })
+    })
+
+  await boot()
+  await until('the workflows are published', async () => (await cli('workflow', 'list')).includes('wait'))
+  return {
+    address,
+    stock,
+    mendStock: () => { mended.value = true },
+    cli,
+    start: async (workflow, input) => {
+      const answer = await cli('run', 'start', workflow, '--input', JSON.stringify(input ?? null), '-o', 'json')
+      return (JSON.parse(answer) as { id: string }).id
+    },
+    kill: async () => end('SIGKILL'),
+    boot,
+    stop: async () => {
+      await end('SIGTERM')
+      server.close()
+      server.closeAllConnections()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** seed makes runs of all kinds and waits until each is where it belongs. It returns their IDs by what they are. */
+export async function seed(platform: Platform): Promise<Record<string, string>> {
+  const order = (number: string, sku: string, more: object = {}) => ({ order: number, items: [{ sku: 'lamp', count: 2 }, { sku, count: 1 }], base: platform.stock, ...more })
+  const ids: Record<string, string> = {
+    completed: await platform.start('order', order('A-1', 'chair')),
+    failed: await platform.start('order', order('A-2', 'gone-table', { password: 'secret-word' })),
+    failedAgain: await platform.start('order', order('A-3', 'gone-table')),
+    broken: await platform.start('order', order('A-4', 'broken-shelf')),
+    waiting: await platform.start('wait'),
+    listening: await platform.start('payment'),
+    parallel: await platform.start('parallel'),
+    long: await platform.start('long', { count: 400 }),
+    canceled: await platform.start('wait'),
+  }
+  await platform.cli('run', 'cancel', ids.canceled ?? '', '--reason', 'not needed')
+  await platform.cli('event', 'send', '--type', 'com.example.placed', '--source', '/shop', '--data', '{"order":"A-9"}')
+  await platform.cli('event', 'send', '--type', 'com.example.unrelated', '--source', '/shop', '--data', '{"n":1}')
+  const status = async (id: string | undefined) => (JSON.parse(await platform.cli('run', 'show', id ?? '', '-o', 'json')) as { status: string }).status
+  for (const [name, wanted] of [['completed', 'completed'], ['failed', 'failed'], ['failedAgain', 'failed'], ['waiting', 'waiting'], ['listening', 'waiting'], ['parallel', 'completed'], ['long', 'completed'], ['canceled', 'canceled']] as const) {
+    await until(`run ${name} is ${wanted}`, async () => (await status(ids[name])) === wanted, 60_000)
+  }
+  return ids
+}
