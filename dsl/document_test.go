@@ -116,7 +116,7 @@ func TestModel(t *testing.T) {
 	fork := doc.Do[2]
 	require.Equal(t, []any{dsl.KindFork, 2, "both", "/do/2/both"}, []any{fork.Body.Kind(), fork.Index, fork.Name, fork.Pointer})
 	require.Equal(t, map[string]any{"m": 1}, fork.Metadata)
-	require.Equal(t, 32, fork.Pos.Line)
+	require.Equal(t, 31, fork.Pos.Line)
 }
 
 func TestEvents(t *testing.T) {

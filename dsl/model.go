@@ -48,7 +48,7 @@ type Task struct {
 	Name    string
 	Pointer string // JSON pointer of the task in its document, e.g. /do/0/tryGetPet/try/0/getPet
 	Index   int    // position in its list
-	Pos     Pos
+	Pos     Pos    // of its name
 
 	If       *Expr
 	Input    *Input
@@ -182,8 +182,14 @@ type Catch struct {
 	ExceptWhen *Expr        // nil never holds
 	Retry      *RetryPolicy
 	Tasks      []*Task // nil where there is no handler
-	Then       Flow
+	Then       Flow    // see HasThen
+	HasThen    bool    // whether the catch has a directive: also an explicit "continue" takes precedence over the task's own
+	Pos        Pos     // of the key
 }
+
+// Handles reports whether the catch ends the try after a caught error, rather than raising the error again once the
+// retries are exhausted.
+func (c *Catch) Handles() bool { return c.Retry == nil || c.Tasks != nil || c.HasThen }
 
 // ErrorFilter matches errors by equal members; nil members match anything. Types are compared with [SameErrorType].
 type ErrorFilter struct {

@@ -18,6 +18,7 @@ func (p *parser) catch(v value, body *Catch, c taskContext) {
 	if as, ok := v.member("as"); ok {
 		body.As = p.variable(as, "catch.as", body.As)
 	}
+	body.Pos = v.key
 	inner := c.scope.with(body.As)
 	vars := inner.at(slotTask)
 	p.object(v, "catch", fields{
@@ -29,7 +30,7 @@ func (p *parser) catch(v value, body *Catch, c taskContext) {
 		{"exceptWhen", false, func(v value) { body.ExceptWhen = p.expr(v, "catch.exceptWhen", vars) }},
 		{"retry", false, func(v value) { body.Retry = p.retry(v, vars) }},
 		{"do", false, func(v value) { body.Tasks = p.taskList(v, inner) }},
-		{"then", false, func(v value) { body.Then = p.flow(v, c) }},
+		{"then", false, func(v value) { body.Then, body.HasThen = p.flow(v, c), true }},
 	})
 }
 

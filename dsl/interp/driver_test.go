@@ -202,6 +202,7 @@ func (w *driver) run() interp.Outcome {
 				require.True(w.t, l.gone, "the run left the listener %s", l.Listener)
 			}
 			require.Empty(w.t, w.events, "the run left effects open")
+			w.checkGraph()
 			return outcome
 		}
 		if w.m.Yielded() {

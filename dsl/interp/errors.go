@@ -171,7 +171,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 		if again {
 			return true
 		}
-		if c.Tasks == nil && !catchHasThen(f.task) {
+		if !c.Handles() {
 			return false
 		}
 	}
@@ -234,19 +234,10 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 	return true, nil
 }
 
-// catchHasThen reports whether a try's catch has a directive. An explicit "continue" differs from none: it takes
-// precedence over the try's own, and the zero value of the model cannot express that.
-func catchHasThen(t *dsl.Task) bool {
-	definition, _ := t.Definition.(map[string]any)
-	catch, _ := definition["catch"].(map[string]any)
-	_, given := catch["then"]
-	return given
-}
-
 // catchThen returns the directive to follow after an error was handled.
 func catchThen(t *dsl.Task) dsl.Flow {
-	if catchHasThen(t) {
-		return t.Body.(*dsl.Try).Catch.Then
+	if c := t.Body.(*dsl.Try).Catch; c.HasThen {
+		return c.Then
 	}
 	return t.Then
 }

@@ -105,6 +105,25 @@ func (w *workflows) DiffVersions(_ context.Context, request *connect.Request[sig
 	return connect.NewResponse(&signalboxv1.DiffVersionsResponse{Unified: "--- 1.0.0\n+++ 1.1.0\n@@ -1 +1 @@\n-old\n+new\n"}), nil
 }
 
+func (w *workflows) GetVersionGraph(_ context.Context, request *connect.Request[signalboxv1.GetVersionGraphRequest]) (*connect.Response[signalboxv1.GetVersionGraphResponse], error) {
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	w.api.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.GetVersionGraphResponse{
+		Workflow: "demo/hello", Version: request.Msg.GetVersion(),
+		Nodes: []*signalboxv1.GraphNode{
+			{Id: "start", Kind: "start", Label: "every 5m"}, {Id: "/do/0/pick", Name: "pick", Kind: "switch", Label: "1 case", Line: 3, Column: 5}, {Id: "end", Kind: "end"},
+		},
+		Edges: []*signalboxv1.GraphEdge{
+			{From: "start", To: "/do/0/pick", Kind: "next"}, {From: "/do/0/pick", To: "end", Kind: "case", Label: ".x > 1"},
+			{From: "/do/0/pick", To: "end", Kind: "next", Label: "otherwise"},
+		},
+	}), nil
+}
+
 func (w *workflows) PauseWorkflow(_ context.Context, request *connect.Request[signalboxv1.PauseWorkflowRequest]) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
 	if err := known(request.Msg.GetWorkflow()); err != nil {
 		return nil, err

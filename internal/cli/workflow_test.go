@@ -111,6 +111,27 @@ func TestPublish(t *testing.T) {
 	require.Contains(t, c.err.String(), "worse.yaml:6:")
 }
 
+func TestWorkflowGraph(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "workflow", "graph", "hello", "--version", "1.0.0", "-o", "wide")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, "1.0.0", last[*signalboxv1.GetVersionGraphRequest](t, a).GetVersion())
+	require.Equal(t, ""+
+		"NODE        KIND    LABEL     NEXT               LINE\n"+
+		"start       start   every 5m  /do/0/pick\n"+
+		"/do/0/pick  switch  1 case    case end (.x > 1)  3:5\n"+
+		"                              end (otherwise)\n"+
+		"end         end\n", c.out.String())
+
+	c = shell.run(t, "workflow", "graph", "hello", "--draft", "-o", "json")
+	require.True(t, last[*signalboxv1.GetVersionGraphRequest](t, a).GetDraft())
+	require.Contains(t, c.out.String(), `"kind": "case"`)
+	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--draft", "--version", "1.0.0"), exit.Usage, "exclude each other")
+	requireRefusal(t, shell.run(t, "workflow", "graph", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "workflow", "graph"), exit.Usage, "NAME")
+}
+
 func TestSaveAcceptsInvalidDrafts(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)

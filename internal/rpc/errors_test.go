@@ -81,6 +81,7 @@ func TestRESTErrors(t *testing.T) {
 		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, apperror.InvalidArgument, "no document"},
 		"draft":                    {"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, apperror.DraftNotFound, "hello"},
 		"draft and version":        {"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "both"},
+		"graph of both":            {"GET", "/v1/projects/default/workflows/hello:graph?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "both"},
 		"diff of nothing":          {"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, apperror.InvalidArgument, `"to"`},
 		"version with new content": {"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") + `}`, nil, 409, apperror.VersionTaken, "1.0.0"},
 	}

@@ -91,6 +91,13 @@ func TestRESTDraftsDiffsAndDeletion(t *testing.T) {
 	same := p.do("GET", "/v1/projects/default/workflows/demo/hello:diff?from=1.0.0&to=1.0.0", "").ok()
 	require.NotContains(t, same, "unified")
 
+	graph := p.do("GET", "/v1/projects/default/workflows/demo/hello:graph", "").ok()
+	require.Equal(t, "1.0.0", graph["version"])
+	nodes, edges := graph["nodes"].([]any), graph["edges"].([]any)
+	require.Equal(t, "start", nodes[0].(map[string]any)["id"])
+	require.Equal(t, map[string]any{"from": "start", "to": nodes[1].(map[string]any)["id"], "kind": "next"}, edges[0])
+	require.NotContains(t, p.do("GET", "/v1/projects/default/workflows/hello:graph?draft=true", "").ok(), "version")
+
 	id := p.startRun(`{}`)
 	p.do("DELETE", "/v1/projects/default/workflows/demo/hello", "").fails(400, "WORKFLOW_HAS_OPEN_RUNS")
 	p.apply(t, id, 5, run.Failed, "")

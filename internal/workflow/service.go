@@ -10,6 +10,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/graph"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -221,6 +222,47 @@ func (s *Service) Pick(ctx context.Context, projectName, name, version string) (
 	}
 	v, err := s.store.GetVersion(ctx, projectName, w.Name, version)
 	return w, v, err
+}
+
+// VersionGraph is the control flow of a version, or of a draft if Version is empty.
+type VersionGraph struct {
+	Workflow, Version string
+	Graph             graph.Graph
+}
+
+// Graph returns the control flow of a version, or of the draft. Without a version, it is that of the newest version, and
+// that of the draft if nothing is published.
+func (s *Service) Graph(ctx context.Context, projectName, name, version string, draft bool) (VersionGraph, error) {
+	w, err := s.Get(ctx, projectName, name)
+	if err != nil {
+		return VersionGraph{}, err
+	}
+	out := VersionGraph{Workflow: w.Name}
+	var source, what string
+	if draft || version == "" && w.LatestVersion == "" {
+		d, err := s.store.GetDraft(ctx, projectName, w.Name)
+		if err != nil {
+			return VersionGraph{}, err
+		}
+		source, what = d.Source, fmt.Sprintf("the draft of workflow %q has no graph until it is valid", w.Name)
+	} else {
+		v, err := s.GetVersion(ctx, projectName, w.Name, version)
+		if err != nil {
+			return VersionGraph{}, err
+		}
+		out.Version = v.Version
+		source, what = v.Source, fmt.Sprintf("version %s of workflow %q cannot be read", v.Version, w.Name)
+	}
+	options := []dsl.Option{dsl.WithLimits(s.limits)}
+	if out.Version != "" {
+		options = append(options, dsl.Stored())
+	}
+	doc, problems := dsl.Parse([]byte(source), options...)
+	if doc == nil {
+		return VersionGraph{}, documentError(what, problems)
+	}
+	out.Graph = graph.Of(doc)
+	return out, nil
 }
 
 // List lists workflows.

@@ -262,6 +262,44 @@ func TestPublishDraft(t *testing.T) {
 	require.NoError(t, err, "a refused draft is kept")
 }
 
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	labels := func(g workflow.VersionGraph) string {
+		var out []string
+		for _, n := range g.Graph.Nodes {
+			out = append(out, strings.TrimSpace(n.ID+" "+n.Label))
+		}
+		return g.Workflow + "@" + g.Version + ": " + strings.Join(out, ", ")
+	}
+	_, _, err := b.SaveDraft(b.ctx, here, document(hello, "1.0.0", "1"))
+	require.NoError(t, err)
+	g, err := b.Graph(b.ctx, here, "hello", "", false)
+	require.NoError(t, err)
+	require.Equal(t, "examples/hello@: start, /do/0/a n, end", labels(g), "nothing is published")
+
+	b.publish(t, hello, "1.0.0")
+	_, err = b.Publish(b.ctx, here, strings.Replace(document(hello, "1.1.0", "1"), "a: {set: {n: 1}}", "b: {wait: PT1M}", 1), "ada")
+	require.NoError(t, err)
+	g, err = b.Graph(b.ctx, here, hello, "", false)
+	require.NoError(t, err)
+	require.Equal(t, "examples/hello@1.1.0: start, /do/0/b 1m, end", labels(g))
+	g, err = b.Graph(b.ctx, here, hello, "1.0.0", false)
+	require.NoError(t, err)
+	require.Equal(t, "examples/hello@1.0.0: start, /do/0/a n, end", labels(g))
+
+	_, err = b.Graph(b.ctx, here, hello, "9.9.9", false)
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "9.9.9")
+	_, err = b.Graph(b.ctx, here, hello, "", true)
+	requireError(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
+	_, err = b.Graph(b.ctx, here, "nope", "", false)
+	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "nope")
+	_, _, err = b.SaveDraft(b.ctx, here, strings.Replace(document(hello, "1.2.0", "1"), "set:", "sett:", 1))
+	require.NoError(t, err)
+	_, err = b.Graph(b.ctx, here, hello, "", true)
+	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "has no graph until it is valid")
+}
+
 func TestLatestIsByPrecedence(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

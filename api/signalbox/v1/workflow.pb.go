@@ -1215,6 +1215,325 @@ func (x *DiffVersionsResponse) GetUnified() string {
 	return ""
 }
 
+type GetVersionGraphRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// "namespace/name", or "name" if it is unambiguous.
+	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// A version; empty for the latest published one, or for the draft if nothing is published.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Return the graph of the draft instead of a version.
+	Draft         bool `protobuf:"varint,4,opt,name=draft,proto3" json:"draft,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVersionGraphRequest) Reset() {
+	*x = GetVersionGraphRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVersionGraphRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVersionGraphRequest) ProtoMessage() {}
+
+func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
+func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetVersionGraphRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetVersionGraphRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *GetVersionGraphRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetVersionGraphRequest) GetDraft() bool {
+	if x != nil {
+		return x.Draft
+	}
+	return false
+}
+
+type GetVersionGraphResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "namespace/name".
+	Workflow string `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// The version of the graph; empty for the draft.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The start, the tasks and catches in the order of the document, and the end.
+	Nodes []*GraphNode `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// The possible steps between the nodes, in the order of the nodes that they leave. An edge from a node to one of its
+	// own nodes begins the inner list, a branch or the catch. An edge from a node to its parent ends the list; the edges
+	// of the parent lead on. Errors have no edges, except that a try leads to its catch.
+	Edges         []*GraphEdge `protobuf:"bytes,4,rep,name=edges,proto3" json:"edges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetVersionGraphResponse) Reset() {
+	*x = GetVersionGraphResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetVersionGraphResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetVersionGraphResponse) ProtoMessage() {}
+
+func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
+func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetVersionGraphResponse) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *GetVersionGraphResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetVersionGraphResponse) GetNodes() []*GraphNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *GetVersionGraphResponse) GetEdges() []*GraphEdge {
+	if x != nil {
+		return x.Edges
+	}
+	return nil
+}
+
+// GraphNode is a task of a document, the catch of a try, the start or the end.
+type GraphNode struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON pointer of the task or catch in the document, as in Step.pointer; "start" and "end" for the two others.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Name of the task; empty for other nodes.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// call, do, emit, for, fork, listen, raise, run, set, switch, try, wait, catch, start or end.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// ID of the node that contains this one; empty at the top level.
+	Parent string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
+	// What the node does, in one short line, such as "GET api.example.com" or "for item in .items". Of a literal URI it
+	// contains the host and port only. The label of the start says what starts runs, such as "every 5m". May be empty.
+	Label string `protobuf:"bytes,5,opt,name=label,proto3" json:"label,omitempty"`
+	// Line and column of the task's name in the source, from 1; 0 for the start and the end.
+	Line          int32 `protobuf:"varint,6,opt,name=line,proto3" json:"line,omitempty"`
+	Column        int32 `protobuf:"varint,7,opt,name=column,proto3" json:"column,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GraphNode) Reset() {
+	*x = GraphNode{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GraphNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GraphNode) ProtoMessage() {}
+
+func (x *GraphNode) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
+func (*GraphNode) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GraphNode) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GraphNode) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GraphNode) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GraphNode) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *GraphNode) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *GraphNode) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *GraphNode) GetColumn() int32 {
+	if x != nil {
+		return x.Column
+	}
+	return 0
+}
+
+// GraphEdge is a possible step from one node to another.
+type GraphEdge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// IDs of the two nodes.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To   string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// next (after the task; to the parent: after the last task of its list), enter (into the inner list), branch (of a
+	// fork), case (of a switch), catch (of an error), retry (of a try), exit or end (the directives).
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The condition of the edge: that of a case of a switch or the case's name, "otherwise" if no case applies, "unless …"
+	// for a skipped task, the caught errors, the limits of a retry; for a branch its name. Empty without a condition.
+	Label         string `protobuf:"bytes,4,opt,name=label,proto3" json:"label,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GraphEdge) Reset() {
+	*x = GraphEdge{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GraphEdge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GraphEdge) ProtoMessage() {}
+
+func (x *GraphEdge) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
+func (*GraphEdge) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GraphEdge) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *GraphEdge) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *GraphEdge) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GraphEdge) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
 type PauseWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -1226,7 +1545,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1557,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1570,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -1284,7 +1603,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1615,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1628,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1329,7 +1648,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1660,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1673,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -1380,7 +1699,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1711,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1724,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1425,7 +1744,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1756,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1769,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -1475,7 +1794,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1806,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1819,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
@@ -1596,7 +1915,30 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x04 \x01(\tR\x02to\"0\n" +
 	"\x14DiffVersionsResponse\x12\x18\n" +
-	"\aunified\x18\x01 \x01(\tR\aunified\"d\n" +
+	"\aunified\x18\x01 \x01(\tR\aunified\"~\n" +
+	"\x16GetVersionGraphRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
+	"\x05draft\x18\x04 \x01(\bR\x05draft\"\xad\x01\n" +
+	"\x17GetVersionGraphResponse\x12\x1a\n" +
+	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12-\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x17.signalbox.v1.GraphNodeR\x05nodes\x12-\n" +
+	"\x05edges\x18\x04 \x03(\v2\x17.signalbox.v1.GraphEdgeR\x05edges\"\x9d\x01\n" +
+	"\tGraphNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12\x14\n" +
+	"\x05label\x18\x05 \x01(\tR\x05label\x12\x12\n" +
+	"\x04line\x18\x06 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06column\x18\a \x01(\x05R\x06column\"Y\n" +
+	"\tGraphEdge\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05label\x18\x04 \x01(\tR\x05label\"d\n" +
 	"\x14PauseWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x16\n" +
@@ -1611,7 +1953,7 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x15DeleteWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\"\x18\n" +
-	"\x16DeleteWorkflowResponse2\xe6\v\n" +
+	"\x16DeleteWorkflowResponse2\x88\r\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
@@ -1619,7 +1961,8 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\rListWorkflows\x12\".signalbox.v1.ListWorkflowsRequest\x1a#.signalbox.v1.ListWorkflowsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/workflows\x90\x02\x01\x12\x8d\x01\n" +
 	"\vGetWorkflow\x12 .signalbox.v1.GetWorkflowRequest\x1a!.signalbox.v1.GetWorkflowResponse\"9\x82\xd3\xe4\x93\x020\x12./v1/projects/{project}/workflows/{workflow=**}\x90\x02\x01\x12\x99\x01\n" +
 	"\fListVersions\x12!.signalbox.v1.ListVersionsRequest\x1a\".signalbox.v1.ListVersionsResponse\"B\x82\xd3\xe4\x93\x029\x127/v1/projects/{project}/workflows/{workflow=**}:versions\x90\x02\x01\x12\x95\x01\n" +
-	"\fDiffVersions\x12!.signalbox.v1.DiffVersionsRequest\x1a\".signalbox.v1.DiffVersionsResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:diff\x90\x02\x01\x12\x99\x01\n" +
+	"\fDiffVersions\x12!.signalbox.v1.DiffVersionsRequest\x1a\".signalbox.v1.DiffVersionsResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:diff\x90\x02\x01\x12\x9f\x01\n" +
+	"\x0fGetVersionGraph\x12$.signalbox.v1.GetVersionGraphRequest\x1a%.signalbox.v1.GetVersionGraphResponse\"?\x82\xd3\xe4\x93\x026\x124/v1/projects/{project}/workflows/{workflow=**}:graph\x90\x02\x01\x12\x99\x01\n" +
 	"\rPauseWorkflow\x12\".signalbox.v1.PauseWorkflowRequest\x1a#.signalbox.v1.PauseWorkflowResponse\"?\x82\xd3\xe4\x93\x029:\x01*\"4/v1/projects/{project}/workflows/{workflow=**}:pause\x12\xa1\x01\n" +
 	"\x0fUnpauseWorkflow\x12$.signalbox.v1.UnpauseWorkflowRequest\x1a%.signalbox.v1.UnpauseWorkflowResponse\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/projects/{project}/workflows/{workflow=**}:unpause\x12\x93\x01\n" +
 	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
@@ -1636,7 +1979,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowVersion)(nil),          // 1: signalbox.v1.WorkflowVersion
@@ -1655,64 +1998,72 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*ListVersionsResponse)(nil),     // 14: signalbox.v1.ListVersionsResponse
 	(*DiffVersionsRequest)(nil),      // 15: signalbox.v1.DiffVersionsRequest
 	(*DiffVersionsResponse)(nil),     // 16: signalbox.v1.DiffVersionsResponse
-	(*PauseWorkflowRequest)(nil),     // 17: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 18: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 19: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 20: signalbox.v1.UnpauseWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 21: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 22: signalbox.v1.DeleteWorkflowResponse
-	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
-	(*JsonValue)(nil),                // 24: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 25: signalbox.v1.Finding
-	(*durationpb.Duration)(nil),      // 26: google.protobuf.Duration
+	(*GetVersionGraphRequest)(nil),   // 17: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 18: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 19: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 20: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 21: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 22: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 23: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 24: signalbox.v1.UnpauseWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 25: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 26: signalbox.v1.DeleteWorkflowResponse
+	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
+	(*JsonValue)(nil),                // 28: signalbox.v1.JsonValue
+	(*Finding)(nil),                  // 29: signalbox.v1.Finding
+	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	23, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	23, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
-	23, // 2: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	24, // 3: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	25, // 4: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	27, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	27, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	27, // 2: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	28, // 3: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	29, // 4: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 5: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	25, // 6: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	29, // 6: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 7: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	1,  // 8: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	25, // 9: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	29, // 9: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 10: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
 	0,  // 11: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	1,  // 12: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
 	12, // 13: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	26, // 14: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	26, // 15: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	23, // 16: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	23, // 17: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	30, // 14: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	30, // 15: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	27, // 16: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	27, // 17: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
 	1,  // 18: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	0,  // 19: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 20: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	2,  // 21: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	4,  // 22: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	6,  // 23: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	8,  // 24: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	10, // 25: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	13, // 26: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	15, // 27: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	17, // 28: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	19, // 29: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	21, // 30: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	3,  // 31: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	5,  // 32: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	7,  // 33: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	9,  // 34: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	11, // 35: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	14, // 36: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	16, // 37: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	18, // 38: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	20, // 39: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	22, // 40: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	31, // [31:41] is the sub-list for method output_type
-	21, // [21:31] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	19, // 19: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	20, // 20: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 21: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 22: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	2,  // 23: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	4,  // 24: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	6,  // 25: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	8,  // 26: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	10, // 27: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	13, // 28: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	15, // 29: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	17, // 30: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	21, // 31: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	23, // 32: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	25, // 33: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	3,  // 34: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	5,  // 35: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	7,  // 36: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	9,  // 37: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	11, // 38: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	14, // 39: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	16, // 40: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	18, // 41: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	22, // 42: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	24, // 43: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	26, // 44: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	34, // [34:45] is the sub-list for method output_type
+	23, // [23:34] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -1727,7 +2078,7 @@ func file_signalbox_v1_workflow_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

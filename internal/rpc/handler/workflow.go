@@ -31,6 +31,7 @@ type WorkflowService interface {
 	GetVersion(ctx context.Context, project, name, version string) (workflow.Version, error)
 	List(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
 	ListVersions(ctx context.Context, project, name string, after *workflow.VersionCursor, limit int) ([]workflow.Version, error)
+	Graph(ctx context.Context, project, name, version string, draft bool) (workflow.VersionGraph, error)
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
 	Delete(ctx context.Context, project, name string) error
 }
@@ -137,9 +138,8 @@ func (h *Workflows) GetWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowRequest],
 ) (*connect.Response[signalboxv1.GetWorkflowResponse], error) {
 	m, project := req.Msg, message.ProjectOf(req.Msg.GetProject())
-	if m.GetDraft() && m.GetVersion() != "" {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "draft and version are both asked for: leave one out").
-			WithField("draft", "only without version")
+	if err := draftOrVersion(m.GetDraft(), m.GetVersion()); err != nil {
+		return nil, err
 	}
 	w, err := h.service.Get(ctx, project, m.GetWorkflow())
 	if err != nil {
@@ -216,6 +216,28 @@ func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsReque
 	}
 }
 
+// GetVersionGraph returns the control flow of a version, or of the draft.
+func (h *Workflows) GetVersionGraph(
+	ctx context.Context, req *connect.Request[signalboxv1.GetVersionGraphRequest],
+) (*connect.Response[signalboxv1.GetVersionGraphResponse], error) {
+	m := req.Msg
+	if err := draftOrVersion(m.GetDraft(), m.GetVersion()); err != nil {
+		return nil, err
+	}
+	found, err := h.service.Graph(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), m.GetVersion(), m.GetDraft())
+	res := &signalboxv1.GetVersionGraphResponse{Workflow: found.Workflow, Version: found.Version}
+	for _, n := range found.Graph.Nodes {
+		res.Nodes = append(res.Nodes, &signalboxv1.GraphNode{
+			Id: n.ID, Name: n.Name, Kind: n.Kind, Parent: n.Parent, Label: n.Label,
+			Line: int32(n.Pos.Line), Column: int32(n.Pos.Column), //nolint:gosec // documents are at most 1 MiB
+		})
+	}
+	for _, e := range found.Graph.Edges {
+		res.Edges = append(res.Edges, &signalboxv1.GraphEdge{From: e.From, To: e.To, Kind: string(e.Kind), Label: e.Label})
+	}
+	return message.Reply(res, err)
+}
+
 // PauseWorkflow rejects new runs of the workflow until it is unpaused.
 func (h *Workflows) PauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseWorkflowRequest],
@@ -238,6 +260,14 @@ func (h *Workflows) DeleteWorkflow(
 ) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {
 	err := h.service.Delete(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow())
 	return message.Reply(&signalboxv1.DeleteWorkflowResponse{}, err)
+}
+
+func draftOrVersion(draft bool, version string) error {
+	if !draft || version == "" {
+		return nil
+	}
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "draft and version are both asked for: leave one out").
+		WithField("draft", "only without version")
 }
 
 func sourceGiven(source string) error {

@@ -98,6 +98,7 @@ func workflows() []Rule {
 		{"GetWorkflow", auth.Viewer, Project, ""},
 		{"ListVersions", auth.Viewer, Project, ""},
 		{"DiffVersions", auth.Viewer, Project, ""},
+		{"GetVersionGraph", auth.Viewer, Project, ""},
 		{"PauseWorkflow", auth.Publisher, Project, ""},
 		{"UnpauseWorkflow", auth.Publisher, Project, ""},
 		{"DeleteWorkflow", auth.Publisher, Project, ""},

@@ -54,6 +54,9 @@ const (
 	// WorkflowServiceDiffVersionsProcedure is the fully-qualified name of the WorkflowService's
 	// DiffVersions RPC.
 	WorkflowServiceDiffVersionsProcedure = "/signalbox.v1.WorkflowService/DiffVersions"
+	// WorkflowServiceGetVersionGraphProcedure is the fully-qualified name of the WorkflowService's
+	// GetVersionGraph RPC.
+	WorkflowServiceGetVersionGraphProcedure = "/signalbox.v1.WorkflowService/GetVersionGraph"
 	// WorkflowServicePauseWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// PauseWorkflow RPC.
 	WorkflowServicePauseWorkflowProcedure = "/signalbox.v1.WorkflowService/PauseWorkflow"
@@ -83,6 +86,9 @@ type WorkflowServiceClient interface {
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
 	DiffVersions(context.Context, *connect.Request[v1.DiffVersionsRequest]) (*connect.Response[v1.DiffVersionsResponse], error)
+	// GetVersionGraph returns the control flow of a version, or of the draft, as nodes and edges. It is refused with
+	// INVALID_DOCUMENT if the document is not valid.
+	GetVersionGraph(context.Context, *connect.Request[v1.GetVersionGraphRequest]) (*connect.Response[v1.GetVersionGraphResponse], error)
 	// PauseWorkflow pauses a workflow: new runs are refused with WORKFLOW_PAUSED until it is unpaused. Open runs
 	// continue.
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
@@ -151,6 +157,13 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getVersionGraph: connect.NewClient[v1.GetVersionGraphRequest, v1.GetVersionGraphResponse](
+			httpClient,
+			baseURL+WorkflowServiceGetVersionGraphProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("GetVersionGraph")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		pauseWorkflow: connect.NewClient[v1.PauseWorkflowRequest, v1.PauseWorkflowResponse](
 			httpClient,
 			baseURL+WorkflowServicePauseWorkflowProcedure,
@@ -181,6 +194,7 @@ type workflowServiceClient struct {
 	getWorkflow      *connect.Client[v1.GetWorkflowRequest, v1.GetWorkflowResponse]
 	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
 	diffVersions     *connect.Client[v1.DiffVersionsRequest, v1.DiffVersionsResponse]
+	getVersionGraph  *connect.Client[v1.GetVersionGraphRequest, v1.GetVersionGraphResponse]
 	pauseWorkflow    *connect.Client[v1.PauseWorkflowRequest, v1.PauseWorkflowResponse]
 	unpauseWorkflow  *connect.Client[v1.UnpauseWorkflowRequest, v1.UnpauseWorkflowResponse]
 	deleteWorkflow   *connect.Client[v1.DeleteWorkflowRequest, v1.DeleteWorkflowResponse]
@@ -221,6 +235,11 @@ func (c *workflowServiceClient) DiffVersions(ctx context.Context, req *connect.R
 	return c.diffVersions.CallUnary(ctx, req)
 }
 
+// GetVersionGraph calls signalbox.v1.WorkflowService.GetVersionGraph.
+func (c *workflowServiceClient) GetVersionGraph(ctx context.Context, req *connect.Request[v1.GetVersionGraphRequest]) (*connect.Response[v1.GetVersionGraphResponse], error) {
+	return c.getVersionGraph.CallUnary(ctx, req)
+}
+
 // PauseWorkflow calls signalbox.v1.WorkflowService.PauseWorkflow.
 func (c *workflowServiceClient) PauseWorkflow(ctx context.Context, req *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error) {
 	return c.pauseWorkflow.CallUnary(ctx, req)
@@ -254,6 +273,9 @@ type WorkflowServiceHandler interface {
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
 	DiffVersions(context.Context, *connect.Request[v1.DiffVersionsRequest]) (*connect.Response[v1.DiffVersionsResponse], error)
+	// GetVersionGraph returns the control flow of a version, or of the draft, as nodes and edges. It is refused with
+	// INVALID_DOCUMENT if the document is not valid.
+	GetVersionGraph(context.Context, *connect.Request[v1.GetVersionGraphRequest]) (*connect.Response[v1.GetVersionGraphResponse], error)
 	// PauseWorkflow pauses a workflow: new runs are refused with WORKFLOW_PAUSED until it is unpaused. Open runs
 	// continue.
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
@@ -318,6 +340,13 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowServiceGetVersionGraphHandler := connect.NewUnaryHandler(
+		WorkflowServiceGetVersionGraphProcedure,
+		svc.GetVersionGraph,
+		connect.WithSchema(workflowServiceMethods.ByName("GetVersionGraph")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowServicePauseWorkflowHandler := connect.NewUnaryHandler(
 		WorkflowServicePauseWorkflowProcedure,
 		svc.PauseWorkflow,
@@ -352,6 +381,8 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServiceListVersionsHandler.ServeHTTP(w, r)
 		case WorkflowServiceDiffVersionsProcedure:
 			workflowServiceDiffVersionsHandler.ServeHTTP(w, r)
+		case WorkflowServiceGetVersionGraphProcedure:
+			workflowServiceGetVersionGraphHandler.ServeHTTP(w, r)
 		case WorkflowServicePauseWorkflowProcedure:
 			workflowServicePauseWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceUnpauseWorkflowProcedure:
@@ -393,6 +424,10 @@ func (UnimplementedWorkflowServiceHandler) ListVersions(context.Context, *connec
 
 func (UnimplementedWorkflowServiceHandler) DiffVersions(context.Context, *connect.Request[v1.DiffVersionsRequest]) (*connect.Response[v1.DiffVersionsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.DiffVersions is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) GetVersionGraph(context.Context, *connect.Request[v1.GetVersionGraphRequest]) (*connect.Response[v1.GetVersionGraphResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.GetVersionGraph is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error) {
