@@ -18,6 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
@@ -152,7 +154,7 @@ func (o Options) services(stop *stopping) []rest.Service {
 		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
 		Unredacted: o.Unredacted, Explainer: o.Explainer,
 	}
-	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), handler.NewAudit(o.Audit, o.Projects)
+	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
 	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
 	if o.Events != nil {
 		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events), o.RunDeliveries
@@ -168,8 +170,8 @@ func (o Options) services(stop *stopping) []rest.Service {
 		add(signalboxv1connect.NewBatchServiceHandler(handler.NewBatches(o.Batches), options))
 	}
 	if o.Dispatchers != nil {
-		add(signalboxv1connect.NewDispatcherServiceHandler(handler.NewDispatchers(o.Dispatchers, o.Projects), options))
-		add(signalboxv1connect.NewWorkerServiceHandler(handler.NewWorkers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(o.Dispatchers, o.Projects), options))
+		add(signalboxv1connect.NewWorkerServiceHandler(platform.NewWorkers(o.Dispatchers, o.Projects), options))
 	}
 	if o.Quotas != nil {
 		add(signalboxv1connect.NewQuotaServiceHandler(handler.NewQuotas(o.Quotas), options))

@@ -34,6 +34,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 )
 
@@ -52,11 +54,11 @@ type Options struct {
 	// Explainer explains what runs wait for; optional.
 	Explainer handler.Explainer
 	Projects  handler.ProjectService
-	Audit     handler.AuditLog
+	Audit     auditlog.Log
 	// Events and Dispatchers are optional; EventLimits bound events posted as CloudEvents.
 	Events      handler.EventService
 	EventLimits event.Limits
-	Dispatchers handler.DispatcherService
+	Dispatchers platform.DispatcherService
 	// Batches is optional.
 	Batches handler.BatchService
 	// Quotas is optional.

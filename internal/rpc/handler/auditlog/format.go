@@ -1,9 +1,9 @@
 // This file encodes audit entries for programs: as CSV, or as JSON with one entry per line.
 //
-//	form, err := handler.AuditFormatOf("csv")
+//	form, err := auditlog.FormatOf("csv")
 //	text, err := form.Append(form.Head, entry)
 
-package handler
+package auditlog
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 )
 
-// AuditFormat is a file format of audit entries.
-type AuditFormat struct {
+// Format is a file format of audit entries.
+type Format struct {
 	// Kind is the content type, Suffix the file name's extension, and Head the start of the file.
 	Kind, Suffix string
 	Head         []byte
@@ -27,20 +27,20 @@ type AuditFormat struct {
 }
 
 // Append appends an entry to the text.
-func (f AuditFormat) Append(text []byte, e *signalboxv1.AuditEntry) ([]byte, error) {
+func (f Format) Append(text []byte, e *signalboxv1.AuditEntry) ([]byte, error) {
 	return f.write(text, e)
 }
 
-// AuditFormatOf returns the format with this name: csv, the default, or json.
-func AuditFormatOf(name string) (AuditFormat, error) {
+// FormatOf returns the format with this name: csv, the default, or json.
+func FormatOf(name string) (Format, error) {
 	switch name {
 	case "", "csv":
 		head, err := row(nil, "id", "time", "actor_kind", "actor", "action", "project", "subject", "reason", "detail")
-		return AuditFormat{"text/csv; charset=utf-8", ".csv", head, asCSV}, err
+		return Format{"text/csv; charset=utf-8", ".csv", head, asCSV}, err
 	case "json":
-		return AuditFormat{"application/x-ndjson", ".jsonl", nil, asJSON}, nil
+		return Format{"application/x-ndjson", ".jsonl", nil, asJSON}, nil
 	}
-	return AuditFormat{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "format %q: use csv, or json for one entry per line", name).
+	return Format{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "format %q: use csv, or json for one entry per line", name).
 		WithField("format", "must be csv or json")
 }
 

@@ -1,4 +1,4 @@
-package handler
+package auditlog
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 const exportPage = 500
 
 // ExportAudit streams the matching entries, oldest first. Entries written during the export are not included.
-func (h *Audit) ExportAudit(
+func (h *Handler) ExportAudit(
 	ctx context.Context, req *connect.Request[signalboxv1.ExportAuditRequest], stream *connect.ServerStream[httpbody.HttpBody],
 ) error {
 	m := req.Msg
-	form, err := AuditFormatOf(m.GetFormat())
+	form, err := FormatOf(m.GetFormat())
 	if err != nil {
 		return err
 	}

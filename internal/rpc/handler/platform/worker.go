@@ -1,4 +1,4 @@
-package handler
+package platform
 
 import (
 	"context"

@@ -1,7 +1,8 @@
-// This file implements the DispatcherService and the WorkerService: it translates between messages and the domain's service of
+// Package platform implements the DispatcherService and the WorkerService: it translates between messages and the domain's service of
 // dispatchers.
-
-package handler
+//
+//	path, h := signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(dispatchers, projects))
+package platform
 
 import (
 	"context"

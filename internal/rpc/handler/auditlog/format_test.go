@@ -1,4 +1,4 @@
-package handler_test
+package auditlog_test
 
 import (
 	"encoding/csv"
@@ -11,7 +11,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 )
 
 func TestAuditFormats(t *testing.T) {
@@ -20,7 +20,7 @@ func TestAuditFormats(t *testing.T) {
 		Id: 7, Time: timestamppb.New(time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)), ActorKind: "token", Actor: "ada", Action: "run.cancel",
 		Project: "shop", Subject: "r1", Reason: "=HYPERLINK(\"x\"), twice\nover", Detail: &signalboxv1.JsonValue{Json: `{"a":1.0}`},
 	}
-	form, err := handler.AuditFormatOf("csv")
+	form, err := auditlog.FormatOf("csv")
 	require.NoError(t, err)
 	text, err := form.Append(form.Head, entry)
 	require.NoError(t, err)
@@ -31,13 +31,13 @@ func TestAuditFormats(t *testing.T) {
 		"7", "2026-03-01T12:00:00.000005Z", "token", "ada", "run.cancel", "shop", "r1", "'=HYPERLINK(\"x\"), twice\nover", `{"a":1.0}`,
 	}, rows[1], "no formula for a spreadsheet")
 
-	form, err = handler.AuditFormatOf("json")
+	form, err = auditlog.FormatOf("json")
 	require.NoError(t, err)
 	text, err = form.Append(form.Head, entry)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), "\n"))
 	require.Contains(t, string(text), `"detail":{"a":1.0}`)
 
-	_, err = handler.AuditFormatOf("xml")
+	_, err = auditlog.FormatOf("xml")
 	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 }

@@ -1,4 +1,7 @@
-package handler
+// Package auditlog implements the AuditService: lists of entries, and exports as CSV or as JSON lines.
+//
+//	path, h := signalboxv1connect.NewAuditServiceHandler(auditlog.New(log, projects))
+package auditlog
 
 import (
 	"context"
@@ -11,27 +14,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
-// AuditLog reads entries.
-type AuditLog interface {
+// Log reads entries.
+type Log interface {
 	ListAudit(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
 }
 
-// Audit implements signalbox.v1.AuditService.
-type Audit struct {
-	log      AuditLog
+// Handler implements signalbox.v1.AuditService.
+type Handler struct {
+	log      Log
 	projects message.ProjectFinder
 }
 
-// NewAudit returns the handler.
-func NewAudit(log AuditLog, projects message.ProjectFinder) *Audit {
-	return &Audit{log: log, projects: projects}
+// New returns the handler.
+func New(log Log, projects message.ProjectFinder) *Handler {
+	return &Handler{log: log, projects: projects}
 }
 
 // everywhere stands for all projects and for entries without a project; it is not a valid project name.
 const everywhere = "-"
 
 // projectOf returns the project to filter by: empty for everywhere.
-func (h *Audit) projectOf(ctx context.Context, name string) (string, error) {
+func (h *Handler) projectOf(ctx context.Context, name string) (string, error) {
 	if name == everywhere {
 		return "", nil
 	}
@@ -40,7 +43,7 @@ func (h *Audit) projectOf(ctx context.Context, name string) (string, error) {
 }
 
 // ListAudit lists entries, newest first.
-func (h *Audit) ListAudit(
+func (h *Handler) ListAudit(
 	ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest],
 ) (*connect.Response[signalboxv1.ListAuditResponse], error) {
 	m := req.Msg
