@@ -92,6 +92,8 @@ type Filter struct {
 	Trigger  string   `json:"trigger,omitempty"`
 	// NotReplayed leaves out runs that have a replay at the time of the selection.
 	NotReplayed bool `json:"notReplayed,omitempty"`
+	// FailureGroup is the key of a group of failed runs, as [run.FailureGroup] returns it.
+	FailureGroup string `json:"failureGroup,omitempty"`
 }
 
 // Runs returns the filter for the store of runs: the runs of a project that existed at a time, the oldest first.
@@ -102,7 +104,7 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 	}
 	return run.Filter{
 		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
-		Trigger: f.Trigger, NotReplayed: f.NotReplayed, OldestFirst: true,
+		Trigger: f.Trigger, NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, OldestFirst: true,
 	}
 }
 

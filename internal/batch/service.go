@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
 )
 
 const (
@@ -211,6 +212,9 @@ func checkFilter(f Filter, add func(path, format string, args ...any)) {
 	}
 	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
 		add("filter.trigger", "is %q, not one of %v", f.Trigger, run.Triggers())
+	}
+	if failuregroup.Check("", f.FailureGroup) != nil {
+		add("filter.failureGroup", "is %q, which is not the key of a group of failed runs", f.FailureGroup)
 	}
 	if f.Version != "" && f.Workflow == "" {
 		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)

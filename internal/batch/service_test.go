@@ -50,6 +50,9 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"unknown trigger": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Trigger: "chance"}
 		}, "filter.trigger"},
+		"no failure group": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &batch.Filter{FailureGroup: "503"}
+		}, "filter.failureGroup"},
 		"version of any workflow": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Version: "1.0.0"}
 		}, "filter.workflow"},

@@ -264,10 +264,10 @@ func TestRunListPagesAndFilters(t *testing.T) {
 	for _, command := range [][]string{{"run", "list"}, {"run", "export"}, {"batch", "start", "--action", "cancel", "--reason", "x"}} {
 		requireRefusal(t, shell.run(t, append(command, "--version", "1.0.0")...), exit.Usage, "--version 1.0.0 requires --workflow")
 	}
-	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-")
+	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-", "--failure-group", "00aa11bb22cc33dd")
 	request = last[*signalboxv1.ListRunsRequest](t, a)
 	require.Equal(t, []string{"NO_POLLER", "BACKLOG"}, request.GetProblems(), "codes in whatever case")
-	require.Equal(t, []string{"event", "order-"}, []string{request.GetTrigger(), request.GetText()})
+	require.Equal(t, []string{"event", "order-", "00aa11bb22cc33dd"}, []string{request.GetTrigger(), request.GetText(), request.GetFailureGroup()})
 	count("--problem", "any")
 	require.Equal(t, []string{"any"}, last[*signalboxv1.ListRunsRequest](t, a).GetProblems())
 	for _, wrong := range [][]string{{"--problem", "slow"}, {"--trigger", "me"}} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
 )
 
 // List lists runs.
@@ -25,6 +26,9 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
 	}
+	if err := failuregroup.Check("failure_group", f.FailureGroup); err != nil {
+		return nil, err
+	}
 	f, err := s.resolved(ctx, f)
 	if err != nil {
 		return nil, err
@@ -32,8 +36,11 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 	return s.store.ListRuns(ctx, f)
 }
 
-// Count counts a project's runs that match the filter's workflow and time, where they are set.
+// Count counts a project's runs that match the filter's workflow, failure group and time, where they are set.
 func (s *Service) Count(ctx context.Context, f Filter) (Counts, error) {
+	if err := failuregroup.Check("failure_group", f.FailureGroup); err != nil {
+		return Counts{}, err
+	}
 	f, err := s.resolved(ctx, f)
 	if err != nil {
 		return Counts{}, err
@@ -49,4 +56,13 @@ func (s *Service) resolved(ctx context.Context, f Filter) (Filter, error) {
 	full, err := s.workflows.Resolve(ctx, f.Project, f.Workflow)
 	f.Workflow = full
 	return f, err
+}
+
+// FailureGroup returns the key of the group of failed runs that a run belongs to. It is empty for a run that neither
+// failed nor timed out, and for a run of another engine.
+func FailureGroup(r Run) string {
+	if r.Status != Failed && r.Status != TimedOut || r.Trigger == TriggerImport {
+		return ""
+	}
+	return failuregroup.Key(r.Workflow, r.Version, r.Error)
 }

@@ -364,6 +364,8 @@ type Filter struct {
 	Text string
 	// NotReplayed omits runs that have a replay.
 	NotReplayed bool
+	// FailureGroup is a key as [FailureGroup] returns it.
+	FailureGroup string
 	// OldestFirst reverses the order.
 	OldestFirst bool
 	After       *Cursor
@@ -422,7 +424,7 @@ type Rows interface {
 	GetRun(ctx context.Context, project, id string) (Run, error)
 	// ListRuns returns runs without input and output.
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)
-	// CountRuns counts the runs of a project that match the filter's workflow and time, where they are set.
+	// CountRuns counts the runs of a project that match the filter's workflow, failure group and time, where they are set.
 	CountRuns(ctx context.Context, f Filter) (Counts, error)
 	// ListSteps returns up to limit steps with numbers above after, in order.
 	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)

@@ -103,7 +103,7 @@ func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates)
 			ids[i] = g.id
 		}
 		found, err := sqlrow.Collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
-left_executions, created_at, started_at FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+left_executions, created_at, started_at, workflow, version, trigger_kind FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
 			ids, scanRow)
 		if err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ left_executions, created_at, started_at FROM runs WHERE id IN `+sqlrow.Tuples(s.
 
 func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	err = row.Scan(&r.id, &r.project, &r.status, &r.sequence, &r.position, &r.statePosition, &r.executionID, &r.left,
-		sqlrow.TimeInto(&r.createdAt), sqlrow.TimeInto(&r.startedAt))
+		sqlrow.TimeInto(&r.createdAt), sqlrow.TimeInto(&r.startedAt), &r.workflow, &r.version, &r.trigger)
 	return r, err
 }
 
@@ -276,7 +276,7 @@ func stateColumns() []sqlrow.Column {
 		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text}, {Name: "queued_reason", Kind: sqlrow.Text}, {Name: "waiting_kind", Kind: sqlrow.Text}, {Name: "status_at", Kind: sqlrow.Number},
 		{Name: "started_at", Kind: sqlrow.Number}, {Name: "ended_at", Kind: sqlrow.Number}, {Name: "steps_total", Kind: sqlrow.Number}, {Name: "steps_done", Kind: sqlrow.Number},
 		{Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "state_position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text},
-		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text}, {Name: "written_at", Kind: sqlrow.Number},
+		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text}, {Name: "written_at", Kind: sqlrow.Number}, {Name: "failure_group", Kind: sqlrow.Text},
 	}
 }
 
@@ -294,6 +294,7 @@ func stateValues(o outcome) ([]any, error) {
 		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
 		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
 		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
+		run.FailureGroup(run.Run{Workflow: o.after.workflow, Version: o.after.version, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}),
 	}, nil
 }
 

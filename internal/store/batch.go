@@ -12,12 +12,14 @@ import (
 
 // runRow is the part of a run that determines the outcome of an update.
 type runRow struct {
-	id, project   string
-	status        run.Status
-	sequence      int64
-	position      int64
-	statePosition int64
-	executionID   string
+	id, project string
+	// workflow, version and trigger are those of the run, for its failure group.
+	workflow, version, trigger string
+	status                     run.Status
+	sequence                   int64
+	position                   int64
+	statePosition              int64
+	executionID                string
 	// left are the executions that a reset replaced, separated by spaces.
 	left      string
 	createdAt time.Time

@@ -110,8 +110,8 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 	err = s.db.Write(ctx, "finish queued run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
-sequence = sequence + 1
-WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason)
+failure_group = $7, sequence = sequence + 1
+WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason, run.FailureGroup(r))
 		if err != nil {
 			return err
 		}

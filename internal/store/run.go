@@ -261,6 +261,13 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	return r, related(ctx, c, &r)
 }
 
+// identityOf returns the immutable columns of a run that determine its failure group.
+func identityOf(ctx context.Context, c sqldb.Conn, id string) (run.Run, error) {
+	return sqlrow.One(ctx, c, `SELECT workflow, version, trigger_kind FROM runs WHERE id = $1`, []any{id}, func(row sqlrow.Scanner) (r run.Run, err error) {
+		return r, row.Scan(&r.Workflow, &r.Version, &r.Trigger)
+	}, func() error { return noRun(id) })
+}
+
 func noRun(id string) error {
 	return apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q does not exist: `signalbox run list` shows those that do", id)
 }
@@ -305,9 +312,14 @@ func (s *Store) FinishMissing(
 		return false, err
 	}
 	err = s.db.Write(ctx, "finish run", func(ctx context.Context, c sqldb.Conn) (err error) {
+		ended, err := identityOf(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		ended.Status, ended.Error = status, given.Value()
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
-SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, sequence = sequence + 1
-WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem)
+SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5, sequence = sequence + 1
+WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem, run.FailureGroup(ended))
 		if err != nil {
 			return err
 		}

@@ -226,7 +226,9 @@ type BatchFilter struct {
 	Problems []string               `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
 	Trigger  string                 `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	// Only runs without a replay.
-	NotReplayed   bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	NotReplayed bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	// Only runs of this group of failed runs.
+	FailureGroup  string `protobuf:"bytes,9,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -315,6 +317,13 @@ func (x *BatchFilter) GetNotReplayed() bool {
 		return x.NotReplayed
 	}
 	return false
+}
+
+func (x *BatchFilter) GetFailureGroup() string {
+	if x != nil {
+		return x.FailureGroup
+	}
+	return ""
 }
 
 // BatchItem is one run of a batch.
@@ -1220,7 +1229,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
 	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
-	"\aversion\x18\x12 \x01(\tR\aversion\"\x9c\x02\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\"\xc1\x02\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1229,7 +1238,8 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
 	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x18\n" +
 	"\atrigger\x18\a \x01(\tR\atrigger\x12!\n" +
-	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\"\xa5\x01\n" +
+	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\x12#\n" +
+	"\rfailure_group\x18\t \x01(\tR\ffailureGroup\"\xa5\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +

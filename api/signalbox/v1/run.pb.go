@@ -2081,7 +2081,10 @@ type ListRunsRequest struct {
 	// Only runs whose ID or request ID begins with this text.
 	Text string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
 	// Only runs without a replay.
-	NotReplayed   bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	NotReplayed bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	// Only runs of this group of failed runs: the key of the runs of one version of a workflow that failed at the same task
+	// with the same cause.
+	FailureGroup  string `protobuf:"bytes,15,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2212,6 +2215,13 @@ func (x *ListRunsRequest) GetNotReplayed() bool {
 		return x.NotReplayed
 	}
 	return false
+}
+
+func (x *ListRunsRequest) GetFailureGroup() string {
+	if x != nil {
+		return x.FailureGroup
+	}
+	return ""
 }
 
 type ListRunsResponse struct {
@@ -2644,7 +2654,9 @@ type CountRunsRequest struct {
 	// Only runs created at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Only runs created before this time.
-	Until         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	// Only runs of this group of failed runs.
+	FailureGroup  string `protobuf:"bytes,5,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2705,6 +2717,13 @@ func (x *CountRunsRequest) GetUntil() *timestamppb.Timestamp {
 		return x.Until
 	}
 	return nil
+}
+
+func (x *CountRunsRequest) GetFailureGroup() string {
+	if x != nil {
+		return x.FailureGroup
+	}
+	return ""
 }
 
 type CountRunsResponse struct {
@@ -3302,7 +3321,9 @@ type ExportRunsRequest struct {
 	Trigger  string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	Text     string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
 	// Only runs without a replay.
-	NotReplayed   bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	NotReplayed bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	// Only runs of this group of failed runs.
+	FailureGroup  string `protobuf:"bytes,12,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3412,6 +3433,13 @@ func (x *ExportRunsRequest) GetNotReplayed() bool {
 		return x.NotReplayed
 	}
 	return false
+}
+
+func (x *ExportRunsRequest) GetFailureGroup() string {
+	if x != nil {
+		return x.FailureGroup
+	}
+	return ""
 }
 
 var File_signalbox_v1_run_proto protoreflect.FileDescriptor
@@ -3619,7 +3647,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xbf\x03\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xe4\x03\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -3637,7 +3665,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bproblems\x18\v \x03(\tR\bproblems\x12\x18\n" +
 	"\atrigger\x18\f \x01(\tR\atrigger\x12\x12\n" +
 	"\x04text\x18\r \x01(\tR\x04text\x12!\n" +
-	"\fnot_replayed\x18\x0e \x01(\bR\vnotReplayed\"a\n" +
+	"\fnot_replayed\x18\x0e \x01(\bR\vnotReplayed\x12#\n" +
+	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x01\n" +
@@ -3667,12 +3696,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xac\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xd1\x01\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\xb7\x02\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12#\n" +
+	"\rfailure_group\x18\x05 \x01(\tR\ffailureGroup\"\xb7\x02\n" +
 	"\x11CountRunsResponse\x12I\n" +
 	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12I\n" +
 	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x12\x12\n" +
@@ -3715,7 +3745,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xe8\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x8d\x03\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -3728,7 +3758,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\atrigger\x18\t \x01(\tR\atrigger\x12\x12\n" +
 	"\x04text\x18\n" +
 	" \x01(\tR\x04text\x12!\n" +
-	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed2\xb1\f\n" +
+	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed\x12#\n" +
+	"\rfailure_group\x18\f \x01(\tR\ffailureGroup2\xb1\f\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +

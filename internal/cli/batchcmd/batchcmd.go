@@ -94,6 +94,7 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("until", output.Moment(f.GetUntil()))
 	add("problem", strings.Join(f.GetProblems(), ","))
 	add("trigger", f.GetTrigger())
+	add("failure group", f.GetFailureGroup())
 	if f.GetNotReplayed() {
 		parts = append(parts, "not replayed")
 	}

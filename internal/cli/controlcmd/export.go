@@ -108,6 +108,7 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 	return &signalboxv1.ExportRunsRequest{
 		Project: s.Project(), Format: flags.format, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, Problems: chosen.Problems, Trigger: chosen.Trigger, NotReplayed: chosen.NotReplayed,
+		FailureGroup: chosen.FailureGroup,
 	}, nil
 }
 

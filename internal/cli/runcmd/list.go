@@ -89,6 +89,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: flags.text, NotReplayed: chosen.NotReplayed,
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: flags.text, NotReplayed: chosen.NotReplayed, FailureGroup: chosen.FailureGroup,
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 type Selection struct {
 	statuses, problems         []string
 	workflow, version, trigger string
+	failureGroup               string
 	notReplayed                bool
 	period                     session.Period
 }
@@ -22,13 +23,14 @@ type Selection struct {
 type Chosen struct {
 	Statuses, Problems         []string
 	Workflow, Version, Trigger string
+	FailureGroup               string
 	NotReplayed                bool
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
 }
 
 // SelectionFlags names the flags that Bind adds.
 func SelectionFlags() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed"}
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "failure-group"}
 }
 
 // Bind adds the flags with their completions.
@@ -39,6 +41,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version` of the --workflow")
 	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
 	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs without a replay")
+	cmd.Flags().StringVar(&f.failureGroup, "failure-group", "", "only runs that failed in the same way, by the `key` that problem list shows")
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -47,7 +50,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 
 // Chosen reads the flags.
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
-	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed}
+	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed, FailureGroup: f.failureGroup}
 	if f.version != "" && f.workflow == "" {
 		return Chosen{}, exit.Usagef("--version %s requires --workflow", f.version)
 	}

@@ -130,7 +130,10 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 	if m == nil {
 		return nil, nil
 	}
-	f := &batch.Filter{Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), NotReplayed: m.GetNotReplayed()}
+	f := &batch.Filter{
+		Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(),
+		NotReplayed: m.GetNotReplayed(), FailureGroup: m.GetFailureGroup(),
+	}
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}
@@ -152,7 +155,7 @@ func batchMessage(b batch.Batch) *signalboxv1.Batch {
 	if f := b.Filter; f != nil {
 		m.Filter = &signalboxv1.BatchFilter{
 			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
-			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed,
+			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup,
 		}
 		for _, status := range f.Statuses {
 			m.Filter.Statuses = append(m.Filter.Statuses, string(status))

@@ -164,6 +164,7 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f := run.Filter{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
 		Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(), NotReplayed: m.GetNotReplayed(),
+		FailureGroup: m.GetFailureGroup(),
 	}
 	switch m.GetOrder() {
 	case "", "newest":
@@ -193,7 +194,7 @@ func (h *Runs) CountRuns(
 	ctx context.Context, req *connect.Request[signalboxv1.CountRunsRequest],
 ) (*connect.Response[signalboxv1.CountRunsResponse], error) {
 	m := req.Msg
-	f := run.Filter{Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow()}
+	f := run.Filter{Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), FailureGroup: m.GetFailureGroup()}
 	var err error
 	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
 		return nil, err

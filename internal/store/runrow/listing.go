@@ -31,6 +31,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	switch {
 	case len(f.Problems) > 0:
 		hits = stuck(&w, f, page)
+	case f.FailureGroup != "":
+		hits = []string{failed(&w, f, page)}
 	case s.few:
 		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
 	case s.timed:
@@ -147,6 +149,36 @@ func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	return parts
 }
 
+// failed reads the runs of a failure group from its range of an index. The other conditions are checked run by run, until
+// the page is full: COALESCE prevents the databases from choosing the index of another column.
+func failed(w *sqlrow.Where, f run.Filter, page string) string {
+	group := f.FailureGroup
+	f.FailureGroup = ""
+	of := sqlrow.Where{Conditions: []string{`runs.id = g.id`}, Args: w.Args}
+	immutableConditions(&of, f)
+	within(&of, "status", f.Statuses)
+	if f.Text != "" {
+		of.Conditions = append(of.Conditions, `(`+begins(&of, "id", f.Text)+` OR `+begins(&of, "request_id", f.Text)+`)`)
+	}
+	all := sqlrow.Where{Args: of.Args}
+	all.IsText("g.project", f.Project)
+	inFailureGroup(&all, "g.failure_group", group)
+	orderConditions(&all, f, "g.created_at", "g.id")
+	all.Conditions = append(all.Conditions, `COALESCE((SELECT 1 FROM runs`+of.String()+`), 0) = 1`)
+	w.Args = all.Args
+	order := strings.NewReplacer("created_at", "g.created_at", ", id", ", g.id").Replace(page)
+	return `SELECT id AS hit FROM (SELECT g.id FROM runs g` + all.String() + order + `) AS s`
+}
+
+// inFailureGroup adds the condition on the failure group, unless it is empty, in a form that allows the indexes of runs
+// with one.
+func inFailureGroup(w *sqlrow.Where, column, group string) {
+	if group != "" {
+		w.Is(column, "=", group)
+		w.Conditions = append(w.Conditions, column+` <> ''`)
+	}
+}
+
 // begins returns the condition that a column of runs begins with a text, as an index range.
 func begins(w *sqlrow.Where, column, text string) string {
 	return `runs.` + column + ` >= ` + w.Arg(text) + ` AND runs.` + column + ` < ` + w.Arg(upperBound(text))
@@ -177,6 +209,7 @@ func immutableConditions(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.version", f.Version)
 	w.IsText("runs.request_id", f.RequestID)
 	w.IsText("runs.trigger_kind", f.Trigger)
+	inFailureGroup(w, "runs.failure_group", f.FailureGroup)
 	if f.NotReplayed {
 		// Uses the index of links, for each run that the other conditions select. COALESCE prevents Postgres from
 		// reading all links instead.

@@ -312,6 +312,17 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE steps SET wait_details = '{"deadlineBy":"/timeout"}' WHERE run_id = 'r1'`},
 			want:   map[string]string{`SELECT wait_details FROM steps WHERE run_id = 'r1'`: `{"deadlineBy":"/timeout"}`},
 		},
+		32: {
+			insert: []string{
+				`UPDATE runs SET failure_group = '00aa11bb22cc33dd' WHERE id = 'r1'`,
+				`INSERT INTO problems (id, project, first_seen, last_seen, revision, acknowledger, snooze_count, owner, note, content)
+				VALUES ('stuck.shop.NO_POLLER', 'shop', 5, 6, 0, '', 0, 'ada', '', '{}')`,
+			},
+			want: map[string]string{
+				`SELECT failure_group FROM runs WHERE id = 'r1'`:       "00aa11bb22cc33dd",
+				`SELECT owner FROM problems WHERE resolved_at IS NULL`: "ada",
+			},
+		},
 	}
 }
 

@@ -119,6 +119,7 @@ func cases() []test {
 		{"hand over", testHandOver},
 		{"cancel", testCancel},
 		{"finish missing", testFinishMissing},
+		{"failure groups", testFailureGroups},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"runs page under inserts", testRunsPageUnderInserts},
