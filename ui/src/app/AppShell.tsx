@@ -5,7 +5,7 @@ import {
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
-import { callError, clients, milliseconds, observeServerTime, useLink } from '../api'
+import { callError, clients, milliseconds, useLink, useSystemStatus } from '../api'
 import { Button, Elapsed, Menu, setPreferences, StaleNote, StatusBadge, Time, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
 import { useKeys } from './keys'
@@ -122,17 +122,7 @@ function ProjectSwitcher({ project }: { project: string }) {
 /** Two facts, never merged: the link from the browser to the server, and the server's connection to Temporal. */
 function LinkState() {
   const link = useLink()
-  const status = useQuery({
-    queryKey: ['system-status'],
-    queryFn: async ({ signal }) => {
-      const sent = performance.now()
-      const answer = await clients.system.getStatus({}, { signal })
-      const time = milliseconds(answer.time)
-      if (time !== undefined) observeServerTime(time, sent, 'exact')
-      return answer
-    },
-    refetchInterval: 5000,
-  })
+  const status = useSystemStatus()
   const connection = status.data?.connection
   const offset = Date.now() - performance.now()
   const words = { live: 'Live', reconnecting: 'Reconnecting', offline: 'Offline' }

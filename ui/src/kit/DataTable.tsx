@@ -28,6 +28,8 @@ export interface DataTableProps<Row> {
   onSelect?: (key: string, range: boolean) => void
   /** Called when the end of the rows comes near. */
   onEnd?: () => void
+  /** Called with the rows in view, by index. */
+  onView?: (first: number, last: number) => void
   footer?: ReactNode
   /** Rows that are shown weaker, with the reason, such as runs that no longer match. */
   faded?: ReadonlySet<string>
@@ -43,7 +45,7 @@ export interface DataTableProps<Row> {
  * with j, k and the arrows, opens with Enter, peeks with Space, selects with x.
  */
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, active, onActive, faded, highlighted } = props
+  const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const height = props.rowHeight ?? 32
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
@@ -52,9 +54,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   useEffect(() => {
     if (onEnd !== undefined && last >= rows.length - 20 && rows.length > 0) onEnd()
   }, [last, rows.length, onEnd])
+  const first = items[0]?.index ?? 0
+  useEffect(() => {
+    if (last >= 0) onView?.(first, last)
+  }, [first, last, onView])
 
   const template = columns.map((c) => (c.grow ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(' ')
-  const least = columns.reduce((sum, c) => sum + c.width, 0)
+  // The gaps between the columns and the padding of a row are 8 and 12 px.
+  const least = columns.reduce((sum, c) => sum + c.width, 0) + 8 * (columns.length - 1) + 24
   const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)
 
   const move = (to: number) => {
@@ -62,6 +69,12 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     if (row === undefined) return
     onActive?.(rowKey(row))
     virtual.scrollToIndex(rows.indexOf(row))
+  }
+  const extend = (from: Row, to: number) => {
+    if (selected?.has(rowKey(from)) !== true) onSelect?.(rowKey(from), false)
+    const row = rows[to]
+    if (row !== undefined) onSelect?.(rowKey(row), true)
+    move(to)
   }
   const keys = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest('input, select, textarea, [role=menu]') !== null) return
@@ -78,8 +91,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       Enter: row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onOpen(row) },
       ' ': row === undefined || onPeek === undefined ? undefined : () => { onPeek(row) },
       x: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), false) },
-      J: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), true); move(current + 1) },
-      K: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), true); move(current - 1) },
+      J: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current + 1) },
+      K: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current - 1) },
     }
     const action = actions[event.key]
     if (action === undefined) return

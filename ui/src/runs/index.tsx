@@ -1,1 +1,1 @@
-export function RunsPage() { return null }
+export { RunsPage } from './RunsPage'

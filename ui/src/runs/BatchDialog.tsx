@@ -1,0 +1,99 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { callError, clients, newRequestID, now, useLink } from '../api'
+import { Button, command, copyText, Dialog, inWords, plural, Select, TextArea, TextField, toast } from '../kit'
+import { batchFilter, filterFlags, type RunFilter } from './filter'
+import styles from './runs.module.css'
+
+export type BatchAction = 'replay' | 'cancel' | 'terminate'
+
+const explained: Record<BatchAction, string> = {
+  replay: 'A new run starts with the input of each run.',
+  cancel: 'Each run is asked to end: it runs its own clean-up and ends as canceled.',
+  terminate: 'Each run ends at once, without clean-up. Prefer to cancel.',
+}
+
+const most = 10_000
+
+/** Applies one action to many runs: the selected ones, or all that match the filter. */
+export function BatchDialog({ project, action, selected, filter, onClose }: { project: string; action: BatchAction; selected: string[]; filter: RunFilter; onClose: () => void }) {
+  const navigate = useNavigate()
+  const link = useLink()
+  const [requestId] = useState(newRequestID)
+  const [time] = useState(now)
+  const [all, setAll] = useState(false)
+  const [reason, setReason] = useState('')
+  const [rate, setRate] = useState('50')
+  const [version, setVersion] = useState('')
+  const matching = batchFilter(filter, time)
+  const rateNumber = Number(rate)
+  const request = {
+    project,
+    action,
+    reason,
+    rate: Number.isFinite(rateNumber) ? rateNumber : 0,
+    version: action === 'replay' ? version : '',
+    ...(all && matching !== undefined ? { filter: matching } : { runIds: selected }),
+  }
+  const preview = useQuery({
+    queryKey: ['batch-preview', project, action, all, requestId],
+    queryFn: async ({ signal }) => (await clients.batches.startBatch({ ...request, reason: reason === '' ? 'preview' : reason, rate: 0, requestId: '', dryRun: true }, { signal })).batch,
+  })
+  const start = useMutation({
+    mutationFn: () => clients.batches.startBatch({ ...request, requestId }),
+    onSuccess: ({ batch }) => {
+      onClose()
+      if (batch !== undefined) void navigate({ to: '/p/$project/batches/$id', params: { project, id: batch.id } })
+    },
+  })
+  const error = start.isError ? callError(start.error) : undefined
+  const fieldError = (name: string) => error?.fields.find((f) => f.path === name)?.message
+  const rateWrong = rate.trim() === '' || !Number.isFinite(rateNumber) || rateNumber < 0.1 || rateNumber > 500
+  const count = all ? preview.data?.total : BigInt(selected.length)
+  const refused =
+    link.state !== 'live' ? 'There is no connection to the server'
+    : reason.trim() === '' ? 'Give a reason'
+    : rateWrong ? 'The rate is from 0.1 to 500 runs per second'
+    : count === 0n ? 'No run is selected'
+    : !all && selected.length > most ? 'At most 10,000 runs can be selected one by one; take all that match'
+    : undefined
+  const flags = { project, action, reason, rate: rate === '50' ? '' : rate, latest: action === 'replay' && version === 'latest' }
+  const cli = all ? command(['batch', 'start'], { ...flags, ...filterFlags(filter), all: Object.values(filterFlags(filter)).every((v) => v === '' || v === false) }) : command(['batch', 'start', ...selected], flags)
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={`${inWords(action)} ${count === undefined ? 'runs' : plural(count, 'run')}`}
+      description={explained[action]}
+      onSubmit={() => { if (refused === undefined && !start.isPending) start.mutate() }}
+      aside={<Button kind="quiet" onClick={() => { void copyText(cli).then((done) => { toast(done ? 'Command copied' : 'The browser did not allow to copy', done ? 'normal' : 'error') }) }}>Copy CLI</Button>}
+      actions={
+        <>
+          <Button onClick={onClose}>Close</Button>
+          <Button type="submit" kind={action === 'replay' ? 'primary' : 'danger'} refused={refused} busy={start.isPending}>{inWords(action)}</Button>
+        </>
+      }
+    >
+      <div className={styles.form}>
+        <fieldset className={styles.scopes}>
+          <legend className="hidden">Which runs</legend>
+          <label className={styles.scope}><input type="radio" name="scope" checked={!all} onChange={() => { setAll(false) }} /> {plural(selected.length, 'selected run')}</label>
+          <label className={styles.scope}>
+            <input type="radio" name="scope" checked={all} disabled={matching === undefined} onChange={() => { setAll(true) }} />
+            {matching === undefined ? 'All that match: not possible with a text in the filter' : all && preview.data !== undefined ? `All ${plural(preview.data.total, 'run')} that match the filter now` : 'All that match the filter'}
+          </label>
+        </fieldset>
+        {preview.isError ? <p className={styles.failure}>The runs could not be counted: {callError(preview.error).message}</p> : null}
+        <TextArea label="Reason" required value={reason} hint="The audit log records it." error={fieldError('reason')} onChange={(event) => { setReason(event.target.value) }} />
+        {action === 'replay' ? (
+          <Select label="Version" value={version} options={[{ value: '', label: "Each run's own version" }, { value: 'latest', label: 'The latest published version' }]} onChange={(event) => { setVersion(event.target.value) }} />
+        ) : null}
+        <div className={styles.rate}>
+          <TextField label="Runs per second, at most" inputMode="decimal" value={rate} error={fieldError('rate') ?? (rateWrong ? 'From 0.1 to 500' : undefined)} onChange={(event) => { setRate(event.target.value) }} />
+        </div>
+        {error === undefined ? null : <p className={styles.failure} role="alert">{error.message} {error.reason === '' ? null : <code>{error.reason}</code>}</p>}
+      </div>
+    </Dialog>
+  )
+}

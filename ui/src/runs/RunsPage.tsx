@@ -1,0 +1,289 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { Download, Pause, Play, RefreshCw } from 'lucide-react'
+import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { callError, milliseconds, now, useLink, useSystemStatus } from '../api'
+import { usePageKeys } from '../app/keys'
+import { one, type Search } from '../app/search'
+import type { Run } from '../gen/signalbox/v1/run_pb'
+import { Ago, AlertSlot, Button, command, CopyButton, copyText, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, toast, usePreferences } from '../kit'
+import { type BatchAction, BatchDialog } from './BatchDialog'
+import { runColumns } from './columns'
+import { StatusCounts, total, useCounts, Views } from './Counts'
+import { RunFeed } from './feed'
+import { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
+import { FilterBar, Periods } from './FilterBar'
+import { Peek } from './Peek'
+import { mostRows } from './rows'
+import styles from './runs.module.css'
+
+/** useFeed returns the feed of a filter: the one that an earlier visit of the page left, or a new one. */
+function useFeed(project: string, filter: RunFilter): RunFeed {
+  const queries = useQueryClient()
+  const key = JSON.stringify(writeFilter(filter))
+  const feed = useMemo(
+    () => queries.getQueryData<RunFeed>(['run-feed', project, key]) ?? new RunFeed(project, filter),
+    // The key stands for the filter, which is a new object at each render.
+    [queries, project, key], // eslint-disable-line react-hooks/exhaustive-deps
+  )
+  useEffect(() => {
+    const close = feed.open()
+    return () => {
+      close()
+      queries.setQueryData(['run-feed', project, key], feed)
+    }
+  }, [feed, queries, project, key])
+  return feed
+}
+
+/** The runs of a project. */
+export function RunsPage() {
+  const { project = '' }: { project?: string } = useParams({ strict: false })
+  const search: Search = useSearch({ strict: false })
+  const navigate = useNavigate()
+  const { zone, density } = usePreferences()
+  const { filter, invalid } = readFilter(search)
+  const filterKey = JSON.stringify(writeFilter(filter))
+  const peek = one(search, 'peek')
+  const feed = useFeed(project, filter)
+  const state = useSyncExternalStore(feed.subscribe, feed.snapshot)
+  const counts = useCounts(project, filter)
+  const link = useLink()
+
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const anchor = useRef<string | undefined>(undefined)
+  const [active, setActive] = useState<string | undefined>(feed.active)
+  const [paused, setPaused] = useState(false)
+  const [filterOpen, setFilterOpen] = useState(false)
+  const [batch, setBatch] = useState<BatchAction | undefined>(undefined)
+  const [pointer, setPointer] = useState(false)
+  const [focus, setFocus] = useState(false)
+  const [scrolled, setScrolled] = useState(false)
+  const list = useRef<HTMLDivElement>(null)
+  const searchField = useRef<HTMLDivElement>(null)
+
+  useEffect(() => { setSelected(new Set()) }, [project, filterKey])
+  useEffect(() => { feed.hold(pointer || focus || scrolled || selected.size > 0 || peek !== '' || batch !== undefined) }, [feed, pointer, focus, scrolled, selected, peek, batch])
+  useEffect(() => { feed.pause(paused) }, [feed, paused])
+
+  const setSearch = useCallback((change: (before: Search) => Search) => { void navigate({ to: '.', search: (before: Search) => change(before), replace: true }) }, [navigate])
+  const change = useCallback((part: Partial<RunFilter>) => { setSearch((before) => changeSearch(before, part)) }, [setSearch])
+  const openRun = useCallback((run: Run) => { void navigate({ to: '/p/$project/runs/$id', params: { project, id: run.id } }) }, [navigate, project])
+  const showPeek = useCallback((id: string) => { setSearch((before) => ({ ...before, peek: id === '' ? undefined : id })) }, [setSearch])
+  const activate = useCallback((key: string) => {
+    setActive(key)
+    feed.active = key
+  }, [feed])
+
+  const { shown } = state
+  const select = useCallback((key: string, range: boolean) => {
+    const ids = shown.map((run) => run.id)
+    const from = anchor.current === undefined ? -1 : ids.indexOf(anchor.current)
+    const to = ids.indexOf(key)
+    anchor.current = key
+    setSelected((before) => {
+      const next = new Set(before)
+      if (range && from >= 0 && to >= 0) for (const id of ids.slice(Math.min(from, to), Math.max(from, to) + 1)) next.add(id)
+      else if (range) next.add(key)
+      else if (!next.delete(key)) next.add(key)
+      return next
+    })
+  }, [shown])
+  const allSelected = shown.length > 0 && shown.every((run) => selected.has(run.id))
+  const columns = runColumns({
+    project,
+    zone,
+    order: filter.order,
+    onOrder: () => { change({ order: filter.order === 'newest' ? 'oldest' : 'newest' }) },
+    onOpen: openRun,
+    selected,
+    allSelected,
+    onSelect: select,
+    onSelectAll: () => { setSelected(allSelected ? new Set() : new Set(shown.map((run) => run.id))) },
+  })
+
+  const peeked = shown.findIndex((run) => run.id === peek)
+  const peekAt = (index: number) => {
+    const run = shown[index]
+    return run === undefined ? undefined : () => { activate(run.id); showPeek(run.id) }
+  }
+  const focusList = () => { list.current?.querySelector<HTMLElement>('[role=grid]')?.focus() }
+  usePageKeys({
+    f: () => { setFilterOpen(true) },
+    l: () => { setPaused((before) => !before) },
+    '/': () => { searchField.current?.querySelector('input')?.focus() },
+    j: peek === '' ? focusList : () => { peekAt(peeked + 1)?.() },
+    k: peek === '' ? focusList : () => { peekAt(peeked - 1)?.() },
+  })
+
+  const matching = total(counts.data, filter)
+  return (
+    <Page title={`Runs of ${project}`} fill>
+      <PageHead
+        title="Runs"
+        actions={
+          <Menu
+            trigger={<Button icon={<Download size={14} aria-hidden />} refused={link.state === 'live' ? undefined : 'There is no connection to the server'}>Export</Button>}
+            items={[
+              ...(['csv', 'json'] as const).map((format) => ({
+                label: format === 'csv' ? 'CSV' : 'JSON, one run per line',
+                onSelect: () => { download(exportAddress(project, filter, format, now())) },
+              })),
+              { kind: 'separator', label: '' },
+              { label: 'Copy the CLI command of this list', onSelect: () => { void copyText(listCommand(project, filter)).then((done) => { toast(done ? 'Command copied' : 'The browser did not allow to copy', done ? 'normal' : 'error') }) } },
+            ]}
+          />
+        }
+      />
+      <EngineAlert />
+      <div className={styles.tools}>
+        <Views project={project} current={currentView(filter)} onChoose={(view) => { change(viewFilter(view, filter)) }} />
+        <span className={styles.end}><Periods filter={filter} onChange={change} /></span>
+      </div>
+      <StatusCounts project={project} filter={filter} onToggle={(status) => { change({ statuses: filter.statuses.includes(status) ? filter.statuses.filter((s) => s !== status) : [...filter.statuses, status] }) }} />
+      <div className={styles.tools}>
+        <div ref={searchField} className={styles.search}><SearchField value={filter.text} onCommit={(text) => { change({ text }) }} /></div>
+        <FilterBar project={project} filter={filter} invalid={invalid} onChange={change} open={filterOpen} onOpen={setFilterOpen} />
+        <span className={styles.end}>
+          {state.arrived.length > 0 ? <Button onClick={feed.showNew}>{`${formatCount(state.arrived.length, state.overflow)} new ${state.arrived.length === 1 ? 'run' : 'runs'}`}</Button> : null}
+          {state.refreshedAt === undefined ? null : <span>Refreshed <Ago at={state.refreshedAt} /></span>}
+          <Button kind="quiet" aria-pressed={paused} icon={paused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />} onClick={() => { setPaused(!paused) }}>{paused ? 'Resume' : 'Pause'}</Button>
+          <Button kind="quiet" aria-label="Read the list again" icon={<RefreshCw size={14} aria-hidden />} onClick={() => void feed.reload()} />
+        </span>
+      </div>
+      {selected.size === 0 ? null : (
+        <div className={styles.selection} role="region" aria-label="Selection">
+          <strong>{formatCount(selected.size)} selected</strong>
+          {matching === undefined ? null : <span className={styles.number}>of {formatCount(matching.count, matching.more)} matching</span>}
+          <button type="button" className={styles.linkButton} onClick={() => { setSelected(new Set()) }}>Clear the selection</button>
+          <span className={styles.end}>
+            {(['replay', 'cancel', 'terminate'] as const).map((action) => (
+              <Button key={action} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { setBatch(action) }}>{action === 'replay' ? 'Replay…' : action === 'cancel' ? 'Cancel…' : 'Terminate…'}</Button>
+            ))}
+          </span>
+        </div>
+      )}
+      <div
+        ref={list}
+        className={styles.list}
+        onPointerEnter={(event) => { setPointer(event.pointerType === 'mouse') }}
+        onPointerLeave={() => { setPointer(false) }}
+        onFocus={() => { setFocus(true) }}
+        onBlur={() => { setFocus(false) }}
+        onScrollCapture={(event) => { setScrolled((event.target as HTMLElement).scrollTop > 0) }}
+      >
+        {!state.ready ? (
+          state.error === undefined ? <Skeleton rows={16} /> : <ListError error={state.error} filter={filter} onRetry={() => void feed.reload()} onClear={() => { change({ ...noFilter, order: filter.order }) }} />
+        ) : shown.length === 0 ? (
+          isFiltered(filter) ? <NoMatch filter={filter} onChange={change} /> : <NoRuns project={project} />
+        ) : (
+          <DataTable
+            label="Runs"
+            columns={columns}
+            rows={shown}
+            rowKey={(run) => run.id}
+            onOpen={openRun}
+            onPeek={(run) => { showPeek(run.id === peek ? '' : run.id) }}
+            selected={selected}
+            onSelect={select}
+            faded={state.faded}
+            active={active}
+            onActive={activate}
+            highlighted={peek}
+            onEnd={feed.loadMore}
+            onView={feed.setView}
+            rowHeight={density === 'compact' ? 28 : 32}
+            footer={<ListEnd count={shown.length} more={state.next !== ''} cut={state.cut} last={shown.at(-1)} order={filter.order} onContinue={change} />}
+          />
+        )}
+      </div>
+      {peek === '' ? null : <Peek project={project} id={peek} listed={shown[peeked]} onClose={() => { showPeek('') }} onPrevious={peekAt(peeked - 1)} onNext={peekAt(peeked + 1)} />}
+      {batch === undefined ? null : <BatchDialog project={project} action={batch} selected={[...selected]} filter={filter} onClose={() => { setBatch(undefined) }} />}
+    </Page>
+  )
+}
+
+/** download opens an address whose answer the browser saves as a file. */
+function download(address: string): void {
+  const link = document.createElement('a')
+  link.href = address
+  link.download = ''
+  link.click()
+}
+
+function SearchField({ value, onCommit }: { value: string; onCommit: (text: string) => void }) {
+  const [text, setText] = useState(value)
+  useEffect(() => { setText(value) }, [value])
+  useEffect(() => {
+    if (text.trim() === value) return undefined
+    const timer = window.setTimeout(() => { onCommit(text.trim()) }, 300)
+    return () => { window.clearTimeout(timer) }
+  }, [text, value, onCommit])
+  return <TextField label="Beginning of a run ID or request ID" labelHidden type="search" placeholder="Run ID or request ID begins with" value={text} onChange={(event) => { setText(event.target.value) }} />
+}
+
+/** What the state of Temporal means for this page; nothing while it is connected or not known. */
+function EngineAlert() {
+  const { data } = useSystemStatus()
+  const connection = data?.connection
+  if (connection?.state !== 'down') return null
+  return (
+    <AlertSlot
+      alerts={[{
+        id: 'engine',
+        tone: 'red',
+        title: 'Temporal is down',
+        since: <Ago at={milliseconds(connection.since)} />,
+        detail: `The runs show what was known before. New runs are ${data?.queueMode?.enabled ? 'queued until Temporal is back' : 'refused'}.`,
+      }]}
+    />
+  )
+}
+
+function ListError({ error, filter, onRetry, onClear }: { error: unknown; filter: RunFilter; onRetry: () => void; onClear: () => void }) {
+  const e = callError(error)
+  if (isFiltered(filter) && (e.kind === 'invalid' || (e.kind === 'missing' && filter.workflow !== ''))) {
+    return <StateView kind="no-match" title={e.message} actions={<Button onClick={onClear}>Clear the filter</Button>}>{e.reason === '' ? null : <code>{e.reason}</code>}</StateView>
+  }
+  return <ErrorView error={error} what="Runs" onRetry={onRetry} />
+}
+
+function NoRuns({ project }: { project: string }) {
+  const cli = command(['run', 'start', 'NAME'], { project, input: '{}' })
+  return (
+    <StateView kind="empty" title={`No runs in ${project} yet`}>
+      Start one with <code>{cli}</code> <CopyButton text={cli} label="Copy the command" />
+    </StateView>
+  )
+}
+
+function NoMatch({ filter, onChange }: { filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
+  const { zone } = usePreferences()
+  return (
+    <StateView
+      kind="no-match"
+      title="No run matches the filter"
+      actions={
+        <>
+          {filterChips(filter, zone).map(({ name, text, without }) => <Button key={name} onClick={() => { onChange(without) }}>Without “{text}”</Button>)}
+          <Button onClick={() => { onChange({ ...noFilter, order: filter.order }) }}>Clear the filter</Button>
+        </>
+      }
+    />
+  )
+}
+
+/** The end of the rows: the end of the list, the next page on its way, or the most rows that are kept. */
+function ListEnd({ count, more, cut, last, order, onContinue }: { count: number; more: boolean; cut: boolean; last: Run | undefined; order: 'newest' | 'oldest'; onContinue: (change: Partial<RunFilter>) => void }) {
+  const at = milliseconds(last?.createTime)
+  if ((cut || (more && count >= mostRows)) && at !== undefined) {
+    // The bound is exclusive before and inclusive after a moment: a millisecond more keeps the last run in sight.
+    const next = new Date(order === 'newest' ? at + 1 : at).toISOString()
+    return (
+      <span className={styles.cut}>
+        {plural(count, 'run')} are kept here. <Button onClick={() => { onContinue(order === 'newest' ? { to: next } : { from: next, since: '' }) }}>Go on from here</Button>
+      </span>
+    )
+  }
+  return more ? 'Reading more…' : `${plural(count, 'run')}, all that match`
+}

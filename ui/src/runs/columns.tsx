@@ -1,0 +1,108 @@
+import { Link } from '@tanstack/react-router'
+import { Ellipsis } from 'lucide-react'
+import { milliseconds } from '../api'
+import type { Run } from '../gen/signalbox/v1/run_pb'
+import { Button, CancelRequestedBadge, Chip, type Column, command, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
+import { triggerWord } from './filter'
+import styles from './runs.module.css'
+
+/** What a run waits for while it is queued or waiting, in a word. */
+export function statusDetail(run: Run): string {
+  if (run.status === 'waiting') return run.waitingKind
+  if (run.status !== 'queued') return ''
+  const words: Record<string, string> = { admission: 'no slot' }
+  const reason = words[run.queuedReason] ?? run.queuedReason
+  return run.queuePosition === undefined ? reason : `${reason} #${formatCount(run.queuePosition)}`
+}
+
+/** The time that a run has taken since it was queued, ticking while it is open. */
+export const RunDuration = ({ run }: { run: Run }) => <Elapsed from={milliseconds(run.createTime)} to={milliseconds(run.endTime)} />
+
+/** What is wrong with a run: stuck, asked to cancel, or the error that ended it. */
+function RunProblem({ run }: { run: Run }) {
+  if (run.stuck !== undefined) {
+    return (
+      <span className={styles.problem}>
+        <Chip tone="amber" title={`${run.stuck.detail} ${run.stuck.advice}`}>{statusWord('stuck', run.stuck.code).word}</Chip>
+        {run.cancelRequested ? <CancelRequestedBadge /> : null}
+      </span>
+    )
+  }
+  if (run.cancelRequested && run.endTime === undefined) return <CancelRequestedBadge />
+  if (run.error === undefined) return null
+  const status = run.error.status === 0 ? '' : `${run.error.status} `
+  return <span className={styles.failure} title={run.error.detail === '' ? undefined : run.error.detail}>{status}{run.error.title === '' ? run.error.type : run.error.title}</span>
+}
+
+const copied = (what: string) => (done: boolean) => { toast(done ? `${what} copied` : 'The browser did not allow to copy', done ? 'normal' : 'error') }
+
+export interface ColumnOptions {
+  project: string
+  zone: Zone
+  order: 'newest' | 'oldest'
+  onOrder: () => void
+  onOpen: (run: Run) => void
+  selected: ReadonlySet<string>
+  allSelected: boolean
+  onSelect: (key: string, range: boolean) => void
+  onSelectAll: () => void
+}
+
+/** runColumns returns the columns of the list. */
+export function runColumns({ project, zone, order, onOrder, onOpen, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+  const utc = zone === 'utc' ? ' (UTC)' : ''
+  return [
+    {
+      id: 'select',
+      width: 24,
+      title: <input type="checkbox" className={styles.box} aria-label="Select the listed runs" checked={allSelected} onChange={onSelectAll} />,
+      cell: (run) => (
+        <label className={styles.boxCell}>
+          <input
+            type="checkbox"
+            className={styles.box}
+            aria-label={`Select run ${shortId(run.id)}`}
+            checked={selected.has(run.id)}
+            onChange={(event) => { onSelect(run.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey) }}
+          />
+        </label>
+      ),
+    },
+    { id: 'status', title: 'Status', width: 132, cell: (run) => <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> },
+    {
+      id: 'run',
+      title: 'Run',
+      width: 130,
+      cell: (run) => <Id id={run.id}><Link to="/p/$project/runs/$id" params={{ project, id: run.id }}>{shortId(run.id)}</Link></Id>,
+    },
+    { id: 'workflow', title: 'Workflow', width: 176, grow: true, cell: (run) => <span title={`${run.workflow}@${run.version}`}>{run.workflow}<span className={styles.weak}>@{run.version}</span></span> },
+    { id: 'trigger', title: 'Trigger', width: 60, cell: (run) => triggerWord(run.trigger) },
+    {
+      id: 'queued',
+      title: `Queued${utc}`,
+      width: 82,
+      sort: { active: order === 'newest' ? 'descending' : 'ascending', onSort: onOrder },
+      cell: (run) => <Time at={milliseconds(run.createTime)} />,
+    },
+    { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time at={milliseconds(run.startTime)} /> },
+    { id: 'duration', title: 'Duration', width: 64, align: 'end', cell: (run) => <RunDuration run={run} /> },
+    { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
+    { id: 'problem', title: 'Problem', width: 120, grow: true, cell: (run) => <RunProblem run={run} /> },
+    {
+      id: 'menu',
+      title: <span className="hidden">Actions</span>,
+      width: 28,
+      cell: (run) => (
+        <Menu
+          trigger={<Button kind="quiet" className={styles.menu} aria-label={`Actions of run ${shortId(run.id)}`} icon={<Ellipsis size={16} aria-hidden />} />}
+          items={[
+            { label: 'Open', onSelect: () => { onOpen(run) } },
+            { kind: 'separator', label: '' },
+            { label: 'Copy the ID', onSelect: () => { void copyText(run.id).then(copied('ID')) } },
+            { label: 'Copy the CLI command', onSelect: () => { void copyText(command(['run', 'show', run.id], { project })).then(copied('Command')) } },
+          ]}
+        />
+      ),
+    },
+  ]
+}

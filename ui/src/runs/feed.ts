@@ -1,0 +1,168 @@
+import { callError, clients, now } from '../api'
+import type { Run } from '../gen/signalbox/v1/run_pb'
+import { listRequest, type RunFilter } from './filter'
+import { append, merge, missing, mostRows, noRows, type Rows, showArrived } from './rows'
+
+export interface FeedState extends Rows {
+  /** The first page has been read. */
+  ready: boolean
+  /** Why the list could not be read; undefined once it was. */
+  error: unknown
+  loadingMore: boolean
+  /** Server's time at which the rows were last confirmed. */
+  refreshedAt: number | undefined
+}
+
+const pageSize = 100
+const interval = 5000
+/** At most so many runs that left the list are read one by one at each refresh. */
+const mostReadAlone = 20
+
+/**
+ * RunFeed holds the rows of one list and keeps them up to date while the page is open. It reads the first page and the pages in view each
+ * 5 s. It survives the page, so that going back shows the list as it was.
+ */
+export class RunFeed {
+  private state: FeedState = { ...noRows, ready: false, error: undefined, loadingMore: false, refreshedAt: undefined }
+  private readonly listeners = new Set<() => void>()
+  /** The pages that were read: their token, and the run before them. */
+  private pages: { token: string; after: Run | undefined }[] = []
+  private request: ReturnType<typeof listRequest>
+  private timer: number | undefined
+  private abort = new AbortController()
+  private inView: [number, number] = [0, 0]
+  private held = false
+  private paused = false
+  /** The row that has the keyboard, for the way back. */
+  active: string | undefined
+
+  constructor(private readonly project: string, private readonly filter: RunFilter) {
+    this.request = listRequest(project, filter, now())
+  }
+
+  readonly subscribe = (listener: () => void) => {
+    this.listeners.add(listener)
+    return () => {
+      this.listeners.delete(listener)
+    }
+  }
+
+  readonly snapshot = (): FeedState => this.state
+
+  private set(change: Partial<FeedState>): void {
+    this.state = { ...this.state, ...change }
+    for (const listener of this.listeners) listener()
+  }
+
+  /** open begins to read; the returned function ends it. */
+  open(): () => void {
+    this.abort = new AbortController()
+    const onVisible = () => { if (!document.hidden) void this.refresh() }
+    document.addEventListener('visibilitychange', onVisible)
+    void this.refresh()
+    return () => {
+      document.removeEventListener('visibilitychange', onVisible)
+      window.clearTimeout(this.timer)
+      this.abort.abort()
+    }
+  }
+
+  /** reload reads the list from its beginning. The old rows stay until the answer is there. */
+  readonly reload = async (): Promise<void> => {
+    const { signal } = this.abort
+    this.request = listRequest(this.project, this.filter, now())
+    try {
+      const answer = await clients.runs.listRuns({ ...this.request, pageSize }, { signal })
+      this.pages = [{ token: '', after: undefined }]
+      this.set({ ...append(noRows, answer.runs, answer.nextPageToken), ready: true, error: undefined, refreshedAt: now() })
+    } catch (error) {
+      if (!signal.aborted) this.set({ error })
+    }
+  }
+
+  private readonly refresh = async (): Promise<void> => {
+    window.clearTimeout(this.timer)
+    const { signal } = this.abort
+    if (!document.hidden && !this.paused) {
+      if (this.state.ready) await this.readAgain(signal)
+      else await this.reload()
+    }
+    if (signal.aborted) return
+    window.clearTimeout(this.timer)
+    const refused = this.state.error !== undefined && callError(this.state.error).kind !== 'unavailable'
+    if (!refused) this.timer = window.setTimeout(() => void this.refresh(), interval)
+  }
+
+  private async readAgain(signal: AbortSignal): Promise<void> {
+    const wanted = this.pages.filter((_, i) => i === 0 || (i >= Math.floor(this.inView[0] / pageSize) && i <= Math.floor(this.inView[1] / pageSize)))
+    try {
+      for (const page of wanted) {
+        const answer = await clients.runs.listRuns({ ...this.request, pageSize, pageToken: page.token }, { signal })
+        const left = missing(this.state, answer.runs, page.after, answer.nextPageToken, this.filter.order)
+        const alone = await Promise.all(left.slice(0, mostReadAlone).map((run) => this.readAlone(run, signal)))
+        const changes = [...answer.runs.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: false }))]
+        this.set(merge(this.state, changes, [], this.filter.order))
+        // A list that was empty, or ended before, has no row after which the new ones are beyond.
+        if (this.state.shown.length === 0 && this.state.arrived.length > 0) this.set(showArrived(this.state, this.filter.order))
+      }
+      this.set({ refreshedAt: now(), error: undefined })
+      this.admit()
+    } catch {
+      // The link state shows that the data is old. The next refresh tries again.
+    }
+  }
+
+  /** readAlone reads a run that left the list, to show what became of it; as it was if that fails. */
+  private async readAlone(run: Run, signal: AbortSignal): Promise<Run> {
+    try {
+      const { run: current } = await clients.runs.getRun({ project: this.project, id: run.id }, { signal })
+      if (current === undefined) return run
+      // Payloads are not part of a list.
+      delete current.input
+      delete current.output
+      return current
+    } catch {
+      return run
+    }
+  }
+
+  readonly loadMore = (): void => {
+    const { next, loadingMore, shown, cut } = this.state
+    if (next === '' || loadingMore || cut || shown.length >= mostRows) return
+    const { signal } = this.abort
+    this.set({ loadingMore: true })
+    clients.runs.listRuns({ ...this.request, pageSize, pageToken: next }, { signal }).then(
+      (answer) => {
+        this.pages.push({ token: next, after: shown.at(-1) })
+        this.set({ ...append(this.state, answer.runs, answer.nextPageToken), loadingMore: false })
+      },
+      () => { this.set({ loadingMore: false }) },
+    )
+  }
+
+  readonly setView = (first: number, last: number): void => {
+    this.inView = [first, last]
+  }
+
+  /** hold keeps new runs out of the rows, because a person is at work with them. */
+  hold(held: boolean): void {
+    this.held = held
+    this.admit()
+  }
+
+  /** pause stops all changes of the rows. */
+  pause(paused: boolean): void {
+    if (this.paused === paused) return
+    this.paused = paused
+    if (!paused) void this.refresh()
+  }
+
+  private admit(): void {
+    if (!this.held && !this.paused && this.state.arrived.length > 0) this.showNew()
+  }
+
+  readonly showNew = (): void => {
+    if (this.state.overflow) void this.reload()
+    else this.set(showArrived(this.state, this.filter.order))
+  }
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it, vi } from 'vitest'
+
+vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
+vi.stubGlobal('document', { documentElement: { dataset: {} } })
+const { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
+
+const full = {
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], notReplayed: true,
+  from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
+}
+
+describe('the filter in the URL', () => {
+  it('survives the way there and back', () => {
+    expect(readFilter(writeFilter(full))).toEqual({ filter: full, invalid: [] })
+    expect(readFilter(writeFilter({ ...noFilter, since: '24h' }))).toEqual({ filter: { ...noFilter, since: '24h' }, invalid: [] })
+    expect(writeFilter(noFilter)).toEqual(Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])))
+  })
+
+  it('takes repeated parameters and names a value once', () => {
+    expect(readFilter({ status: ['failed', 'failed', 'queued'] }).filter.statuses).toEqual(['failed', 'queued'])
+  })
+
+  it.each([
+    [{ status: 'failed,foo' }, { name: 'status', value: 'foo', why: 'not a status' }],
+    [{ problem: 'BAD' }, { name: 'problem', value: 'BAD', why: 'not a code of a problem' }],
+    [{ trigger: 'cron' }, { name: 'trigger', value: 'cron', why: 'not a trigger' }],
+    [{ version: '1.0.0' }, { name: 'version', value: '1.0.0', why: 'a version needs a workflow' }],
+    [{ since: '1 day' }, { name: 'since', value: '1 day', why: 'not a length of time such as 24h' }],
+    [{ from: 'yesterday' }, { name: 'from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
+    [{ from: '2026-01-31T12:00:00' }, { name: 'from', value: '2026-01-31T12:00:00', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
+    [{ to: '2026-13-31T12:00:00Z' }, { name: 'to', value: '2026-13-31T12:00:00Z', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
+    [{ from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' }, { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' }],
+    [{ since: '24h', from: '2026-02-01T12:00:00Z' }, { name: 'since', value: '24h', why: 'replaced by from' }],
+    [{ sort: 'up' }, { name: 'sort', value: 'up', why: 'not an order' }],
+    [{ 'not-replayed': 'no' }, { name: 'not-replayed', value: 'no', why: 'the only value is true' }],
+    [{ state: 'failed' }, { name: 'state', value: 'failed', why: 'not a filter' }],
+  ])('names what cannot be used in %j', (search, invalid) => {
+    expect(readFilter(search).invalid).toEqual([invalid])
+  })
+
+  it('loses invalid parameters and the preview with a change', () => {
+    expect(changeSearch({ foo: 'bar', peek: 'id', status: 'failed,x' }, { workflow: 'a/b' })).toEqual({ ...writeFilter(noFilter), status: 'failed', workflow: 'a/b' })
+  })
+})
+
+describe('the same filter elsewhere', () => {
+  it('bounds the request by the period', () => {
+    expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
+    expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
+    expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
+  })
+
+  it('is an export and a command', () => {
+    expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
+    expect(listCommand('shop', full)).toBe(
+      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
+    )
+  })
+})
+
+describe('parts of the filter', () => {
+  it('are chips, each of which can be removed', () => {
+    let filter = full as typeof noFilter
+    for (let chips = filterChips(filter, 'utc'); chips.length > 0; chips = filterChips(filter, 'utc')) {
+      const next = { ...filter, ...chips[0]?.without }
+      expect(filterChips(next, 'utc').length).toBeLessThan(chips.length)
+      filter = next
+    }
+    expect(isFiltered(filter)).toBe(false)
+  })
+
+  it('are views, which keep the period', () => {
+    for (const view of views) expect(currentView(viewFilter(view, { ...full, version: '' }))).toBe(view.id)
+    expect(currentView(full)).toBe('')
+    expect(currentView(noFilter)).toBe('all')
+  })
+})

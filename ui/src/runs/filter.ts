@@ -1,0 +1,252 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestamp } from '../api'
+import { many, one, type Search } from '../app/search'
+import type { BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
+import type { ListRunsRequestSchema } from '../gen/signalbox/v1/run_pb'
+import { command, formatFullTime, inWords, statusWord, vocabularies, type Zone } from '../kit'
+
+/** Which runs the list shows, and in which order. The URL holds it; this is its checked form. */
+export interface RunFilter {
+  statuses: string[]
+  workflow: string
+  version: string
+  trigger: string
+  /** Beginning of a run ID or request ID. */
+  text: string
+  /** Codes of stuck runs; "any" for all of them. */
+  problems: string[]
+  notReplayed: boolean
+  /** Only runs of the last time, such as 24h; empty with from or to. */
+  since: string
+  /** Moments, RFC 3339. */
+  from: string
+  to: string
+  order: 'newest' | 'oldest'
+}
+
+export const statuses = Object.keys(vocabularies.run)
+export const openStatuses = ['queued', 'running', 'waiting']
+export const problemCodes = Object.keys(vocabularies.stuck)
+export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopted', 'import']
+
+/** triggerWord prints the cause of a start. */
+export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
+
+export const noFilter: RunFilter = {
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
+}
+
+/** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
+export interface Invalid {
+  name: string
+  value: string
+  why: string
+}
+
+const units: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** periodMilliseconds reads a length of time such as 24h; undefined if it is none. */
+export function periodMilliseconds(text: string): number | undefined {
+  const found = /^([1-9][0-9]{0,5})([smhd])$/.exec(text)
+  return found === null ? undefined : Number(found[1]) * (units[found[2] ?? ''] ?? 0)
+}
+
+// The year first, so that the browser's more generous parser reads no other texts as a moment.
+const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/
+
+const isMoment = (text: string) => momentPattern.test(text) && Number.isFinite(Date.parse(text))
+
+/** The parameters of the page that are no filter. */
+const ownParameters = ['peek']
+
+/** readFilter reads the filter from the URL, with what cannot be used. */
+export function readFilter(search: Search): { filter: RunFilter; invalid: Invalid[] } {
+  const invalid: Invalid[] = []
+  const refuse = (name: string, value: string, why: string) => { invalid.push({ name, value, why }) }
+  const among = (name: string, known: string[], what: string) =>
+    many(search, name).filter((value, i, all) => {
+      if (!known.includes(value)) refuse(name, value, `not ${what}`)
+      return known.includes(value) && all.indexOf(value) === i
+    })
+  const checked = (name: string, valid: (value: string) => boolean, why: string) => {
+    const value = one(search, name)
+    if (value === '' || valid(value)) return value
+    refuse(name, value, why)
+    return ''
+  }
+  const filter: RunFilter = {
+    statuses: among('status', statuses, 'a status'),
+    workflow: one(search, 'workflow'),
+    version: checked('version', () => one(search, 'workflow') !== '', 'a version needs a workflow'),
+    trigger: checked('trigger', (v) => triggers.includes(v), 'not a trigger'),
+    text: one(search, 'q').trim(),
+    problems: among('problem', ['any', ...problemCodes], 'a code of a problem'),
+    notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
+    since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
+    from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
+    to: checked('to', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
+    order: checked('sort', (v) => v === 'oldest' || v === 'newest', 'not an order') === 'oldest' ? 'oldest' : 'newest',
+  }
+  if (filter.since !== '' && filter.from !== '') {
+    refuse('since', filter.since, 'replaced by from')
+    filter.since = ''
+  }
+  if (filter.from !== '' && filter.to !== '' && Date.parse(filter.from) >= Date.parse(filter.to)) {
+    refuse('to', filter.to, 'not after from')
+    filter.to = ''
+  }
+  const known = Object.keys(writeFilter(noFilter))
+  for (const name of Object.keys(search)) {
+    if (!known.includes(name) && !ownParameters.includes(name)) refuse(name, many(search, name).join(','), 'not a filter')
+  }
+  return { filter, invalid }
+}
+
+/** writeFilter returns the parameters of the URL for a filter; a parameter that is not needed is undefined. */
+export function writeFilter(filter: RunFilter): Search {
+  const text = (value: string) => (value === '' ? undefined : value)
+  return {
+    status: text(filter.statuses.join(',')),
+    workflow: text(filter.workflow),
+    version: filter.workflow === '' ? undefined : text(filter.version),
+    trigger: text(filter.trigger),
+    q: text(filter.text),
+    problem: text(filter.problems.join(',')),
+    'not-replayed': filter.notReplayed ? 'true' : undefined,
+    since: text(filter.since),
+    from: text(filter.from),
+    to: text(filter.to),
+    sort: filter.order === 'oldest' ? 'oldest' : undefined,
+  }
+}
+
+/** changeSearch returns the URL's parameters with a changed filter. What was invalid goes away; the preview closes. */
+export const changeSearch = (before: Search, change: Partial<RunFilter>): Search => writeFilter({ ...readFilter(before).filter, ...change })
+
+/** bounds returns the period of the filter in milliseconds since the epoch; `now` is the server's time. */
+export function bounds(filter: RunFilter, now: number): { since: number | undefined; until: number | undefined } {
+  const period = periodMilliseconds(filter.since)
+  return {
+    since: period === undefined ? (filter.from === '' ? undefined : Date.parse(filter.from)) : now - period,
+    until: filter.to === '' ? undefined : Date.parse(filter.to),
+  }
+}
+
+const times = (filter: RunFilter, now: number) => {
+  const { since, until } = bounds(filter, now)
+  return { ...(since === undefined ? {} : { since: timestamp(since) }), ...(until === undefined ? {} : { until: timestamp(until) }) }
+}
+
+/** listRequest returns the request for the runs of a filter. */
+export const listRequest = (project: string, filter: RunFilter, now: number): MessageInitShape<typeof ListRunsRequestSchema> => ({
+  project,
+  statuses: filter.statuses,
+  workflow: filter.workflow,
+  version: filter.version,
+  trigger: filter.trigger,
+  text: filter.text,
+  problems: filter.problems,
+  notReplayed: filter.notReplayed,
+  order: filter.order,
+  ...times(filter, now),
+})
+
+/** countRequest returns the request for the counts of the filter's workflow and period, which is what the API counts by. */
+export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, workflow: filter.workflow, ...times(filter, now) })
+
+/** countsMatch reports whether countRequest counts exactly the runs of the filter, each status for itself. */
+export const countsMatch = (filter: RunFilter): boolean =>
+  filter.version === '' && filter.trigger === '' && filter.text === '' && filter.problems.length === 0 && !filter.notReplayed
+
+/** batchFilter returns the filter that selects the same runs for a batch; undefined if the API cannot select by it. */
+export const batchFilter = (filter: RunFilter, now: number): MessageInitShape<typeof BatchFilterSchema> | undefined =>
+  filter.text !== '' ? undefined : {
+    statuses: filter.statuses,
+    workflow: filter.workflow,
+    version: filter.version,
+    trigger: filter.trigger,
+    problems: filter.problems,
+    notReplayed: filter.notReplayed,
+    ...times(filter, now),
+  }
+
+/** filterFlags returns the flags of the CLI that select the same runs. */
+export const filterFlags = (filter: RunFilter): Record<string, string | boolean> => ({
+  status: filter.statuses.join(','),
+  workflow: filter.workflow,
+  version: filter.version,
+  trigger: filter.trigger,
+  text: filter.text,
+  problem: filter.problems.join(','),
+  'not-replayed': filter.notReplayed,
+  since: filter.since === '' ? filter.from : filter.since,
+  until: filter.to,
+})
+
+/** listCommand returns the command that prints the same list. */
+export const listCommand = (project: string, filter: RunFilter): string =>
+  command(['run', 'list'], { project, ...filterFlags(filter), order: filter.order === 'oldest' ? 'oldest' : '' })
+
+/** exportAddress returns the address at which the server sends the runs of a filter as a file. */
+export function exportAddress(project: string, filter: RunFilter, format: 'csv' | 'json', now: number): string {
+  const { since, until } = bounds(filter, now)
+  const params = new URLSearchParams({ format })
+  for (const status of filter.statuses) params.append('statuses', status)
+  for (const problem of filter.problems) params.append('problems', problem)
+  const single = {
+    workflow: filter.workflow,
+    version: filter.version,
+    trigger: filter.trigger,
+    text: filter.text,
+    not_replayed: filter.notReplayed ? 'true' : '',
+    since: since === undefined ? '' : new Date(since).toISOString(),
+    until: until === undefined ? '' : new Date(until).toISOString(),
+  }
+  for (const [name, value] of Object.entries(single)) if (value !== '') params.append(name, value)
+  return `/v1/projects/${encodeURIComponent(project)}/runs:export?${params.toString()}`
+}
+
+/** A part of the filter as it is shown, with the change that removes it. */
+export interface FilterChip {
+  name: string
+  text: string
+  without: Partial<RunFilter>
+}
+
+/** filterChips returns the parts of a filter. */
+export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
+  const chips: (FilterChip | undefined)[] = [
+    filter.statuses.length === 0 ? undefined : { name: 'status', text: `Status: ${filter.statuses.map((s) => statusWord('run', s).word).join(', ')}`, without: { statuses: [] } },
+    filter.problems.length === 0 ? undefined : { name: 'problem', text: filter.problems.includes('any') ? 'With a problem' : `Problem: ${filter.problems.map((c) => statusWord('stuck', c).word).join(', ')}`, without: { problems: [] } },
+    filter.workflow === '' ? undefined : { name: 'workflow', text: `Workflow: ${filter.workflow}`, without: { workflow: '', version: '' } },
+    filter.version === '' ? undefined : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
+    filter.trigger === '' ? undefined : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
+    filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
+    filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
+    filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
+    filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },
+    filter.to === '' ? undefined : { name: 'to', text: `Queued before ${formatFullTime(Date.parse(filter.to), zone)}`, without: { to: '' } },
+  ]
+  return chips.filter((chip) => chip !== undefined)
+}
+
+/** The views that every project has, by their filter; the period is kept when a view is chosen. */
+export const views: { id: string; name: string; filter: Partial<RunFilter> }[] = [
+  { id: 'all', name: 'All', filter: {} },
+  { id: 'problems', name: 'Problems', filter: { problems: ['any'] } },
+  { id: 'running', name: 'Running', filter: { statuses: ['running'] } },
+  { id: 'failed', name: 'Failed', filter: { statuses: ['failed'] } },
+]
+
+const period = ({ since, from, to, order }: RunFilter) => ({ since, from, to, order })
+
+/** viewFilter returns the filter of a view with the period and order of the present one. */
+export const viewFilter = (view: (typeof views)[number], present: RunFilter): RunFilter => ({ ...noFilter, ...period(present), ...view.filter })
+
+const same = (a: RunFilter, b: RunFilter) => JSON.stringify(writeFilter(a)) === JSON.stringify(writeFilter(b))
+
+/** currentView returns the ID of the view that has the filter; empty if there is none. */
+export const currentView = (filter: RunFilter): string => views.find((view) => same(viewFilter(view, filter), filter))?.id ?? ''
+
+/** isFiltered reports whether the filter leaves any runs out. */
+export const isFiltered = (filter: RunFilter): boolean => !same({ ...filter, order: 'newest' }, noFilter)
