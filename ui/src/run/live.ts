@@ -1,0 +1,176 @@
+import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import { callError, clients } from '../api'
+import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
+import { mergeRun, mergeSteps, mergeSummary, retryDelay } from './merge'
+
+export interface Steps {
+  steps: Step[]
+  summary: StepSummary | undefined
+  /** Whether all pages have been read. */
+  complete: boolean
+}
+
+export const runKey = (project: string, id: string) => ['run', project, id] as const
+const stepsKey = (project: string, id: string) => ['run-steps', project, id] as const
+
+/** fetchRun reads one run; shared by all pages that show it whole. */
+export const fetchRun = async (project: string, id: string, signal?: AbortSignal): Promise<Run> => {
+  const { run } = await clients.runs.getRun({ project, id }, signal === undefined ? {} : { signal })
+  if (run === undefined) throw new Error('the server returned no run')
+  return run
+}
+
+/** useRun reads a run. */
+export const useRun = (project: string, id: string) =>
+  useQuery({ queryKey: runKey(project, id), queryFn: ({ signal }) => fetchRun(project, id, signal), enabled: id !== '', staleTime: 5000 })
+
+async function readSteps(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<Steps> {
+  const key = stepsKey(project, id)
+  let pageToken = ''
+  let read: Steps = { steps: [], summary: undefined, complete: false }
+  do {
+    const page = await clients.runs.listSteps({ project, id, pageSize: 1000, pageToken }, { signal })
+    const known = queries.getQueryData<Steps>(key)
+    read = { steps: mergeSteps(known === undefined || known.complete ? read.steps : known.steps, page.steps), summary: page.summary ?? read.summary, complete: false }
+    pageToken = page.nextPageToken
+    if (pageToken !== '') queries.setQueryData(key, read)
+  } while (pageToken !== '')
+  return { ...read, complete: true }
+}
+
+/** useSteps reads all listed steps of a run, page by page; what is there is shown while the rest is on its way. */
+export function useSteps(project: string, id: string) {
+  const queries = useQueryClient()
+  return useQuery({
+    queryKey: stepsKey(project, id),
+    queryFn: ({ signal }) => readSteps(queries, project, id, signal),
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    enabled: id !== '',
+  })
+}
+
+const ended = new Set(['completed', 'failed', 'canceled', 'terminated', 'timed_out'])
+
+/** hasEnded reports whether a status is final. */
+export const hasEnded = (status: string): boolean => ended.has(status)
+
+/** The server sends at least one message each 15 seconds. */
+const silence = 20_000
+
+/** useLive follows an open run: changes of the run and its steps go to the cache. A dropped stream goes on after the last sequence. */
+export function useLive(project: string, id: string, run: Run | undefined, stepsRead: boolean): void {
+  const queries = useQueryClient()
+  const open = run !== undefined && !hasEnded(run.status)
+  const ready = open && stepsRead
+  useEffect(() => {
+    if (!ready) return undefined
+    const stop = new AbortController()
+    void follow(queries, project, id, stop.signal)
+    return () => {
+      stop.abort()
+    }
+  }, [queries, project, id, ready])
+}
+
+/** hidden resolves when the page has been hidden for 30 seconds. */
+function afterHidden(signal: AbortSignal, act: () => void): void {
+  let timer = 0
+  const change = () => {
+    window.clearTimeout(timer)
+    if (document.hidden) timer = window.setTimeout(act, 30_000)
+  }
+  document.addEventListener('visibilitychange', change, { signal })
+  signal.addEventListener('abort', () => { window.clearTimeout(timer) })
+  change()
+}
+
+const visible = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (!document.hidden) {
+      resolve()
+      return
+    }
+    const check = () => { if (!document.hidden) resolve() }
+    document.addEventListener('visibilitychange', check, { signal })
+    signal.addEventListener('abort', () => { resolve() })
+  })
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      window.clearTimeout(timer)
+      window.removeEventListener('online', done)
+      resolve()
+    }
+    const timer = window.setTimeout(done, ms)
+    window.addEventListener('online', done)
+    signal.addEventListener('abort', done)
+  })
+
+async function follow(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<void> {
+  let failed = 0
+  const refresh = refreshRun(queries, project, id, signal)
+  const last = () => {
+    const steps = queries.getQueryData<Steps>(stepsKey(project, id))?.steps ?? []
+    return steps.reduce((most, step) => (step.sequence > most ? step.sequence : most), 0n)
+  }
+  let after = last()
+  while (!signal.aborted) {
+    await visible(signal)
+    const stop = new AbortController()
+    const give = () => { stop.abort() }
+    signal.addEventListener('abort', give)
+    afterHidden(stop.signal, give)
+    let silent = window.setTimeout(give, silence)
+    try {
+      for await (const message of clients.runs.watchRun({ project, id, afterSequence: after }, { signal: stop.signal })) {
+        window.clearTimeout(silent)
+        silent = window.setTimeout(give, silence)
+        failed = 0
+        if (message.run === undefined) continue
+        if (message.run.sequence > after) after = message.run.sequence
+        const { run, steps, summary } = message
+        queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
+        if (steps.length > 0 || summary !== undefined) {
+          queries.setQueryData<Steps>(stepsKey(project, id), (known) => ({
+            steps: mergeSteps(known?.steps ?? [], steps), summary: mergeSummary(known?.summary, summary), complete: known?.complete ?? false,
+          }))
+        }
+        refresh(run)
+        if (hasEnded(run.status)) return
+      }
+    } catch (error) {
+      const kind = callError(error).kind
+      if (!stop.signal.aborted && kind !== 'unavailable' && kind !== 'other') return // denied, missing: the run's own query reports it
+    } finally {
+      window.clearTimeout(silent)
+      stop.abort()
+      signal.removeEventListener('abort', give)
+    }
+    if (signal.aborted) return
+    failed++
+    await pause(retryDelay(failed, Math.random()), signal)
+  }
+}
+
+/** refreshRun reads the run again, at most once a second, when a watch shows a change: a watch has no waits and no controls of the caller. */
+function refreshRun(queries: QueryClient, project: string, id: string, signal: AbortSignal): (run: Run) => void {
+  let timer = 0
+  let seen = queries.getQueryData<Run>(runKey(project, id))?.sequence ?? -1n
+  signal.addEventListener('abort', () => {
+    // The last change of an ended run is read even when the watch has ended with it.
+    if (timer !== 0) void queries.invalidateQueries({ queryKey: runKey(project, id) })
+    window.clearTimeout(timer)
+  })
+  return (run) => {
+    if (run.sequence === seen && !hasEnded(run.status)) return
+    seen = run.sequence
+    if (timer !== 0) return
+    timer = window.setTimeout(() => {
+      timer = 0
+      void queries.invalidateQueries({ queryKey: runKey(project, id) })
+    }, 300)
+  }
+}

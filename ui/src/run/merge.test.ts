@@ -1,0 +1,47 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, it } from 'vitest'
+import { RunSchema, StepSchema, StepSummarySchema } from '../gen/signalbox/v1/run_pb'
+import { mergeRun, mergeSteps, mergeSummary, retryDelay } from './merge'
+
+const step = (number: number, sequence: number, status = 'running') => create(StepSchema, { number: BigInt(number), sequence: BigInt(sequence), status })
+
+describe('changes of a watch', () => {
+  it('appends new steps and replaces changed ones', () => {
+    const merged = mergeSteps([step(1, 1), step(2, 2)], [step(1, 5, 'completed'), step(3, 5)])
+    expect(merged.map((s) => `${s.number} ${s.status}`)).toEqual(['1 completed', '2 running', '3 running'])
+  })
+
+  it('keeps the later state of a step, whichever arrives first', () => {
+    expect(mergeSteps([step(1, 7, 'completed')], [step(1, 3, 'running')])[0]?.status).toBe('completed')
+  })
+
+  it('keeps the same list when nothing changed', () => {
+    const steps = [step(1, 1)]
+    expect(mergeSteps(steps, [])).toBe(steps)
+  })
+
+  it('keeps what only GetRun returns, and never goes back', () => {
+    const known = create(RunSchema, { id: 'r', sequence: 5n, status: 'running', input: { json: '{"a":1}' }, children: ['c'] })
+    const next = mergeRun(known, create(RunSchema, { id: 'r', sequence: 6n, status: 'completed' }))
+    expect([next.status, next.input?.json, next.children]).toEqual(['completed', '{"a":1}', ['c']])
+    expect(mergeRun(known, create(RunSchema, { id: 'r', sequence: 4n, status: 'queued' })).status).toBe('running')
+  })
+
+  it('does not show waits that have ended', () => {
+    const known = create(RunSchema, { id: 'r', sequence: 5n, waits: [{ what: 'timer' }] })
+    expect(mergeRun(known, create(RunSchema, { id: 'r', sequence: 6n })).waits).toEqual([])
+    expect(mergeRun(known, create(RunSchema, { id: 'r', sequence: 5n })).waits).toHaveLength(1)
+  })
+
+  it('replaces the counts of changed tasks alone', () => {
+    const summary = (tasks: [string, number][]) => create(StepSummarySchema, { tasks: tasks.map(([pointer, count]) => ({ pointer, count: BigInt(count) })) })
+    const merged = mergeSummary(summary([['/do/0', 1], ['/do/1', 2]]), summary([['/do/1', 9]]))
+    expect(merged?.tasks.map((t) => `${t.pointer} ${t.count}`)).toEqual(['/do/0 1', '/do/1 9'])
+  })
+
+  it('waits 1, 2, 4, 8, 15 seconds between tries, a quarter more or less', () => {
+    expect([1, 2, 3, 4, 5, 9].map((n) => retryDelay(n, 0.5))).toEqual([1000, 2000, 4000, 8000, 15000, 15000])
+    expect(retryDelay(1, 0)).toBe(750)
+    expect(retryDelay(1, 1)).toBe(1250)
+  })
+})
