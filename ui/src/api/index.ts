@@ -7,3 +7,5 @@ export { escapePointer, isObject, type Json, jsonEqual, JsonError, JsonNumber, t
 export { newRequestID } from './requestid'
 export { useSystemStatus } from './status'
 export { brief, diffJson, type EditProblem, find, hasMark, insert, isSealed, mark, markProblems, numberMarks, type Operation, plainMarks, printPatch, splitPointer, undo } from './patch'
+export { fetchRun, hasEnded, runKey, useRun } from './run'
+export { cspNonce } from './nonce'

@@ -13,3 +13,10 @@ export function command(words: string[], flags: Record<string, string | boolean 
   }
   return ['signalbox', ...parts].join(' ')
 }
+
+/** curl prints a call of the REST API for the shell. The token, where the server requires one, is read from the variable of the CLI. */
+export function curl(origin: string, method: string, path: string, body?: string): string {
+  const parts = ['curl', ...(method === 'GET' ? [] : ['-X', method]), quote(`${origin}${path}`), '-H', '"Authorization: Bearer $SIGNALBOX_TOKEN"']
+  if (body !== undefined) parts.push('-H', quote('Content-Type: application/json'), '-d', quote(body))
+  return parts.join(' ')
+}

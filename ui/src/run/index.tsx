@@ -1,2 +1,2 @@
-export function RunPage() { return null }
+export { RunPage } from './RunPage'
 export function ComparePage() { return null }

@@ -1,6 +1,6 @@
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { callError, clients } from '../api'
+import { callError, clients, hasEnded, runKey } from '../api'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import { mergeRun, mergeSteps, mergeSummary, retryDelay } from './merge'
 
@@ -11,19 +11,7 @@ export interface Steps {
   complete: boolean
 }
 
-export const runKey = (project: string, id: string) => ['run', project, id] as const
 const stepsKey = (project: string, id: string) => ['run-steps', project, id] as const
-
-/** fetchRun reads one run; shared by all pages that show it whole. */
-export const fetchRun = async (project: string, id: string, signal?: AbortSignal): Promise<Run> => {
-  const { run } = await clients.runs.getRun({ project, id }, signal === undefined ? {} : { signal })
-  if (run === undefined) throw new Error('the server returned no run')
-  return run
-}
-
-/** useRun reads a run. */
-export const useRun = (project: string, id: string) =>
-  useQuery({ queryKey: runKey(project, id), queryFn: ({ signal }) => fetchRun(project, id, signal), enabled: id !== '', staleTime: 5000 })
 
 async function readSteps(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<Steps> {
   const key = stepsKey(project, id)
@@ -50,11 +38,6 @@ export function useSteps(project: string, id: string) {
     enabled: id !== '',
   })
 }
-
-const ended = new Set(['completed', 'failed', 'canceled', 'terminated', 'timed_out'])
-
-/** hasEnded reports whether a status is final. */
-export const hasEnded = (status: string): boolean => ended.has(status)
 
 /** The server sends at least one message each 15 seconds. */
 const silence = 20_000

@@ -32,6 +32,8 @@ export function mergeRun(known: Run | undefined, next: Run): Run {
     depth: next.depth === 0 ? known.depth : next.depth,
     legacy: next.legacy ?? known.legacy,
     quota: next.quota ?? (next.waitingKind === 'quota' ? known.quota : undefined),
+    controlStates: next.controlStates.length > 0 ? next.controlStates : known.controlStates,
+    failedStep: next.failedStep ?? known.failedStep,
     stepSummary: next.stepSummary ?? known.stepSummary,
   }
 }

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/run.proto.
  */
 export const file_signalbox_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEi2AkKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgVIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEhAKCHNlcXVlbmNlGBYgASgDEhUKDWRvY3VtZW50X2hhc2gYFyABKAkSMQoIdGVtcG9yYWwYGCABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxSZWZlcmVuY2USGwoOcXVldWVfcG9zaXRpb24YGSABKANIAIgBARI1ChFxdWV1ZV9leHBpcmVfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoFc3R1Y2sYGyABKAsyEy5zaWduYWxib3gudjEuU3R1Y2sSEQoJcmVwbGF5X29mGBwgASgJEg8KB3JlcGxheXMYHSADKAkSFQoNcGFyZW50X3J1bl9pZBgeIAEoCRITCgtwYXJlbnRfcGF0aBgfIAEoCRINCgVkZXB0aBggIAEoBRIQCghjaGlsZHJlbhghIAMoCRIQCghyZWRhY3RlZBgiIAEoCBIYChB0ZXJtaW5hdGVfcmVhc29uGCMgASgJEicKBXF1b3RhGCQgASgLMhguc2lnbmFsYm94LnYxLlF1b3RhVXNhZ2USFQoNbGVnYWN5X2VuZ2luZRglIAEoCRInCgZsZWdhY3kYJiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhAKCGNvbnRyb2xzGCcgAygJEigKBmJlaGluZBgoIAEoCzIYLnNpZ25hbGJveC52MS5Sb3dzQmVoaW5kEi8KDHN0ZXBfc3VtbWFyeRgpIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIhCgV3YWl0cxgqIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhIKCm1vcmVfd2FpdHMYKyABKAhCEQoPX3F1ZXVlX3Bvc2l0aW9uIvYCCgRXYWl0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIMCgRzdGVwGAMgASgDEgwKBHRhc2sYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIMCgRwYXRoGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkdWVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2RlYWRsaW5lX2J5GAogASgJEhgKEGRlYWRsaW5lX3Vua25vd24YCyABKAgSDAoEbW9kZRgMIAEoCRIqCgZldmVudHMYDSADKAsyGi5zaWduYWxib3gudjEuQXdhaXRlZEV2ZW50EicKBWNoaWxkGA4gASgLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRSdW4itgEKDEF3YWl0ZWRFdmVudBIMCgR0eXBlGAEgASgJEiUKBHdpdGgYAiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBGtleXMYAyADKAsyGC5zaWduYWxib3gudjEuQXdhaXRlZEtleRIMCgRlbmRzGAQgASgIEgwKBGNhbWUYBSABKAgSLQoJY2FtZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCgpBd2FpdGVkS2V5EgwKBG5hbWUYASABKAkSDAoEZnJvbRgCIAEoCRInCgZleHBlY3QYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEg8KB3Vua25vd24YBCABKAgieAoKQXdhaXRlZFJ1bhIKCgJpZBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIVCg1xdWV1ZWRfcmVhc29uGAUgASgJEhQKDHdhaXRpbmdfa2luZBgGIAEoCSJgCgtTdGVwU3VtbWFyeRIMCgRmcm9tGAEgASgDEgoKAnRvGAIgASgDEg0KBXN0ZXBzGAMgASgDEigKBXRhc2tzGAQgAygLMhkuc2lnbmFsYm94LnYxLlRhc2tTdW1tYXJ5IpICCgtUYXNrU3VtbWFyeRIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCRINCgVjb3VudBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB3NraXBwZWQYByABKAMSEAoIY2FuY2VsZWQYCCABKAMSKwoIc2hvcnRlc3QYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgV0b3RhbBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJYCgpSb3dzQmVoaW5kEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAiABKAkSDwoHcHJvYmxlbRgDIAEoCSKfAQoFU3R1Y2sSDAoEY29kZRgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAMgASgJEg4KBmFkdmljZRgEIAEoCRIuCgpjaGVja190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjYXVzZRgGIAEoCSJZCgpRdW90YVVzYWdlEgwKBHVzZWQYASABKAMSDQoFbGltaXQYAiABKAMSLgoKcmVzZXRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXwoRVGVtcG9yYWxSZWZlcmVuY2USEQoJbmFtZXNwYWNlGAEgASgJEhIKCnRhc2tfcXVldWUYAiABKAkSEwoLd29ya2Zsb3dfaWQYAyABKAkSDgoGcnVuX2lkGAQgASgJIusDCgRTdGVwEg4KBm51bWJlchgBIAEoAxIMCgRwYXRoGAIgASgJEg8KB3BvaW50ZXIYAyABKAkSDAoEdGFzaxgEIAEoCRIMCgRraW5kGAUgASgJEg4KBnN0YXR1cxgGIAEoCRIUCgx3YWl0aW5nX2tpbmQYByABKAkSLgoKd2FpdF91bnRpbBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBWlucHV0GAsgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRInCgZvdXRwdXQYDCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiQKBWVycm9yGA0gASgLMhUuc2lnbmFsYm94LnYxLlByb2JsZW0SJwoIYXR0ZW1wdHMYDiADKAsyFS5zaWduYWxib3gudjEuQXR0ZW1wdBIQCghzZXF1ZW5jZRgPIAEoAxIgCgR3YWl0GBAgASgLMhIuc2lnbmFsYm94LnYxLldhaXQSEAoIdW5jYXVnaHQYESABKAki2AEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVlcnJvchgEIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEg8KB291dGNvbWUYBSABKAkSGAoLaHR0cF9zdGF0dXMYBiABKAVIAIgBAUIOCgxfaHR0cF9zdGF0dXMigQEKD1N0YXJ0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSJgoFaW5wdXQYBCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhIKCnJlcXVlc3RfaWQYBSABKAkiQwoQU3RhcnRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiQAoNR2V0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhIKCnVucmVkYWN0ZWQYAyABKAgiMAoOR2V0UnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biK+AgoPTGlzdFJ1bnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSEAoIc3RhdHVzZXMYBCADKAkSEAoId29ya2Zsb3cYBSABKAkSDwoHdmVyc2lvbhgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJlcXVlc3RfaWQYCSABKAkSDQoFb3JkZXIYCiABKAkSEAoIcHJvYmxlbXMYCyADKAkSDwoHdHJpZ2dlchgMIAEoCRIMCgR0ZXh0GA0gASgJEhQKDG5vdF9yZXBsYXllZBgOIAEoCCJMChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5zaWduYWxib3gudjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJqChBMaXN0U3RlcHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSEgoKdW5yZWRhY3RlZBgFIAEoCCJ7ChFMaXN0U3RlcHNSZXNwb25zZRIhCgVzdGVwcxgBIAMoCzISLnNpZ25hbGJveC52MS5TdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5IkYKD1dhdGNoUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhYKDmFmdGVyX3NlcXVlbmNlGAMgASgDIoEBChBXYXRjaFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SIQoFc3RlcHMYAiADKAsyEi5zaWduYWxib3gudjEuU3RlcBIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5Ij8KEENhbmNlbFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMwoRQ2FuY2VsUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biKLAQoQQ291bnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihQIKEUNvdW50UnVuc1Jlc3BvbnNlEj8KCHN0YXR1c2VzGAEgAygLMi0uc2lnbmFsYm94LnYxLkNvdW50UnVuc1Jlc3BvbnNlLlN0YXR1c2VzRW50cnkSPwoIcHJvYmxlbXMYAiADKAsyLS5zaWduYWxib3gudjEuQ291bnRSdW5zUmVzcG9uc2UuUHJvYmxlbXNFbnRyeRIMCgRtb3JlGAMgAygJGi8KDVN0YXR1c2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARovCg1Qcm9ibGVtc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiQgoTVGVybWluYXRlUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI2ChRUZXJtaW5hdGVSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIj4KD1BhdXNlUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIyChBQYXVzZVJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4iQAoRVW5wYXVzZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiNAoSVW5wYXVzZVJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4itAEKEFJlcGxheVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRImCgVpbnB1dBgDIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJgoFcGF0Y2gYBCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEg8KB3ZlcnNpb24YBSABKAkSDgoGcmVhc29uGAYgASgJEhIKCnJlcXVlc3RfaWQYByABKAkiRAoRUmVwbGF5UnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1bhIPCgdjcmVhdGVkGAIgASgIIi8KEEV4cG9ydFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSKGAgoRRXhwb3J0UnVuc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZmb3JtYXQYAiABKAkSEAoIc3RhdHVzZXMYAyADKAkSEAoId29ya2Zsb3cYBCABKAkSDwoHdmVyc2lvbhgFIAEoCRIpCgVzaW5jZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHByb2JsZW1zGAggAygJEg8KB3RyaWdnZXIYCSABKAkSDAoEdGV4dBgKIAEoCRIUCgxub3RfcmVwbGF5ZWQYCyABKAgysQwKClJ1blNlcnZpY2UScQoIU3RhcnRSdW4SHS5zaWduYWxib3gudjEuU3RhcnRSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVzcG9uc2UiJoLT5JMCIDoBKiIbL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zEnAKBkdldFJ1bhIbLnNpZ25hbGJveC52MS5HZXRSdW5SZXF1ZXN0Ghwuc2lnbmFsYm94LnYxLkdldFJ1blJlc3BvbnNlIiuQAgGC0+STAiISIC92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9EnEKCExpc3RSdW5zEh0uc2lnbmFsYm94LnYxLkxpc3RSdW5zUmVxdWVzdBoeLnNpZ25hbGJveC52MS5MaXN0UnVuc1Jlc3BvbnNlIiaQAgGC0+STAh0SGy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucxJ/CglMaXN0U3RlcHMSHi5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVxdWVzdBofLnNpZ25hbGJveC52MS5MaXN0U3RlcHNSZXNwb25zZSIxkAIBgtPkkwIoEiYvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfS9zdGVwcxJLCghXYXRjaFJ1bhIdLnNpZ25hbGJveC52MS5XYXRjaFJ1blJlcXVlc3QaHi5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXNwb25zZTABEnoKCUNvdW50UnVucxIeLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNvdW50UnVuc1Jlc3BvbnNlIiyQAgGC0+STAiMSIS92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVuczpjb3VudBKAAQoJQ2FuY2VsUnVuEh4uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlcXVlc3QaHy5zaWduYWxib3gudjEuQ2FuY2VsUnVuUmVzcG9uc2UiMoLT5JMCLDoBKiInL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06Y2FuY2VsEowBCgxUZXJtaW5hdGVSdW4SIS5zaWduYWxib3gudjEuVGVybWluYXRlUnVuUmVxdWVzdBoiLnNpZ25hbGJveC52MS5UZXJtaW5hdGVSdW5SZXNwb25zZSI1gtPkkwIvOgEqIiovdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTp0ZXJtaW5hdGUSfAoIUGF1c2VSdW4SHS5zaWduYWxib3gudjEuUGF1c2VSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVzcG9uc2UiMYLT5JMCKzoBKiImL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06cGF1c2UShAEKClVucGF1c2VSdW4SHy5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlcXVlc3QaIC5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlc3BvbnNlIjOC0+STAi06ASoiKC92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OnVucGF1c2USgAEKCVJlcGxheVJ1bhIeLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlcGxheVJ1blJlc3BvbnNlIjKC0+STAiw6ASoiJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OnJlcGxheRJ0CglFeHBvcnRSdW4SHi5zaWduYWxib3gudjEuRXhwb3J0UnVuUmVxdWVzdBoULmdvb2dsZS5hcGkuSHR0cEJvZHkiL4LT5JMCKRInL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06ZXhwb3J0MAEScQoKRXhwb3J0UnVucxIfLnNpZ25hbGJveC52MS5FeHBvcnRSdW5zUmVxdWVzdBoULmdvb2dsZS5hcGkuSHR0cEJvZHkiKoLT5JMCJBIiL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zOmV4cG9ydDABQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEiuwoKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgVIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEhAKCHNlcXVlbmNlGBYgASgDEhUKDWRvY3VtZW50X2hhc2gYFyABKAkSMQoIdGVtcG9yYWwYGCABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxSZWZlcmVuY2USGwoOcXVldWVfcG9zaXRpb24YGSABKANIAIgBARI1ChFxdWV1ZV9leHBpcmVfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoFc3R1Y2sYGyABKAsyEy5zaWduYWxib3gudjEuU3R1Y2sSEQoJcmVwbGF5X29mGBwgASgJEg8KB3JlcGxheXMYHSADKAkSFQoNcGFyZW50X3J1bl9pZBgeIAEoCRITCgtwYXJlbnRfcGF0aBgfIAEoCRINCgVkZXB0aBggIAEoBRIQCghjaGlsZHJlbhghIAMoCRIQCghyZWRhY3RlZBgiIAEoCBIYChB0ZXJtaW5hdGVfcmVhc29uGCMgASgJEicKBXF1b3RhGCQgASgLMhguc2lnbmFsYm94LnYxLlF1b3RhVXNhZ2USFQoNbGVnYWN5X2VuZ2luZRglIAEoCRInCgZsZWdhY3kYJiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhAKCGNvbnRyb2xzGCcgAygJEigKBmJlaGluZBgoIAEoCzIYLnNpZ25hbGJveC52MS5Sb3dzQmVoaW5kEi8KDHN0ZXBfc3VtbWFyeRgpIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIhCgV3YWl0cxgqIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhIKCm1vcmVfd2FpdHMYKyABKAgSMgoOY29udHJvbF9zdGF0ZXMYLCADKAsyGi5zaWduYWxib3gudjEuQ29udHJvbFN0YXRlEi0KC2ZhaWxlZF9zdGVwGC0gASgLMhguc2lnbmFsYm94LnYxLkZhaWxlZFN0ZXBCEQoPX3F1ZXVlX3Bvc2l0aW9uIk8KDENvbnRyb2xTdGF0ZRIPCgdjb250cm9sGAEgASgJEg4KBmVmZmVjdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIlsKCkZhaWxlZFN0ZXASDgoGbnVtYmVyGAEgASgDEg8KB3BvaW50ZXIYAiABKAkSDAoEcGF0aBgDIAEoCRIMCgR0YXNrGAQgASgJEhAKCGF0dGVtcHRzGAUgASgFIvYCCgRXYWl0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIMCgRzdGVwGAMgASgDEgwKBHRhc2sYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIMCgRwYXRoGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkdWVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2RlYWRsaW5lX2J5GAogASgJEhgKEGRlYWRsaW5lX3Vua25vd24YCyABKAgSDAoEbW9kZRgMIAEoCRIqCgZldmVudHMYDSADKAsyGi5zaWduYWxib3gudjEuQXdhaXRlZEV2ZW50EicKBWNoaWxkGA4gASgLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRSdW4itgEKDEF3YWl0ZWRFdmVudBIMCgR0eXBlGAEgASgJEiUKBHdpdGgYAiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBGtleXMYAyADKAsyGC5zaWduYWxib3gudjEuQXdhaXRlZEtleRIMCgRlbmRzGAQgASgIEgwKBGNhbWUYBSABKAgSLQoJY2FtZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCgpBd2FpdGVkS2V5EgwKBG5hbWUYASABKAkSDAoEZnJvbRgCIAEoCRInCgZleHBlY3QYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEg8KB3Vua25vd24YBCABKAgieAoKQXdhaXRlZFJ1bhIKCgJpZBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIVCg1xdWV1ZWRfcmVhc29uGAUgASgJEhQKDHdhaXRpbmdfa2luZBgGIAEoCSJgCgtTdGVwU3VtbWFyeRIMCgRmcm9tGAEgASgDEgoKAnRvGAIgASgDEg0KBXN0ZXBzGAMgASgDEigKBXRhc2tzGAQgAygLMhkuc2lnbmFsYm94LnYxLlRhc2tTdW1tYXJ5IpICCgtUYXNrU3VtbWFyeRIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCRINCgVjb3VudBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB3NraXBwZWQYByABKAMSEAoIY2FuY2VsZWQYCCABKAMSKwoIc2hvcnRlc3QYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgV0b3RhbBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJYCgpSb3dzQmVoaW5kEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAiABKAkSDwoHcHJvYmxlbRgDIAEoCSKfAQoFU3R1Y2sSDAoEY29kZRgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAMgASgJEg4KBmFkdmljZRgEIAEoCRIuCgpjaGVja190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjYXVzZRgGIAEoCSJZCgpRdW90YVVzYWdlEgwKBHVzZWQYASABKAMSDQoFbGltaXQYAiABKAMSLgoKcmVzZXRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibAoRVGVtcG9yYWxSZWZlcmVuY2USEQoJbmFtZXNwYWNlGAEgASgJEhIKCnRhc2tfcXVldWUYAiABKAkSEwoLd29ya2Zsb3dfaWQYAyABKAkSDgoGcnVuX2lkGAQgASgJEgsKA3VybBgFIAEoCSLrAwoEU3RlcBIOCgZudW1iZXIYASABKAMSDAoEcGF0aBgCIAEoCRIPCgdwb2ludGVyGAMgASgJEgwKBHRhc2sYBCABKAkSDAoEa2luZBgFIAEoCRIOCgZzdGF0dXMYBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi4KCndhaXRfdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVpbnB1dBgLIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GAwgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgNIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEicKCGF0dGVtcHRzGA4gAygLMhUuc2lnbmFsYm94LnYxLkF0dGVtcHQSEAoIc2VxdWVuY2UYDyABKAMSIAoEd2FpdBgQIAEoCzISLnNpZ25hbGJveC52MS5XYWl0EhAKCHVuY2F1Z2h0GBEgASgJItgBCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoFZXJyb3IYBCABKAsyFS5zaWduYWxib3gudjEuUHJvYmxlbRIPCgdvdXRjb21lGAUgASgJEhgKC2h0dHBfc3RhdHVzGAYgASgFSACIAQFCDgoMX2h0dHBfc3RhdHVzIoEBCg9TdGFydFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEiYKBWlucHV0GAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRISCgpyZXF1ZXN0X2lkGAUgASgJIkMKEFN0YXJ0UnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1bhIPCgdjcmVhdGVkGAIgASgIIkAKDUdldFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRISCgp1bnJlZGFjdGVkGAMgASgIIjAKDkdldFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4ivgIKD0xpc3RSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhAKCHN0YXR1c2VzGAQgAygJEhAKCHdvcmtmbG93GAUgASgJEg8KB3ZlcnNpb24YBiABKAkSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXF1ZXN0X2lkGAkgASgJEg0KBW9yZGVyGAogASgJEhAKCHByb2JsZW1zGAsgAygJEg8KB3RyaWdnZXIYDCABKAkSDAoEdGV4dBgNIAEoCRIUCgxub3RfcmVwbGF5ZWQYDiABKAgiTAoQTGlzdFJ1bnNSZXNwb25zZRIfCgRydW5zGAEgAygLMhEuc2lnbmFsYm94LnYxLlJ1bhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiagoQTGlzdFN0ZXBzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhIKCnVucmVkYWN0ZWQYBSABKAgiewoRTGlzdFN0ZXBzUmVzcG9uc2USIQoFc3RlcHMYASADKAsyEi5zaWduYWxib3gudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSKgoHc3VtbWFyeRgDIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeSJGCg9XYXRjaFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIWCg5hZnRlcl9zZXF1ZW5jZRgDIAEoAyKBAQoQV2F0Y2hSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEiEKBXN0ZXBzGAIgAygLMhIuc2lnbmFsYm94LnYxLlN0ZXASKgoHc3VtbWFyeRgDIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeSI/ChBDYW5jZWxSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjMKEUNhbmNlbFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4iiwEKEENvdW50UnVuc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoUCChFDb3VudFJ1bnNSZXNwb25zZRI/CghzdGF0dXNlcxgBIAMoCzItLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZS5TdGF0dXNlc0VudHJ5Ej8KCHByb2JsZW1zGAIgAygLMi0uc2lnbmFsYm94LnYxLkNvdW50UnVuc1Jlc3BvbnNlLlByb2JsZW1zRW50cnkSDAoEbW9yZRgDIAMoCRovCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaLwoNUHJvYmxlbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkIKE1Rlcm1pbmF0ZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiNgoUVGVybWluYXRlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biI+Cg9QYXVzZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMgoQUGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIkAKEVVucGF1c2VSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjQKElVucGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIrQBChBSZXBsYXlSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSJgoFaW5wdXQYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBXBhdGNoGAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIPCgd2ZXJzaW9uGAUgASgJEg4KBnJlYXNvbhgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJIkQKEVJlcGxheVJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SDwoHY3JlYXRlZBgCIAEoCCIvChBFeHBvcnRSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkihgIKEUV4cG9ydFJ1bnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGZm9ybWF0GAIgASgJEhAKCHN0YXR1c2VzGAMgAygJEhAKCHdvcmtmbG93GAQgASgJEg8KB3ZlcnNpb24YBSABKAkSKQoFc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghwcm9ibGVtcxgIIAMoCRIPCgd0cmlnZ2VyGAkgASgJEgwKBHRleHQYCiABKAkSFAoMbm90X3JlcGxheWVkGAsgASgIMrEMCgpSdW5TZXJ2aWNlEnEKCFN0YXJ0UnVuEh0uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5TdGFydFJ1blJlc3BvbnNlIiaC0+STAiA6ASoiGy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucxJwCgZHZXRSdW4SGy5zaWduYWxib3gudjEuR2V0UnVuUmVxdWVzdBocLnNpZ25hbGJveC52MS5HZXRSdW5SZXNwb25zZSIrkAIBgtPkkwIiEiAvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfRJxCghMaXN0UnVucxIdLnNpZ25hbGJveC52MS5MaXN0UnVuc1JlcXVlc3QaHi5zaWduYWxib3gudjEuTGlzdFJ1bnNSZXNwb25zZSImkAIBgtPkkwIdEhsvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMSfwoJTGlzdFN0ZXBzEh4uc2lnbmFsYm94LnYxLkxpc3RTdGVwc1JlcXVlc3QaHy5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVzcG9uc2UiMZACAYLT5JMCKBImL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH0vc3RlcHMSSwoIV2F0Y2hSdW4SHS5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLldhdGNoUnVuUmVzcG9uc2UwARJ6CglDb3VudFJ1bnMSHi5zaWduYWxib3gudjEuQ291bnRSdW5zUmVxdWVzdBofLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZSIskAIBgtPkkwIjEiEvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnM6Y291bnQSgAEKCUNhbmNlbFJ1bhIeLnNpZ25hbGJveC52MS5DYW5jZWxSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlc3BvbnNlIjKC0+STAiw6ASoiJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmNhbmNlbBKMAQoMVGVybWluYXRlUnVuEiEuc2lnbmFsYm94LnYxLlRlcm1pbmF0ZVJ1blJlcXVlc3QaIi5zaWduYWxib3gudjEuVGVybWluYXRlUnVuUmVzcG9uc2UiNYLT5JMCLzoBKiIqL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06dGVybWluYXRlEnwKCFBhdXNlUnVuEh0uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5QYXVzZVJ1blJlc3BvbnNlIjGC0+STAis6ASoiJi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OnBhdXNlEoQBCgpVbnBhdXNlUnVuEh8uc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXNwb25zZSIzgtPkkwItOgEqIigvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTp1bnBhdXNlEoABCglSZXBsYXlSdW4SHi5zaWduYWxib3gudjEuUmVwbGF5UnVuUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXNwb25zZSIygtPkkwIsOgEqIicvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTpyZXBsYXkSdAoJRXhwb3J0UnVuEh4uc2lnbmFsYm94LnYxLkV4cG9ydFJ1blJlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5Ii+C0+STAikSJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmV4cG9ydDABEnEKCkV4cG9ydFJ1bnMSHy5zaWduYWxib3gudjEuRXhwb3J0UnVuc1JlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5IiqC0+STAiQSIi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVuczpleHBvcnQwAUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * Run is one execution of one version of a workflow.
@@ -285,7 +285,7 @@ export type Run = Message<"signalbox.v1.Run"> & {
   legacy?: JsonValue | undefined;
 
   /**
-   * The controls that apply to the run in its current state.
+   * The controls that take effect on the run in its current state, whatever the role of the caller.
    *
    * @generated from field: repeated string controls = 39;
    */
@@ -320,6 +320,21 @@ export type Run = Message<"signalbox.v1.Run"> & {
    * @generated from field: bool more_waits = 43;
    */
   moreWaits: boolean;
+
+  /**
+   * The effect that each control would have now, if the caller of this method used it.
+   *
+   * @generated from field: repeated signalbox.v1.ControlState control_states = 44;
+   */
+  controlStates: ControlState[];
+
+  /**
+   * For a failed run: the step whose error ended the run; absent if the rows of the steps do not contain it. Not set in
+   * lists.
+   *
+   * @generated from field: signalbox.v1.FailedStep failed_step = 45;
+   */
+  failedStep?: FailedStep | undefined;
 };
 
 /**
@@ -328,6 +343,99 @@ export type Run = Message<"signalbox.v1.Run"> & {
  */
 export const RunSchema: GenMessage<Run> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_run, 0);
+
+/**
+ * ControlState is the effect of one control on a run in its current state, for the caller.
+ *
+ * @generated from message signalbox.v1.ControlState
+ */
+export type ControlState = Message<"signalbox.v1.ControlState"> & {
+  /**
+   * cancel, terminate, pause, unpause, resume_quota, replay or export.
+   *
+   * @generated from field: string control = 1;
+   */
+  control: string;
+
+  /**
+   * yes (it takes effect), no_effect (it succeeds, and the run does not change), refused (the state of the run does not
+   * allow it) or forbidden (the caller lacks the required role).
+   *
+   * @generated from field: string effect = 2;
+   */
+  effect: string;
+
+  /**
+   * For refused and forbidden: the reason of the error. For yes: the reason of an error that is still possible, because it
+   * depends on more than the state of the run. Otherwise empty.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Explanation in one sentence; for forbidden, the required role and the project. Empty if there is nothing to explain.
+   *
+   * @generated from field: string detail = 4;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message signalbox.v1.ControlState.
+ * Use `create(ControlStateSchema)` to create a new message.
+ */
+export const ControlStateSchema: GenMessage<ControlState> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 1);
+
+/**
+ * FailedStep is the step whose error ended a run.
+ *
+ * @generated from message signalbox.v1.FailedStep
+ */
+export type FailedStep = Message<"signalbox.v1.FailedStep"> & {
+  /**
+   * Number of the step.
+   *
+   * @generated from field: int64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * JSON pointer of the task in the document.
+   *
+   * @generated from field: string pointer = 2;
+   */
+  pointer: string;
+
+  /**
+   * Path of the entry, including loop indices.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * The task's name.
+   *
+   * @generated from field: string task = 4;
+   */
+  task: string;
+
+  /**
+   * Number of recorded attempts.
+   *
+   * @generated from field: int32 attempts = 5;
+   */
+  attempts: number;
+};
+
+/**
+ * Describes the message signalbox.v1.FailedStep.
+ * Use `create(FailedStepSchema)` to create a new message.
+ */
+export const FailedStepSchema: GenMessage<FailedStep> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 2);
 
 /**
  * Wait is one condition that an open run waits for.
@@ -440,7 +548,7 @@ export type Wait = Message<"signalbox.v1.Wait"> & {
  * Use `create(WaitSchema)` to create a new message.
  */
 export const WaitSchema: GenMessage<Wait> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 1);
+  messageDesc(file_signalbox_v1_run, 3);
 
 /**
  * AwaitedEvent is one filter of a listen task.
@@ -495,7 +603,7 @@ export type AwaitedEvent = Message<"signalbox.v1.AwaitedEvent"> & {
  * Use `create(AwaitedEventSchema)` to create a new message.
  */
 export const AwaitedEventSchema: GenMessage<AwaitedEvent> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 2);
+  messageDesc(file_signalbox_v1_run, 4);
 
 /**
  * AwaitedKey is a correlation key of an awaited event.
@@ -535,7 +643,7 @@ export type AwaitedKey = Message<"signalbox.v1.AwaitedKey"> & {
  * Use `create(AwaitedKeySchema)` to create a new message.
  */
 export const AwaitedKeySchema: GenMessage<AwaitedKey> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 3);
+  messageDesc(file_signalbox_v1_run, 5);
 
 /**
  * AwaitedRun is a run that another run waits for.
@@ -579,7 +687,7 @@ export type AwaitedRun = Message<"signalbox.v1.AwaitedRun"> & {
  * Use `create(AwaitedRunSchema)` to create a new message.
  */
 export const AwaitedRunSchema: GenMessage<AwaitedRun> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 4);
+  messageDesc(file_signalbox_v1_run, 6);
 
 /**
  * StepSummary contains counts for the steps of a long run that are not listed: those between its first 5000 and its
@@ -620,7 +728,7 @@ export type StepSummary = Message<"signalbox.v1.StepSummary"> & {
  * Use `create(StepSummarySchema)` to create a new message.
  */
 export const StepSummarySchema: GenMessage<StepSummary> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 5);
+  messageDesc(file_signalbox_v1_run, 7);
 
 /**
  * TaskSummary contains counts of the steps of one task that are not listed.
@@ -699,7 +807,7 @@ export type TaskSummary = Message<"signalbox.v1.TaskSummary"> & {
  * Use `create(TaskSummarySchema)` to create a new message.
  */
 export const TaskSummarySchema: GenMessage<TaskSummary> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 6);
+  messageDesc(file_signalbox_v1_run, 8);
 
 /**
  * RowsBehind reports that Temporal has accepted more of a run than the rows of the run and its steps contain.
@@ -735,7 +843,7 @@ export type RowsBehind = Message<"signalbox.v1.RowsBehind"> & {
  * Use `create(RowsBehindSchema)` to create a new message.
  */
 export const RowsBehindSchema: GenMessage<RowsBehind> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 7);
+  messageDesc(file_signalbox_v1_run, 9);
 
 /**
  * Stuck is a verdict: the run has made no progress for 60 s (runs.stuck_after) although progress is due.
@@ -793,7 +901,7 @@ export type Stuck = Message<"signalbox.v1.Stuck"> & {
  * Use `create(StuckSchema)` to create a new message.
  */
 export const StuckSchema: GenMessage<Stuck> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 8);
+  messageDesc(file_signalbox_v1_run, 10);
 
 /**
  * QuotaUsage is the usage of a project's quota of steps in the current period.
@@ -828,7 +936,7 @@ export type QuotaUsage = Message<"signalbox.v1.QuotaUsage"> & {
  * Use `create(QuotaUsageSchema)` to create a new message.
  */
 export const QuotaUsageSchema: GenMessage<QuotaUsage> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 9);
+  messageDesc(file_signalbox_v1_run, 11);
 
 /**
  * TemporalReference identifies the run in Temporal.
@@ -857,6 +965,14 @@ export type TemporalReference = Message<"signalbox.v1.TemporalReference"> & {
    * @generated from field: string run_id = 4;
    */
   runId: string;
+
+  /**
+   * The page of the latest execution in Temporal's UI; empty unless temporal.ui_url is configured and Temporal has the
+   * run.
+   *
+   * @generated from field: string url = 5;
+   */
+  url: string;
 };
 
 /**
@@ -864,7 +980,7 @@ export type TemporalReference = Message<"signalbox.v1.TemporalReference"> & {
  * Use `create(TemporalReferenceSchema)` to create a new message.
  */
 export const TemporalReferenceSchema: GenMessage<TemporalReference> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 10);
+  messageDesc(file_signalbox_v1_run, 12);
 
 /**
  * Step is one entry into one task of a run.
@@ -983,7 +1099,7 @@ export type Step = Message<"signalbox.v1.Step"> & {
  * Use `create(StepSchema)` to create a new message.
  */
 export const StepSchema: GenMessage<Step> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 11);
+  messageDesc(file_signalbox_v1_run, 13);
 
 /**
  * Attempt is one actual attempt of a step. For a call, it is one request that left the process.
@@ -1032,7 +1148,7 @@ export type Attempt = Message<"signalbox.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 12);
+  messageDesc(file_signalbox_v1_run, 14);
 
 /**
  * @generated from message signalbox.v1.StartRunRequest
@@ -1077,7 +1193,7 @@ export type StartRunRequest = Message<"signalbox.v1.StartRunRequest"> & {
  * Use `create(StartRunRequestSchema)` to create a new message.
  */
 export const StartRunRequestSchema: GenMessage<StartRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 13);
+  messageDesc(file_signalbox_v1_run, 15);
 
 /**
  * @generated from message signalbox.v1.StartRunResponse
@@ -1101,7 +1217,7 @@ export type StartRunResponse = Message<"signalbox.v1.StartRunResponse"> & {
  * Use `create(StartRunResponseSchema)` to create a new message.
  */
 export const StartRunResponseSchema: GenMessage<StartRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 14);
+  messageDesc(file_signalbox_v1_run, 16);
 
 /**
  * @generated from message signalbox.v1.GetRunRequest
@@ -1131,7 +1247,7 @@ export type GetRunRequest = Message<"signalbox.v1.GetRunRequest"> & {
  * Use `create(GetRunRequestSchema)` to create a new message.
  */
 export const GetRunRequestSchema: GenMessage<GetRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 15);
+  messageDesc(file_signalbox_v1_run, 17);
 
 /**
  * @generated from message signalbox.v1.GetRunResponse
@@ -1148,7 +1264,7 @@ export type GetRunResponse = Message<"signalbox.v1.GetRunResponse"> & {
  * Use `create(GetRunResponseSchema)` to create a new message.
  */
 export const GetRunResponseSchema: GenMessage<GetRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 16);
+  messageDesc(file_signalbox_v1_run, 18);
 
 /**
  * @generated from message signalbox.v1.ListRunsRequest
@@ -1254,7 +1370,7 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
  * Use `create(ListRunsRequestSchema)` to create a new message.
  */
 export const ListRunsRequestSchema: GenMessage<ListRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 17);
+  messageDesc(file_signalbox_v1_run, 19);
 
 /**
  * @generated from message signalbox.v1.ListRunsResponse
@@ -1278,7 +1394,7 @@ export type ListRunsResponse = Message<"signalbox.v1.ListRunsResponse"> & {
  * Use `create(ListRunsResponseSchema)` to create a new message.
  */
 export const ListRunsResponseSchema: GenMessage<ListRunsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 18);
+  messageDesc(file_signalbox_v1_run, 20);
 
 /**
  * @generated from message signalbox.v1.ListStepsRequest
@@ -1320,7 +1436,7 @@ export type ListStepsRequest = Message<"signalbox.v1.ListStepsRequest"> & {
  * Use `create(ListStepsRequestSchema)` to create a new message.
  */
 export const ListStepsRequestSchema: GenMessage<ListStepsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 19);
+  messageDesc(file_signalbox_v1_run, 21);
 
 /**
  * @generated from message signalbox.v1.ListStepsResponse
@@ -1351,7 +1467,7 @@ export type ListStepsResponse = Message<"signalbox.v1.ListStepsResponse"> & {
  * Use `create(ListStepsResponseSchema)` to create a new message.
  */
 export const ListStepsResponseSchema: GenMessage<ListStepsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 20);
+  messageDesc(file_signalbox_v1_run, 22);
 
 /**
  * @generated from message signalbox.v1.WatchRunRequest
@@ -1380,7 +1496,7 @@ export type WatchRunRequest = Message<"signalbox.v1.WatchRunRequest"> & {
  * Use `create(WatchRunRequestSchema)` to create a new message.
  */
 export const WatchRunRequestSchema: GenMessage<WatchRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 21);
+  messageDesc(file_signalbox_v1_run, 23);
 
 /**
  * @generated from message signalbox.v1.WatchRunResponse
@@ -1413,7 +1529,7 @@ export type WatchRunResponse = Message<"signalbox.v1.WatchRunResponse"> & {
  * Use `create(WatchRunResponseSchema)` to create a new message.
  */
 export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 22);
+  messageDesc(file_signalbox_v1_run, 24);
 
 /**
  * @generated from message signalbox.v1.CancelRunRequest
@@ -1440,7 +1556,7 @@ export type CancelRunRequest = Message<"signalbox.v1.CancelRunRequest"> & {
  * Use `create(CancelRunRequestSchema)` to create a new message.
  */
 export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 23);
+  messageDesc(file_signalbox_v1_run, 25);
 
 /**
  * @generated from message signalbox.v1.CancelRunResponse
@@ -1457,7 +1573,7 @@ export type CancelRunResponse = Message<"signalbox.v1.CancelRunResponse"> & {
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export const CancelRunResponseSchema: GenMessage<CancelRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 24);
+  messageDesc(file_signalbox_v1_run, 26);
 
 /**
  * @generated from message signalbox.v1.CountRunsRequest
@@ -1495,7 +1611,7 @@ export type CountRunsRequest = Message<"signalbox.v1.CountRunsRequest"> & {
  * Use `create(CountRunsRequestSchema)` to create a new message.
  */
 export const CountRunsRequestSchema: GenMessage<CountRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 25);
+  messageDesc(file_signalbox_v1_run, 27);
 
 /**
  * @generated from message signalbox.v1.CountRunsResponse
@@ -1529,7 +1645,7 @@ export type CountRunsResponse = Message<"signalbox.v1.CountRunsResponse"> & {
  * Use `create(CountRunsResponseSchema)` to create a new message.
  */
 export const CountRunsResponseSchema: GenMessage<CountRunsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 26);
+  messageDesc(file_signalbox_v1_run, 28);
 
 /**
  * @generated from message signalbox.v1.TerminateRunRequest
@@ -1558,7 +1674,7 @@ export type TerminateRunRequest = Message<"signalbox.v1.TerminateRunRequest"> & 
  * Use `create(TerminateRunRequestSchema)` to create a new message.
  */
 export const TerminateRunRequestSchema: GenMessage<TerminateRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 27);
+  messageDesc(file_signalbox_v1_run, 29);
 
 /**
  * @generated from message signalbox.v1.TerminateRunResponse
@@ -1575,7 +1691,7 @@ export type TerminateRunResponse = Message<"signalbox.v1.TerminateRunResponse"> 
  * Use `create(TerminateRunResponseSchema)` to create a new message.
  */
 export const TerminateRunResponseSchema: GenMessage<TerminateRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 28);
+  messageDesc(file_signalbox_v1_run, 30);
 
 /**
  * @generated from message signalbox.v1.PauseRunRequest
@@ -1602,7 +1718,7 @@ export type PauseRunRequest = Message<"signalbox.v1.PauseRunRequest"> & {
  * Use `create(PauseRunRequestSchema)` to create a new message.
  */
 export const PauseRunRequestSchema: GenMessage<PauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 29);
+  messageDesc(file_signalbox_v1_run, 31);
 
 /**
  * @generated from message signalbox.v1.PauseRunResponse
@@ -1619,7 +1735,7 @@ export type PauseRunResponse = Message<"signalbox.v1.PauseRunResponse"> & {
  * Use `create(PauseRunResponseSchema)` to create a new message.
  */
 export const PauseRunResponseSchema: GenMessage<PauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 30);
+  messageDesc(file_signalbox_v1_run, 32);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunRequest
@@ -1646,7 +1762,7 @@ export type UnpauseRunRequest = Message<"signalbox.v1.UnpauseRunRequest"> & {
  * Use `create(UnpauseRunRequestSchema)` to create a new message.
  */
 export const UnpauseRunRequestSchema: GenMessage<UnpauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 31);
+  messageDesc(file_signalbox_v1_run, 33);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunResponse
@@ -1663,7 +1779,7 @@ export type UnpauseRunResponse = Message<"signalbox.v1.UnpauseRunResponse"> & {
  * Use `create(UnpauseRunResponseSchema)` to create a new message.
  */
 export const UnpauseRunResponseSchema: GenMessage<UnpauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 32);
+  messageDesc(file_signalbox_v1_run, 34);
 
 /**
  * @generated from message signalbox.v1.ReplayRunRequest
@@ -1721,7 +1837,7 @@ export type ReplayRunRequest = Message<"signalbox.v1.ReplayRunRequest"> & {
  * Use `create(ReplayRunRequestSchema)` to create a new message.
  */
 export const ReplayRunRequestSchema: GenMessage<ReplayRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 33);
+  messageDesc(file_signalbox_v1_run, 35);
 
 /**
  * @generated from message signalbox.v1.ReplayRunResponse
@@ -1745,7 +1861,7 @@ export type ReplayRunResponse = Message<"signalbox.v1.ReplayRunResponse"> & {
  * Use `create(ReplayRunResponseSchema)` to create a new message.
  */
 export const ReplayRunResponseSchema: GenMessage<ReplayRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 34);
+  messageDesc(file_signalbox_v1_run, 36);
 
 /**
  * @generated from message signalbox.v1.ExportRunRequest
@@ -1767,7 +1883,7 @@ export type ExportRunRequest = Message<"signalbox.v1.ExportRunRequest"> & {
  * Use `create(ExportRunRequestSchema)` to create a new message.
  */
 export const ExportRunRequestSchema: GenMessage<ExportRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 35);
+  messageDesc(file_signalbox_v1_run, 37);
 
 /**
  * @generated from message signalbox.v1.ExportRunsRequest
@@ -1840,7 +1956,7 @@ export type ExportRunsRequest = Message<"signalbox.v1.ExportRunsRequest"> & {
  * Use `create(ExportRunsRequestSchema)` to create a new message.
  */
 export const ExportRunsRequestSchema: GenMessage<ExportRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 36);
+  messageDesc(file_signalbox_v1_run, 38);
 
 /**
  * RunService starts runs, reports their state and controls them.

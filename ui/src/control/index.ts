@@ -1,0 +1,2 @@
+export { ControlDialog } from './ControlDialog'
+export { type Control, controlWords, noteOf, refusalOf, stateText } from './controls'

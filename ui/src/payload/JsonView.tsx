@@ -1,0 +1,218 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ChevronDown, ChevronRight, ChevronUp, LockKeyhole } from 'lucide-react'
+import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
+import { isObject, isSealed, type Json, JsonError, JsonNumber, mark, printJson, readJson } from '../api'
+import { Button, CopyButton, formatBytes, plural } from '../kit'
+import { copyOf, type Line, lines, search } from './rows'
+import styles from './JsonView.module.css'
+
+/** Larger values are read only when a person asks for the rest. */
+const largest = 64_000
+
+const bytes = (text: string) => new TextEncoder().encode(text).length
+
+interface Props {
+  /** JSON text as the API returned it; undefined if there is none. */
+  json: string | undefined
+  /** Names the value for screen readers. */
+  label: string
+  /** What is shown if there is no value. */
+  none?: ReactNode
+  /** The largest height in pixels. */
+  height?: number
+}
+
+/** A payload: a tree or text, searched, copied by value or pointer. It is text in any case; sealed values are shown as such. */
+export function JsonView({ json, label, none = 'No value.', height = 420 }: Props) {
+  const [all, setAll] = useState(false)
+  const [mode, setMode] = useState<'tree' | 'text'>('tree')
+  const [find, setFind] = useState('')
+  const [position, setPosition] = useState(0)
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
+  const size = useMemo(() => (json === undefined ? 0 : bytes(json)), [json])
+  const cut = size > largest && !all
+  const read = useMemo((): { value: Json } | { problem: string } | undefined => {
+    if (json === undefined || cut) return undefined
+    try {
+      return { value: readJson(json) }
+    } catch (error) {
+      return { problem: error instanceof JsonError ? error.message : 'the value cannot be shown as a tree' }
+    }
+  }, [json, cut])
+  const value = read !== undefined && 'value' in read ? read.value : undefined
+  const found = useMemo(() => (value === undefined ? [] : search(value, find.trim())), [value, find])
+  if (json === undefined) return <div className={styles.none}>{none}</div>
+  const current = found[Math.min(position, found.length - 1)]
+  const text = mode === 'text' || value === undefined
+  const go = (by: number) => { setPosition((p) => (found.length === 0 ? 0 : (Math.min(p, found.length - 1) + by + found.length) % found.length)) }
+  return (
+    <div className={styles.view}>
+      <div className={styles.tools}>
+        <input
+          className={styles.find}
+          type="search"
+          placeholder="Find in the value"
+          aria-label={`Find in ${label}`}
+          value={find}
+          disabled={value === undefined}
+          onChange={(event) => { setFind(event.target.value); setPosition(0) }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter') return
+            event.preventDefault()
+            go(event.shiftKey ? -1 : 1)
+          }}
+        />
+        {find.trim() === '' || value === undefined ? null : (
+          <span className={styles.matches} role="status">
+            {found.length === 0 ? 'no match' : `${Math.min(position, found.length - 1) + 1} of ${found.length === 1000 ? '1000+' : found.length}`}
+            <Button kind="quiet" aria-label="Previous match" icon={<ChevronUp size={14} aria-hidden />} onClick={() => { go(-1) }} />
+            <Button kind="quiet" aria-label="Next match" icon={<ChevronDown size={14} aria-hidden />} onClick={() => { go(1) }} />
+          </span>
+        )}
+        <span className={styles.size}>{formatBytes(size)}</span>
+        <Button kind="quiet" aria-pressed={mode === 'text'} onClick={() => { setMode(mode === 'tree' ? 'text' : 'tree') }}>{mode === 'tree' ? 'Text' : 'Tree'}</Button>
+        <CopyButton text={json} label={`Copy ${label}`} />
+      </div>
+      {read !== undefined && 'problem' in read ? <div className={styles.problem}>Shown as text: {read.problem}.</div> : null}
+      {text ? (
+        <Text text={cut ? json.slice(0, largest) : value === undefined ? json : printJson(value, 2)} label={label} height={height} />
+      ) : (
+        <Tree key={json.length} value={value} label={label} height={height} current={find.trim() === '' ? undefined : current} found={find.trim() === '' ? undefined : found} toggled={toggled} onToggle={setToggled} />
+      )}
+      {cut ? (
+        <div className={styles.cut}>
+          The first {formatBytes(largest)} of {formatBytes(size)}. <Button onClick={() => { setAll(true) }}>Show all</Button>
+        </div>
+      ) : null}
+    </div>
+  )
+}
+
+/** Long lines are cut in the page, not in what is copied: a line of megabytes would make the browser slow. */
+const longestLine = 2000
+
+function Text({ text, label, height }: { text: string; label: string; height: number }) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const all = useMemo(() => text.split('\n').flatMap((line) => line.match(new RegExp(`.{1,${longestLine}}`, 'gsu')) ?? ['']), [text])
+  const virtual = useVirtualizer({ count: all.length, getScrollElement: () => scroller.current, estimateSize: () => 18, overscan: 20 })
+  return (
+    <div ref={scroller} className={styles.frame} style={{ maxHeight: height }} tabIndex={0} role="group" aria-label={`${label} as text`}>
+      <div className={styles.inner} style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => (
+          <div key={item.key} className={styles.textLine} style={{ transform: `translateY(${item.start}px)` }}>{all[item.index]}</div>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+interface TreeProps {
+  value: Json
+  label: string
+  height: number
+  current: string | undefined
+  found: string[] | undefined
+  toggled: ReadonlySet<string>
+  onToggle: (pointers: ReadonlySet<string>) => void
+}
+
+function Tree({ value, label, height, current, found, toggled, onToggle }: TreeProps) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const [active, setActive] = useState('')
+  const rows = useMemo(() => lines(value, toggled, current), [value, toggled, current])
+  const matches = useMemo(() => new Set(found), [found])
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 24, overscan: 16 })
+  const scrolled = useRef<string>('')
+  if (current !== undefined && scrolled.current !== current) {
+    scrolled.current = current
+    const index = rows.findIndex((row) => row.pointer === current)
+    if (index >= 0) window.requestAnimationFrame(() => { virtual.scrollToIndex(index, { align: 'center' }) })
+  }
+  const toggle = (line: Line) => {
+    const next = new Set(toggled)
+    if (!next.delete(line.pointer)) next.add(line.pointer)
+    onToggle(next)
+  }
+  const at = Math.max(0, rows.findIndex((row) => row.pointer === active))
+  const keys = (event: KeyboardEvent) => {
+    const row = rows[at]
+    if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) return
+    const to = (index: number) => {
+      const next = rows[Math.min(rows.length - 1, Math.max(0, index))]
+      if (next === undefined) return
+      setActive(next.pointer)
+      virtual.scrollToIndex(rows.indexOf(next))
+    }
+    const actions: Record<string, (() => void) | undefined> = {
+      ArrowDown: () => { to(at + 1) },
+      ArrowUp: () => { to(at - 1) },
+      Home: () => { to(0) },
+      End: () => { to(rows.length - 1) },
+      ArrowRight: row.size !== undefined && !row.open ? () => { toggle(row) } : () => { to(at + 1) },
+      ArrowLeft: row.open ? () => { toggle(row) } : () => { to(rows.findIndex((r) => r.pointer === row.pointer.slice(0, row.pointer.lastIndexOf('/')))) },
+      Enter: row.size === undefined ? undefined : () => { toggle(row) },
+    }
+    const action = actions[event.key]
+    if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
+    event.preventDefault()
+    event.stopPropagation()
+    action()
+  }
+  return (
+    <div ref={scroller} className={styles.frame} style={{ maxHeight: height }} role="tree" aria-label={label} tabIndex={0} onKeyDown={keys} aria-activedescendant={`${label}-${rows[at]?.pointer ?? ''}`}>
+      <div className={styles.inner} role="presentation" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => {
+          const line = rows[item.index]
+          if (line === undefined) return null
+          const classes = [styles.line, matches.has(line.pointer) ? styles.match : '', line.pointer === current ? styles.current : '', item.index === at ? styles.active : '']
+          return (
+            <div
+              key={line.pointer}
+              id={`${label}-${line.pointer}`}
+              role="treeitem"
+              aria-level={line.depth + 1}
+              aria-expanded={line.size === undefined ? undefined : line.open}
+              aria-selected={item.index === at}
+              className={classes.join(' ')}
+              style={{ transform: `translateY(${item.start}px)`, paddingLeft: 4 + Math.min(line.depth, 24) * 14 }}
+              onClick={() => { setActive(line.pointer) }}
+            >
+              {line.size === undefined || line.size === 0 ? <span className={styles.gap} /> : (
+                <button type="button" tabIndex={-1} className={styles.fold} aria-label={line.open ? `Close ${line.name}` : `Open ${line.name}`} onClick={() => { toggle(line) }}>
+                  {line.open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
+                </button>
+              )}
+              {line.depth === 0 ? null : <span className={styles.name}>{line.name}</span>}
+              <Value line={line} />
+              <span className={styles.copy}>
+                <CopyButton text={copyOf(line.value)} label="Copy the value" />
+                {line.depth === 0 ? null : <CopyButton text={line.pointer} label={`Copy the pointer ${line.pointer}`} />}
+              </span>
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}
+
+function Value({ line }: { line: Line }) {
+  const { value } = line
+  if (Array.isArray(value)) return <span className={styles.kind}>{value.length === 0 ? '[ ]' : `list of ${plural(value.length, 'item')}`}</span>
+  if (isObject(value)) return <span className={styles.kind}>{value.size === 0 ? '{ }' : line.open ? '' : plural(value.size, 'member')}</span>
+  if (value instanceof JsonNumber) return <span className={styles.number}>{value.text}</span>
+  if (typeof value === 'string') return isSealed(value) ? <Sealed /> : <span className={styles.string} title={value.length > 200 ? undefined : value}>{cutText(value)}</span>
+  return <span className={styles.literal}>{String(value)}</span>
+}
+
+/** A text as JSON writes it, so that line ends and quotes are visible; parts that are sealed are shown as such. */
+function cutText(text: string): ReactNode {
+  const shown = text.length > 500 ? `${text.slice(0, 500)}…` : text
+  const parts = JSON.stringify(shown).split(mark)
+  return parts.map((part, i) => (i === 0 ? part : [<Sealed key={i} />, part]))
+}
+
+/** What stands in place of a sensitive value. */
+function Sealed() {
+  return <span className={styles.sealed} title="A sensitive value: it is stored sealed, and shown to administrators alone"><LockKeyhole size={12} aria-hidden /> sealed</span>
+}

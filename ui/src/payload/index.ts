@@ -1,0 +1,1 @@
+export { JsonView } from './JsonView'

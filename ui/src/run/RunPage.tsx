@@ -1,0 +1,92 @@
+import { useParams } from '@tanstack/react-router'
+import { useCallback, useMemo } from 'react'
+import { useRun } from '../api'
+import { usePageKeys } from '../app/keys'
+import { AlertSlot, ErrorView, Page, shortId, Skeleton, type Tab, Tabs } from '../kit'
+import type { Run } from '../gen/signalbox/v1/run_pb'
+import { useRunAlerts } from './alerts'
+import { AuditTab } from './AuditTab'
+import { JsonTab } from './JsonTab'
+import { useLive, useSteps } from './live'
+import { useSearchText } from './location'
+import { RelatedTab, related } from './RelatedTab'
+import { RunHeader } from './RunHeader'
+import { StepPane } from './StepPane'
+import { StepsTab } from './StepsTab'
+import { TimelineTab } from './TimelineTab'
+import { buildTree, failures } from './tree'
+import styles from './run.module.css'
+
+/** One run: its state, what is wrong with it, its steps, and what can be done. */
+export function RunPage() {
+  const { project = '', id = '' }: { project?: string; id?: string } = useParams({ strict: false })
+  const run = useRun(project, id)
+  const title = run.data === undefined ? `Run ${shortId(id)}` : `${run.data.workflow} ${run.data.status} ${shortId(id)}`
+  return (
+    <Page title={title} fill>
+      {run.data !== undefined ? <Loaded key={id} run={run.data} /> : run.isError ? (
+        <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => { void run.refetch() }} />
+      ) : <Skeleton rows={10} height={24} gap={12} />}
+    </Page>
+  )
+}
+
+function Loaded({ run }: { run: Run }) {
+  const { get, set } = useSearchText()
+  const steps = useSteps(run.project, run.id)
+  useLive(run.project, run.id, run, steps.isSuccess && steps.data.complete)
+  const list = useMemo(() => steps.data?.steps ?? [], [steps.data])
+  const root = useMemo(() => buildTree(list), [list])
+  const failed = useMemo(() => failures(root), [root])
+  const number = get('step')
+  const selected = useMemo(() => list.find((step) => String(step.number) === number), [list, number])
+  const select = useCallback((step: string, pane = '') => { set({ step, pane }) }, [set])
+  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', find: '' }) })
+
+  const summary = steps.data?.summary ?? run.stepSummary
+  const tabs: Tab[] = [
+    { id: 'timeline', label: 'Timeline' },
+    { id: 'steps', label: 'Steps', count: String(run.stepsTotal) },
+    { id: 'related', label: 'Related', count: String(related(run).length) },
+    { id: 'audit', label: 'Audit' },
+    { id: 'json', label: 'JSON' },
+  ]
+  const asked = get('tab')
+  const tab = tabs.some((t) => t.id === asked) ? asked : 'steps'
+  const toFailure = (by: number) => {
+    if (failed.length === 0) return
+    const at = failed.findIndex((step) => step.number === selected?.number)
+    const next = failed[at < 0 ? (by > 0 ? 0 : failed.length - 1) : (at + by + failed.length) % failed.length]
+    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', find: '', ...(tab === 'timeline' ? {} : { tab: 'steps' }) })
+  }
+  usePageKeys({
+    ...Object.fromEntries(tabs.map((t, i) => [String(i + 1), () => { set({ tab: t.id }) }])),
+    n: () => { toFailure(1) },
+    N: () => { toFailure(-1) },
+  })
+
+  const withSteps = tab === 'steps' || tab === 'timeline'
+  return (
+    <>
+      <RunHeader run={run} failed={failed.at(-1)} />
+      <AlertSlot alerts={alerts} />
+      <div className={styles.tabs}>
+        <Tabs tabs={tabs} value={tab} onChange={(next) => { set({ tab: next }) }} label="Parts of the run">
+          {withSteps ? (
+            <div className={styles.split}>
+              <div className={styles.left}>
+                {steps.data === undefined ? (steps.isError ? <ErrorView error={steps.error} what="The steps" onRetry={() => { void steps.refetch() }} /> : <Skeleton rows={8} height={20} gap={12} />)
+                  : tab === 'steps' ? <StepsTab run={run} root={root} failed={failed} summary={summary} complete={steps.data.complete} selected={selected} onSelect={select} onFailure={toFailure} />
+                  : <TimelineTab run={run} root={root} summary={summary} selected={selected} onSelect={select} />}
+              </div>
+              {selected === undefined ? null : <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => { select('') }} />}
+            </div>
+          ) : null}
+          {tab === 'related' ? <RelatedTab run={run} /> : null}
+          {tab === 'audit' ? <AuditTab run={run} /> : null}
+          {tab === 'json' ? <JsonTab run={run} /> : null}
+        </Tabs>
+      </div>
+    </>
+  )
+}

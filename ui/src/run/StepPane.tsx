@@ -1,0 +1,109 @@
+import { X } from 'lucide-react'
+import { milliseconds } from '../api'
+import { Button, CopyButton, Drawer, Elapsed, Facts, StateView, StatusBadge, type Tab, Tabs, Time } from '../kit'
+import { JsonView } from '../payload'
+import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
+import type { Problem } from '../gen/signalbox/v1/types_pb'
+import { useSearchText } from './location'
+import { useNarrow } from './narrow'
+import styles from './run.module.css'
+
+interface Props {
+  step: Step
+  run: Run
+  onClose: () => void
+}
+
+/** One step: what went in, what came out, what failed, what was sent. A panel beside the steps; a full screen on a phone. */
+export function StepPane({ step, run, onClose }: Props) {
+  const narrow = useNarrow()
+  const title = <>Step {String(step.number)} {step.task}</>
+  if (narrow) return <Drawer title={title} open onClose={onClose}><Content step={step} run={run} /></Drawer>
+  return (
+    <section className={styles.pane} aria-label={`Step ${step.number} ${step.task}`}>
+      <header className={styles.paneHead}>
+        <h2>{title}</h2>
+        <Button kind="quiet" aria-label="Close the step" icon={<X size={16} aria-hidden />} onClick={onClose} />
+      </header>
+      <div className={styles.paneBody}><Content step={step} run={run} /></div>
+    </section>
+  )
+}
+
+function Content({ step, run }: { step: Step; run: Run }) {
+  const { get, set } = useSearchText()
+  const tabs: Tab[] = [
+    { id: 'input', label: 'Input' },
+    { id: 'output', label: 'Output' },
+    ...(step.error === undefined ? [] : [{ id: 'error', label: 'Error' }]),
+    { id: 'attempts', label: 'Attempts', count: String(step.attempts.length) },
+  ]
+  const asked = get('pane')
+  const pane = tabs.some((tab) => tab.id === asked) ? asked : step.error !== undefined ? 'error' : 'input'
+  return (
+    <div className={styles.paneContent}>
+      <div className={styles.paneFacts}>
+        <StatusBadge of="step" status={step.status} detail={step.waitingKind} />
+        <span>{step.kind}</span>
+        <span><Time at={milliseconds(step.startTime)} /></span>
+        <span><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>
+        <span className={styles.path}><code>{step.path}</code><CopyButton text={step.path} label="Copy the path" /></span>
+      </div>
+      {step.wait === undefined ? null : <p className={styles.wait}>Waits for {step.wait.what}{step.wait.dueTime === undefined ? null : <>, due at <Time at={milliseconds(step.wait.dueTime)} /></>}{step.wait.deadline === undefined ? null : <>, until <Time at={milliseconds(step.wait.deadline)} /></>}</p>}
+      <Tabs tabs={tabs} value={pane} onChange={(id) => { set({ pane: id }) }} label="Parts of the step">
+        {pane === 'input' ? <JsonView json={step.input?.json} label="the input" none="The step has no input." /> : null}
+        {pane === 'output' ? <JsonView json={step.output?.json} label="the output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
+        {pane === 'error' && step.error !== undefined ? <ErrorFacts error={step.error} uncaught={step.uncaught} /> : null}
+        {pane === 'attempts' ? <Attempts attempts={step.attempts} kind={step.kind} next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)} /> : null}
+      </Tabs>
+      {run.redacted && (pane === 'input' || pane === 'output') ? <p className={styles.faint}>Sensitive values of this run are sealed.</p> : null}
+    </div>
+  )
+}
+
+export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?: string }) {
+  return (
+    <div className={styles.error}>
+      <p className={styles.errorTitle}>{error.title === '' ? 'No title' : error.title}</p>
+      {error.detail === '' ? null : <pre className={styles.detail}>{error.detail}</pre>}
+      {uncaught === '' ? null : <p>Not handled by its catch: {uncaught}</p>}
+      <Facts facts={[['Status', error.status === 0 ? 'none' : String(error.status)], ['Type', <code key="type">{error.type}</code>], ['Task', <code key="task">{error.instance === '' ? 'unknown' : error.instance}</code>]]} />
+    </div>
+  )
+}
+
+/** The attempts of a step; those of a call are the requests that left the process. */
+function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string; next: number | undefined }) {
+  if (attempts.length === 0) {
+    return <StateView kind="empty" title="No attempts.">{kind === 'call' ? 'No request has left the process yet.' : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${kind}.`}</StateView>
+  }
+  return (
+    <div className={styles.attempts}>
+      <table>
+        <thead><tr><th>No.</th><th>Start</th>{kind === 'call' ? <th>HTTP</th> : null}<th>Duration</th><th>Outcome</th><th>Next attempt</th></tr></thead>
+        <tbody>
+          {attempts.toReversed().map((attempt, i) => {
+            const following = attempts[attempts.length - i]
+            const start = milliseconds(following?.startTime) ?? (i === 0 ? next : undefined)
+            return (
+              <tr key={attempt.number}>
+                <td>{attempt.number}</td>
+                <td><Time at={milliseconds(attempt.startTime)} unknown="unknown" /></td>
+                {kind === 'call' ? <td>{attempt.httpStatus ?? '–'}</td> : null}
+                <td><Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} /></td>
+                <td className={styles.outcome}>{outcome(attempt)}{attempt.error === undefined ? null : <div className={styles.attemptError}>{attempt.error.title}{attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}</div>}</td>
+                <td>{start === undefined ? '–' : <Time at={start} />}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const outcome = (attempt: Attempt): string => {
+  if (attempt.outcome !== '') return attempt.outcome
+  if (attempt.endTime === undefined) return 'in progress'
+  return attempt.error === undefined ? 'completed' : 'failed'
+}

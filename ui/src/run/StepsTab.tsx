@@ -1,0 +1,224 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ChevronDown, ChevronRight, ChevronUp } from 'lucide-react'
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
+import { durationMilliseconds, hasEnded, milliseconds } from '../api'
+import { Button, Elapsed, formatCount, formatDuration, plural, StateView, StatusBadge, usePreferences } from '../kit'
+import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
+import { useSearchText } from './location'
+import styles from './run.module.css'
+import { type Counts, countsText, flatten, type Node, type Row, stepMatches, sumCounts } from './tree'
+
+interface Props {
+  run: Run
+  root: Node
+  failed: Step[]
+  summary: StepSummary | undefined
+  complete: boolean
+  selected: Step | undefined
+  onSelect: (number: string, pane?: string) => void
+  onFailure: (by: number) => void
+}
+
+/** The steps as a tree by their paths; many repeated ones are folded, the failed first. */
+export function StepsTab({ run, root, failed, summary, complete, selected, onSelect, onFailure }: Props) {
+  const { get, set } = useSearchText()
+  const only = get('only')
+  const find = get('find')
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
+  const matches = useMemo(() => stepMatches(only, find), [only, find])
+  const rows = useMemo(() => flatten(root, { toggled, unfolded, matches, reveal: selected?.path ?? '' }), [root, toggled, unfolded, matches, selected])
+  const flip = (of: ReadonlySet<string>, key: string) => {
+    const next = new Set(of)
+    if (!next.delete(key)) next.add(key)
+    return next
+  }
+  const act = (row: Row) => {
+    if (row.kind === 'fold') setUnfolded(flip(unfolded, row.of.key))
+    else if (row.step === undefined) setToggled(flip(toggled, row.key))
+    else onSelect(row.step.number === selected?.number ? '' : String(row.step.number), '')
+  }
+  const failure = failed.findIndex((step) => step.number === selected?.number)
+  return (
+    <>
+      <div className={styles.tools}>
+        <span className={styles.choices} role="group" aria-label="Which steps">
+          {([['', 'All'], ['failed', `Failed ${root.counts.failed}`], ['open', `Open ${root.counts.open}`]] as const).map(([value, label]) => (
+            <Button key={value} kind="quiet" aria-pressed={only === value} className={only === value ? styles.chosen : ''} onClick={() => { set({ only: value }) }}>{label}</Button>
+          ))}
+        </span>
+        <input type="search" className={styles.find} placeholder="Find a step" aria-label="Find a step" value={find} onChange={(event) => { set({ find: event.target.value }) }} />
+        {complete ? null : <span className={styles.faint} role="status">reading, {formatCount(root.counts.completed + root.counts.failed + root.counts.open + root.counts.skipped + root.counts.canceled)} of {formatCount(run.stepsTotal)} so far</span>}
+        {failed.length === 0 ? null : (
+          <span className={styles.failures}>
+            <Button kind="quiet" onClick={() => { onFailure(-1) }} aria-label="Previous failure" title="Previous failure (N)" icon={<ChevronUp size={14} aria-hidden />} />
+            {failure < 0 ? plural(failed.length, 'failure') : `failure ${failure + 1} of ${failed.length}`}
+            <Button kind="quiet" onClick={() => { onFailure(1) }} aria-label="Next failure" title="Next failure (n)" icon={<ChevronDown size={14} aria-hidden />} />
+          </span>
+        )}
+      </div>
+      {rows.length === 0 ? <NoRows run={run} filtered={matches !== undefined} complete={complete} onClear={() => { set({ only: '', find: '' }) }} /> : (
+        <Rows rows={rows} selected={selected} onAct={act} onToggle={(row) => { setToggled(flip(toggled, row.key)) }} />
+      )}
+      {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
+    </>
+  )
+}
+
+function NoRows({ run, filtered, complete, onClear }: { run: Run; filtered: boolean; complete: boolean; onClear: () => void }) {
+  if (!complete) return <StateView kind="empty" title="The steps are being read." />
+  if (filtered) return <StateView kind="no-match" title="No step matches." actions={<Button onClick={onClear}>Clear filters</Button>} />
+  const position = run.queuePosition === undefined ? '' : ` Its position in the queue is ${formatCount(run.queuePosition)}.`
+  return <StateView kind="empty" title={hasEnded(run.status) ? 'The run ended before its first step.' : 'Nothing has run yet.'}>{hasEnded(run.status) ? null : `The run is ${run.status}${run.queuedReason === '' ? '' : ` (${run.queuedReason})`}.${position}`}</StateView>
+}
+
+function Rows({ rows, selected, onAct, onToggle }: { rows: Row[]; selected: Step | undefined; onAct: (row: Row) => void; onToggle: (row: Row) => void }) {
+  const scroller = useRef<HTMLDivElement>(null)
+  const { density } = usePreferences()
+  const height = density === 'compact' ? 28 : 32
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 16 })
+  const [active, setActive] = useState('')
+  const at = Math.max(0, rows.findIndex((row) => row.key === active))
+  const chosen = selected?.number
+  // A step that was selected elsewhere, such as by its failure, comes into view; scrolling by hand is left alone.
+  useEffect(() => {
+    if (chosen === undefined) return
+    const index = rows.findIndex((row) => row.kind === 'node' && row.step?.number === chosen)
+    const row = rows[index]
+    if (row === undefined) return
+    setActive(row.key)
+    virtual.scrollToIndex(index, { align: 'auto' })
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- not when rows change: new steps must not move the view
+  }, [chosen])
+  const keys = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    const to = (index: number) => {
+      const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
+      if (row === undefined) return
+      setActive(row.key)
+      virtual.scrollToIndex(rows.indexOf(row))
+    }
+    const row = rows[at]
+    if (row === undefined) return
+    const branch = row.kind === 'node' && row.children.length > 0
+    const above = () => {
+      for (let i = at - 1; i >= 0; i--) {
+        if ((rows[i]?.depth ?? 0) < row.depth) return i
+      }
+      return at
+    }
+    const actions: Record<string, (() => void) | undefined> = {
+      ArrowDown: () => { to(at + 1) },
+      j: () => { to(at + 1) },
+      ArrowUp: () => { to(at - 1) },
+      k: () => { to(at - 1) },
+      Home: () => { to(0) },
+      End: () => { to(rows.length - 1) },
+      PageDown: () => { to(at + 15) },
+      PageUp: () => { to(at - 15) },
+      ArrowRight: branch && !row.open ? () => { onToggle(row) } : () => { to(at + 1) },
+      ArrowLeft: branch && row.open ? () => { onToggle(row) } : () => { to(above()) },
+      Enter: () => { onAct(row) },
+      ' ': () => { onAct(row) },
+    }
+    const action = actions[event.key]
+    if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
+    event.preventDefault()
+    action()
+  }
+  return (
+    <div ref={scroller} className={styles.tree} role="tree" aria-label="Steps" tabIndex={0} onKeyDown={keys} aria-activedescendant={rows[at] === undefined ? undefined : `step-${rows[at].key}`}>
+      <div className={styles.rows} role="presentation" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => {
+          const row = rows[item.index]
+          if (row === undefined) return null
+          const isSelected = row.kind === 'node' && row.step !== undefined && row.step.number === chosen
+          return (
+            <div
+              key={row.key}
+              id={`step-${row.key}`}
+              role="treeitem"
+              aria-level={row.depth + 1}
+              aria-expanded={row.kind === 'fold' ? row.open : row.children.length > 0 ? row.open : undefined}
+              aria-selected={isSelected}
+              className={`${styles.row} ${isSelected ? styles.selected : ''} ${item.index === at ? styles.active : ''}`}
+              style={{ height, transform: `translateY(${item.start}px)`, paddingLeft: 8 + Math.min(row.depth, 16) * 16 }}
+              onClick={(event) => {
+                setActive(row.key)
+                if ((event.target as HTMLElement).closest('button') === null) onAct(row)
+              }}
+            >
+              {row.kind === 'fold' ? <FoldRow row={row} /> : <NodeRow row={row} onToggle={() => { onToggle(row) }} />}
+            </div>
+          )
+        })}
+      </div>
+    </div>
+  )
+}
+
+function FoldRow({ row }: { row: Row & { kind: 'fold' } }) {
+  return (
+    <>
+      <span className={styles.fold} aria-hidden>{row.open ? <ChevronDown size={14} /> : <ChevronRight size={14} />}</span>
+      <span className={styles.faint}>{row.open ? `Show fewer: fold ${formatCount(row.hidden.length)}` : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}</span>
+    </>
+  )
+}
+
+const groupLabel = (node: Node): string => (node.kind === 'iteration' ? `iteration ${formatCount(node.number)}` : node.kind === 'attempt' ? `attempt ${node.number}` : 'catch')
+
+function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () => void }) {
+  const { node, step, children, open } = row
+  return (
+    <>
+      {children.length === 0 ? <span className={styles.fold} /> : (
+        <button type="button" tabIndex={-1} className={styles.fold} aria-label={open ? 'Close' : 'Open'} onClick={onToggle}>
+          {open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
+        </button>
+      )}
+      {node.kind === 'step' ? null : <span className={styles.group}>{groupLabel(node)}</span>}
+      {step === undefined ? <span className={styles.faint}>{countsText(node.counts)}</span> : (
+        <>
+          <span className={styles.number}>{String(step.number)}</span>
+          <span className={styles.task}>{step.task}</span>
+          <span className={styles.kind}>{step.kind}</span>
+          {children.length === 0 || open ? null : <span className={styles.faint}>{below(node.counts, step)}</span>}
+          {step.attempts.length > 1 ? <span className={styles.faint}>{step.attempts.length} attempts</span> : null}
+          <span className={styles.problem} title={step.error?.title}>{step.status === 'failed' ? step.error?.title : ''}</span>
+          <span className={styles.state}><StatusBadge of="step" status={step.status} detail={step.waitingKind} /></span>
+          <span className={styles.duration}><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>
+        </>
+      )}
+    </>
+  )
+}
+
+/** The counts of the steps below a closed one. */
+function below(counts: Counts, step: Step): string {
+  const own = step.status === 'failed' ? 'failed' : step.status === 'completed' ? 'completed' : step.status === 'skipped' ? 'skipped' : step.status === 'canceled' ? 'canceled' : 'open'
+  return countsText({ ...counts, [own]: counts[own] - 1 })
+}
+
+/** The counts of the steps of a long run that are not listed. */
+function Summary({ summary }: { summary: StepSummary }) {
+  return (
+    <details className={styles.summary}>
+      <summary>{formatCount(summary.steps)} steps between {formatCount(summary.from)} and {formatCount(summary.to)} are counted, not listed</summary>
+      <div className={styles.summaryTable}>
+        <table>
+          <thead><tr><th>Task</th><th>Steps</th><th>Completed</th><th>Failed</th><th>Skipped</th><th>Canceled</th><th>Shortest</th><th>Longest</th><th>Total</th></tr></thead>
+          <tbody>
+            {summary.tasks.map((task) => (
+              <tr key={task.pointer}>
+                <td title={task.pointer}>{task.task}</td>
+                {[task.count, task.completed, task.failed, task.skipped, task.canceled].map((n, i) => <td key={i}>{formatCount(n)}</td>)}
+                {[task.shortest, task.longest, task.total].map((d, i) => <td key={i}>{d === undefined ? '–' : formatDuration(durationMilliseconds(d) ?? 0)}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  )
+}

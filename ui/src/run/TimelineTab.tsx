@@ -1,0 +1,156 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ZoomIn, ZoomOut } from 'lucide-react'
+import { useMemo, useRef, useState } from 'react'
+import { hasEnded, milliseconds, useNow } from '../api'
+import { Button, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
+import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
+import styles from './timeline.module.css'
+import { type Piece, pieces, position, type Span, spansOf, timeAt } from './scale'
+import { countsText, flatten, type Node, type Row, sumCounts } from './tree'
+
+interface Props {
+  run: Run
+  root: Node
+  summary: StepSummary | undefined
+  selected: Step | undefined
+  onSelect: (number: string) => void
+}
+
+const zooms = [1, 2, 4, 8, 16, 32]
+
+/** When the steps executed and when they waited. Long idle stretches are folded. */
+export function TimelineTab({ run, root, summary, selected, onSelect }: Props) {
+  const open = !hasEnded(run.status)
+  const now = useNow(open ? 1000 : 0)
+  const { zone, density } = usePreferences()
+  const [zoom, setZoom] = useState(0)
+  const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
+  const scroller = useRef<HTMLDivElement>(null)
+  const rows = useMemo(() => flatten(root, { toggled, unfolded, matches: undefined, reveal: selected?.path ?? '' }), [root, toggled, unfolded, selected])
+  const all = useMemo(() => spansOfAll(root, open ? now : 0), [root, open, now])
+  const from = milliseconds(run.startTime) ?? all.reduce((least, s) => Math.min(least, s.from), Infinity)
+  const to = Math.max(from, milliseconds(run.endTime) ?? now)
+  const axis = useMemo(() => pieces(all, from, to), [all, from, to])
+  const height = density === 'compact' ? 28 : 32
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
+  if (rows.length === 0) return <StateView kind="empty" title={open ? 'Nothing has run yet.' : 'The run ended before its first step.'} />
+  const flip = (key: string) => {
+    const of = (before: ReadonlySet<string>) => {
+      const next = new Set(before)
+      if (!next.delete(key)) next.add(key)
+      return next
+    }
+    return of
+  }
+  const act = (row: Row) => {
+    if (row.kind === 'fold') setUnfolded(flip(row.of.key))
+    else if (row.step === undefined) setToggled(flip(row.key))
+    else onSelect(row.step.number === selected?.number ? '' : String(row.step.number))
+  }
+  const ticks = Array.from({ length: 6 * (zooms[zoom] ?? 1) }, (_, i) => (i + 0.5) / (6 * (zooms[zoom] ?? 1))).map((share) => ({ share, time: timeAt(axis, share) }))
+  const width = `${(zooms[zoom] ?? 1) * 100}%`
+  return (
+    <>
+      <div className={styles.tools}>
+        <span className={styles.legend}><i className={styles.executing} /> executing <i className={styles.waiting} /> waiting</span>
+        <span className={styles.faint}>{formatDuration(to - from)} from {formatTime(from, now, zone)}</span>
+        {summary === undefined || summary.steps === 0n ? null : <span className={styles.faint}>{formatCount(summary.steps)} steps are counted, not listed</span>}
+        <span className={styles.zoom}>
+          <Button kind="quiet" aria-label="Zoom out" icon={<ZoomOut size={14} aria-hidden />} refused={zoom === 0 ? 'All is in view.' : undefined} onClick={() => { setZoom(zoom - 1) }} />
+          <Button kind="quiet" aria-label="Zoom in" icon={<ZoomIn size={14} aria-hidden />} refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined} onClick={() => { setZoom(zoom + 1) }} />
+          <Button kind="quiet" onClick={() => { setZoom(0) }}>Fit</Button>
+        </span>
+      </div>
+      <div ref={scroller} className={styles.frame} tabIndex={0} role="group" aria-label="Timeline">
+        <div className={styles.canvas} style={{ width: `max(${width}, 480px)` }}>
+          <div className={styles.axis}>
+            <div className={styles.corner}>Step</div>
+            <div className={styles.scale}>
+              {ticks.map(({ share, time }) => time === undefined ? null : (
+                <span key={share} className={styles.tick} style={{ left: `${share * 100}%` }}>{to - from < 60_000 ? `+${formatDuration(time - from)}` : formatTime(time, now, zone)}</span>
+              ))}
+              {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} label />)}
+            </div>
+          </div>
+          <div className={styles.rows} style={{ height: virtual.getTotalSize() }}>
+            {virtual.getVirtualItems().map((item) => {
+              const row = rows[item.index]
+              if (row === undefined) return null
+              return (
+                <button
+                  key={row.key}
+                  type="button"
+                  className={`${styles.row} ${row.kind === 'node' && row.step !== undefined && row.step.number === selected?.number ? styles.selected : ''}`}
+                  aria-pressed={row.kind === 'node' && row.step !== undefined ? row.step.number === selected?.number : undefined}
+                  style={{ height, transform: `translateY(${item.start}px)` }}
+                  onClick={() => { act(row) }}
+                >
+                  <Label row={row} />
+                  <span className={styles.scale}>
+                    {row.kind === 'node' ? <Bars row={row} axis={axis} now={now} /> : null}
+                  </span>
+                </button>
+              )
+            })}
+            <div className={styles.bands} aria-hidden>
+              <div className={styles.corner} />
+              <div className={styles.scale}>
+                {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} />)}
+                {open ? <span className={styles.now} style={{ left: `${position(axis, now) * 100}%` }} /> : null}
+              </div>
+            </div>
+          </div>
+        </div>
+      </div>
+    </>
+  )
+}
+
+function spansOfAll(root: Node, now: number): Span[] {
+  const spans: Span[] = []
+  const visit = (node: Node) => {
+    if (node.step !== undefined) {
+      // A task that contains listed steps is shown around them: what they do counts.
+      for (const span of spansOf(node.step, now)) spans.push(node.children.length > 0 ? { ...span, kind: 'around' } : span)
+    }
+    for (const child of node.children) visit(child)
+  }
+  visit(root)
+  return spans
+}
+
+function Label({ row }: { row: Row }) {
+  const indent = { paddingLeft: 8 + Math.min(row.depth, 10) * 12 }
+  if (row.kind === 'fold') return <span className={`${styles.corner} ${styles.faint}`} style={indent}>{row.open ? 'Show fewer' : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}</span>
+  const { icon: Icon, tone, word } = statusWord('step', row.step?.status ?? '')
+  const group = row.node.kind === 'step' ? '' : row.node.kind === 'catch' ? 'catch ' : `${row.node.kind} ${row.node.number} `
+  return (
+    <span className={styles.corner} style={indent} title={row.step === undefined ? group : `${row.step.task}: ${word}`}>
+      {row.step === undefined ? null : <span className={styles[tone]}><Icon size={12} aria-label={word} /></span>}
+      <span className={styles.name}>{group}{row.step?.task ?? ''}</span>
+    </span>
+  )
+}
+
+function Bars({ row, axis, now }: { row: Row & { kind: 'node' }; axis: Piece[]; now: number }) {
+  const steps = row.step === undefined ? row.children.flatMap((child) => (child.step === undefined ? [] : [child.step])) : [row.step]
+  const around = row.step === undefined || row.children.length > 0
+  return steps.flatMap((step) => spansOf(step, now).map((span, i) => {
+    const left = position(axis, span.from)
+    const kind = around && span.kind !== 'executing' ? 'around' : span.kind
+    const failed = step.status === 'failed' ? styles.failed : ''
+    return (
+      <i
+        key={`${step.number}-${i}`}
+        className={`${styles.bar} ${styles[around ? 'around' : kind]} ${failed}`}
+        style={{ left: `${left * 100}%`, width: `max(2px, ${(position(axis, span.to) - left) * 100}%)` }}
+        title={`${step.task} ${span.kind === 'around' ? '' : span.kind} ${formatDuration(span.to - span.from)}`}
+      />
+    )
+  }))
+}
+
+function Idle({ piece, label = false }: { piece: Piece; label?: boolean }) {
+  return <span className={label ? styles.idleLabel : styles.idle} style={{ left: `${piece.left * 100}%`, width: `${(piece.right - piece.left) * 100}%` }}>{label ? `idle ${formatDuration(piece.to - piece.from)}` : null}</span>
+}
