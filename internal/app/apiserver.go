@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/token"
@@ -74,6 +75,7 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 func addServices(options *rpc.Options, c *components, tokens *token.Service) (err error) {
 	events, s := c.events, c.storage
 	options.Tokens, options.Audit = tokens, s
+	options.Sessions = session.NewService(s.Sessions(), tokens, session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows, c.definitions.schedules
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service

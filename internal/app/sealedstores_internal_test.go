@@ -373,7 +373,7 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteWorkflow Document EndRepair
+	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteSessions DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
 OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused Start StartingRuns Status
@@ -381,6 +381,7 @@ StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudi
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
+	"Sessions": "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
 	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",

@@ -87,6 +87,11 @@ const (
 	TokenRevoked         = "TOKEN_REVOKED"
 	TokenNotFound        = "TOKEN_NOT_FOUND"
 	TokenExists          = "TOKEN_EXISTS"
+	SessionEnded         = "SESSION_ENDED"
+	SessionNotFound      = "SESSION_NOT_FOUND"
+	NoSession            = "NO_SESSION"
+	CSRFTokenWrong       = "CSRF_TOKEN_WRONG"
+	SignInNotNeeded      = "SIGN_IN_NOT_NEEDED"
 	RateLimited          = "RATE_LIMITED"
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
 )

@@ -63,6 +63,10 @@ const (
 	WorkerEvict           = "worker.evict"
 	TokenCreate           = "token.create"
 	TokenRevoke           = "token.revoke"
+	// SessionSignIn and the following are about sessions of browsers. The subject is the ID of the session.
+	SessionSignIn  = "session.sign_in"
+	SessionSignOut = "session.sign_out"
+	SessionRevoke  = "session.revoke"
 	// AccessDenied is a call that would have changed something and was refused because the actor lacks a role. Of many consecutive ones,
 	// only some are written.
 	AccessDenied = "access.denied"

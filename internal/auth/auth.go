@@ -47,6 +47,8 @@ type Actor struct {
 	Name string
 	// ID of the token; empty without a token.
 	ID string
+	// Session is the ID of the session of a browser that was opened with the token; empty for requests with the token itself.
+	Session string
 	// Roles by project; a role for Everywhere holds in all projects.
 	Roles map[string]Role
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genproto/googleapis/api/httpbody"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
@@ -40,6 +41,7 @@ func (a *api) ExportAudit(_ context.Context, request *connect.Request[signalboxv
 // tokenServer is a server that accepts one token: "right".
 type tokenServer struct {
 	signalboxv1connect.UnimplementedTokenServiceHandler
+	sessionServer
 
 	mu      sync.Mutex
 	created *signalboxv1.CreateTokenRequest
@@ -47,16 +49,47 @@ type tokenServer struct {
 }
 
 func (g *tokenServer) handler() http.Handler {
-	path, inner := signalboxv1connect.NewTokenServiceHandler(g)
 	mux := http.NewServeMux()
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer right" {
-			_ = connect.NewErrorWriter().Write(w, r, refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server requires a token"))
-			return
-		}
-		inner.ServeHTTP(w, r)
-	})
+	add := func(path string, inner http.Handler) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer right" {
+				_ = connect.NewErrorWriter().Write(w, r, refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server requires a token"))
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}
+	add(signalboxv1connect.NewTokenServiceHandler(g))
+	add(signalboxv1connect.NewSessionServiceHandler(&g.sessionServer))
 	return mux
+}
+
+// sessionServer has one open session.
+type sessionServer struct {
+	signalboxv1connect.UnimplementedSessionServiceHandler
+
+	mu      sync.Mutex
+	revoked *signalboxv1.RevokeSessionRequest
+}
+
+func moment(hour int) *timestamppb.Timestamp {
+	return timestamppb.New(time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC))
+}
+
+func (s *sessionServer) ListSessions(context.Context, *connect.Request[signalboxv1.ListSessionsRequest]) (*connect.Response[signalboxv1.ListSessionsResponse], error) {
+	return connect.NewResponse(&signalboxv1.ListSessionsResponse{Sessions: []*signalboxv1.Session{{
+		Id: "s1", TokenId: "abc", TokenName: "ada", CreateTime: moment(8), LastUsedTime: moment(9), IdleExpireTime: moment(10), ExpireTime: moment(20),
+	}}}), nil
+}
+
+func (s *sessionServer) RevokeSession(_ context.Context, r *connect.Request[signalboxv1.RevokeSessionRequest]) (*connect.Response[signalboxv1.RevokeSessionResponse], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = r.Msg
+	if r.Msg.GetId() != "s1" {
+		return nil, refusal(connect.CodeNotFound, "SESSION_NOT_FOUND", "session not found")
+	}
+	return connect.NewResponse(&signalboxv1.RevokeSessionResponse{Session: &signalboxv1.Session{Id: "s1", TokenId: "abc", TokenName: "ada", EndTime: moment(9)}}), nil
 }
 
 func (g *tokenServer) WhoAmI(context.Context, *connect.Request[signalboxv1.WhoAmIRequest]) (*connect.Response[signalboxv1.WhoAmIResponse], error) {
@@ -154,7 +187,14 @@ func TestTokenCommands(t *testing.T) {
 	require.Regexp(t, `(?m)^abc +ci +shop=operator +valid`, shell.run(t, "token", "list").out.String())
 	require.Zero(t, shell.run(t, "token", "revoke", "abc", "--reason", "lost").code)
 	require.Equal(t, "lost", g.revoked.GetReason())
+	require.Regexp(t, `(?m)^s1 +ada +abc +2026-03-01`, shell.run(t, "token", "sessions").out.String())
+	c = shell.run(t, "token", "revoke-session", "s1", "--reason", "left")
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^ended +2026-03-01`, c.out.String())
+	require.Equal(t, "left", g.sessionServer.revoked.GetReason())
+	requireRefusal(t, shell.run(t, "token", "revoke-session", "s2"), exit.NotFound, "SESSION_NOT_FOUND")
 	for line, part := range map[string]string{
+		"token revoke-session":                                  "ID",
 		"token create --role a=viewer":                          "--name is missing",
 		"token create --name x":                                 "--role is missing",
 		"token create --name x --role viewer":                   "project=role",

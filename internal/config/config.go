@@ -139,6 +139,9 @@ const (
 // Auth selects how callers are authenticated.
 type Auth struct {
 	Mode string `yaml:"mode" default:"none" doc:"tokens: every caller needs a token; \"signalbox token create --bootstrap\" creates the first. none: every caller is the local administrator, so listen must be a loopback address."`
+	// Sessions of browsers.
+	SessionIdle time.Duration `yaml:"session_idle" default:"30m" doc:"A session of the web UI ends when it was not used for this long, to the minute. Open streams do not count as use."`
+	SessionMax  time.Duration `yaml:"session_max" default:"12h" doc:"A session of the web UI ends this long after the sign-in in any case. It also ends when its token is revoked or expires."`
 }
 
 // ListenTLS names the files of the listener's TLS.

@@ -314,6 +314,9 @@ func TestListeningBeyondLoopback(t *testing.T) {
 	t.Parallel()
 	const file = "load_test.go" // the listener reads its content later
 	for flags, want := range map[string]string{
+		"--auth-session-idle=1m":                                      "auth.session_idle (--auth-session-idle): 1m0s is too short; give at least 2m0s",
+		"--auth-session-idle=13h":                                     "12h0m0s is shorter than session_idle (13h0m0s)",
+		"--auth-session-idle=5m --auth-session-max=5m":                "",
 		"--listen=0.0.0.0:1":                                          "every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens",
 		"--listen=0.0.0.0:1 --listen-tls-disabled":                    "every caller is an administrator",
 		"--listen=0.0.0.0:1 --auth-mode=tokens":                       "so tokens would be sent in plain text; give a certificate",

@@ -199,12 +199,20 @@ func (s Store) Validate() Problems {
 	return Problems(ps)
 }
 
-// Validate reports an unknown mode.
+// minSessionIdle is the shortest idle time of a session: uses are recorded once a minute.
+const minSessionIdle = 2 * time.Minute
+
+// Validate reports an unknown mode, and sessions that end before they can be used.
 func (a Auth) Validate() Problems {
 	var ps found
 	modes := []string{ModeNone, ModeTokens}
 	if !slices.Contains(modes, a.Mode) {
 		ps.add("mode", "%q is not a mode%s; the modes are tokens and none (loopback only)", a.Mode, spelling.DidYouMean(a.Mode, modes))
+	}
+	atLeast(&ps, "session_idle", a.SessionIdle, minSessionIdle)
+	atLeast(&ps, "session_max", a.SessionMax, minSessionIdle)
+	if a.SessionMax < a.SessionIdle {
+		ps.add("session_max", "%s is shorter than session_idle (%s); set it to at least that", a.SessionMax, a.SessionIdle)
 	}
 	return Problems(ps)
 }

@@ -1,5 +1,5 @@
 // Package retention deletes finished data past its age or count limit: ended runs, delivered events, entries of the audit log, the
-// history of owners, and ended batches.
+// history of owners, ended batches, and ended sessions.
 //
 //	c := retention.New(store, retention.Options{Policy: …, Every: time.Hour, Now: time.Now, Metrics: tel.Retention})
 //	err := c.Start(ctx)
@@ -14,6 +14,7 @@ package retention
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -87,6 +88,8 @@ type Store interface {
 	// DeleteOrphans deletes the payloads of the next limit runs behind after whose row is gone and that are older than age. It returns the
 	// number of deleted payloads, and the run after which the next page continues: empty after the last page.
 	DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (deleted int64, next string, err error)
+	// DeleteSessions deletes up to limit sessions that had ended before the given time, and returns how many.
+	DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error)
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	WriteAudit(ctx context.Context, e audit.Entry) error
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
@@ -121,6 +124,8 @@ const (
 	// orphanedFor is how old payloads without a run have to be: the row of a run may be written after its first payload, also by the
 	// reconciler.
 	orphanedFor = 24 * time.Hour
+	// sessionsFor is how long ended sessions are kept, so that a late request gets the reason of the end.
+	sessionsFor = 24 * time.Hour
 	// lockName is the name of the lock that elects one process.
 	lockName = "retention"
 	// projectsPage is how many projects are read at a time.
@@ -135,7 +140,8 @@ type Cleaner struct {
 	opts  Options
 }
 
-// New returns a cleaner. It deletes nothing before Start. Payloads without a run are deleted also where the policy retains everything.
+// New returns a cleaner. It deletes nothing before Start. Payloads without a run and ended sessions are deleted also where the policy
+// retains everything.
 func New(store Store, opts Options) *Cleaner {
 	c := &Cleaner{store: store, opts: opts}
 	c.Loop = loop.New(c.poll)
@@ -178,7 +184,24 @@ func (c *Cleaner) Pass(ctx context.Context) error {
 			after = p.Name
 		}
 		if len(projects) < projectsPage {
-			return c.cleanOrphans(ctx)
+			return errors.Join(c.cleanOrphans(ctx), c.cleanSessions(ctx))
+		}
+	}
+}
+
+// cleanSessions deletes sessions that ended long ago, also where the policy retains everything: they are credentials, not data.
+func (c *Cleaner) cleanSessions(ctx context.Context) error {
+	for {
+		begun := time.Now()
+		deleted, err := c.store.DeleteSessions(ctx, c.opts.Now().Add(-sessionsFor), pageSize)
+		if deleted > 0 {
+			c.opts.Metrics.Deleted(ctx, "sessions", deleted)
+		}
+		if err != nil || deleted < pageSize {
+			return err
+		}
+		if !loop.Sleep(ctx, max(minPause, time.Since(begun))) {
+			return ctx.Err()
 		}
 	}
 }

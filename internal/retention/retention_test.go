@@ -34,6 +34,8 @@ type rows struct {
 	counted map[string]int64
 	passes  atomic.Int32
 	orphans int64 // payloads without a run, found page by page
+	// sessions are those that have ended.
+	sessions int64
 }
 
 func newRows() *rows {
@@ -74,6 +76,17 @@ func (r *rows) DeleteOrphans(_ context.Context, age time.Duration, after string,
 		return deleted, after + ".", nil
 	}
 	return deleted, "", nil
+}
+
+func (r *rows) DeleteSessions(_ context.Context, before time.Time, limit int) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if limit < 1 || before.IsZero() {
+		return 0, fmt.Errorf("before %s, limit %d", before, limit)
+	}
+	deleted := min(r.sessions, int64(limit))
+	r.sessions -= deleted
+	return deleted, nil
 }
 
 func (r *rows) ListProjects(_ context.Context, after string, limit int) (list []project.Project, err error) {
@@ -189,6 +202,20 @@ func TestOnlyOneProcessDeletes(t *testing.T) {
 		require.NoError(t, k.Stop(t.Context()))
 		require.Zero(t, busy.passes.Load())
 		require.EqualValues(t, 5, busy.orphans)
+	})
+}
+
+// Two pages of sessions, the second one not full.
+func TestEndedSessionsAreDeletedWithoutLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		free := newRows()
+		free.sessions = 700
+		k := cleaner(free, retention.Policy{retention.Runs: {}})
+		require.NoError(t, k.Start(t.Context()))
+		<-time.After(time.Minute)
+		require.NoError(t, k.Stop(t.Context()))
+		require.Equal(t, map[string]int64{"sessions": 700}, free.counted)
 	})
 }
 

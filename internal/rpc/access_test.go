@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
@@ -29,25 +30,30 @@ import (
 type guarded struct {
 	*platform
 
-	tokens *token.Service
+	tokens   *token.Service
+	sessions *session.Service
 }
 
 func startGuarded(t *testing.T, change func(*rpc.Options)) *guarded {
 	t.Helper()
 	var late struct{ *token.Service }
+	var sessions struct{ *session.Service }
 	p := start(t, func(o *rpc.Options) {
-		o.Access.Authenticator, o.Tokens = &late, &late
+		o.Access.Authenticator, o.Tokens, o.Sessions = &late, &late, &sessions
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 		if change != nil {
 			change(o)
 		}
 	})
 	late.Service = token.NewService(p.store.Tokens(), p.store, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	sessions.Service = session.NewService(p.store.Sessions(), late.Service, session.Options{
+		Idle: time.Hour, Max: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
 	for _, name := range []string{"shop", "lab"} {
 		_, err := project.NewService(p.store, time.Now).Create(t.Context(), name, "")
 		require.NoError(t, err)
 	}
-	return &guarded{platform: p, tokens: late.Service}
+	return &guarded{platform: p, tokens: late.Service, sessions: sessions.Service}
 }
 
 // token creates a token, and returns its ID and the header to send it in.

@@ -18,17 +18,9 @@ import (
 
 // rootHandler returns the outermost handler, which every request passes first.
 func (s *Server) rootHandler(loopback bool) http.Handler {
-	access := s.opts.Access
-	options := permission.AuthOptions{Rate: access.Rate, Burst: access.Burst, Refused: access.Refused}
-	if access.Authenticator != nil {
-		options.Tokens = access.Authenticator
-	}
-	if s.opts.UI != nil {
-		options.Public = s.opts.UI.Serves
-	}
-	open := permission.NewAuthMiddleware(options).Wrap(s.routes)
+	open := s.access.Wrap(s.routes)
 	inner := open
-	if loopback && access.Authenticator == nil {
+	if loopback && s.opts.Access.Authenticator == nil {
 		inner = refuseForeignPages(inner) // pages have no token, so with tokens a page cannot act for the user
 	}
 	inner = s.opts.Codec.allow(open, inner)
@@ -51,6 +43,21 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 		}
 		inner.ServeHTTP(timed, r)
 	})
+}
+
+// authMiddleware returns the middleware that authenticates requests.
+func (o Options) authMiddleware() *permission.AuthMiddleware {
+	options := permission.AuthOptions{Rate: o.Access.Rate, Burst: o.Access.Burst, Refused: o.Access.Refused}
+	if o.Access.Authenticator != nil {
+		options.Tokens = o.Access.Authenticator
+		if o.Sessions != nil {
+			options.Sessions = o.Sessions
+		}
+	}
+	if o.UI != nil {
+		options.Public = o.UI.Serves
+	}
+	return permission.NewAuthMiddleware(options)
 }
 
 // recoverPanic logs a panic outside of methods, which have their own recovery, and aborts the connection as net/http does.

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
@@ -36,9 +37,9 @@ const welcome = `Signalbox
 `
 
 // routes returns the handler of all paths of the port.
-func (o Options) routes(stop *stopping) (http.Handler, error) {
+func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (http.Handler, error) {
 	mux := http.NewServeMux()
-	services := o.services(stop)
+	services := o.services(access, stop)
 	names := make([]string, 0, len(services)+1)
 	for _, s := range services {
 		names = append(names, s.Path[1:len(s.Path)-1])
@@ -130,7 +131,7 @@ func withTimeout(next http.Handler) http.Handler {
 }
 
 // services returns the services of the API, each with the same codecs, limits and interceptors.
-func (o Options) services(stop *stopping) []rest.Service {
+func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []rest.Service {
 	options := connect.WithHandlerOptions(
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.Name)),
 		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
@@ -155,6 +156,11 @@ func (o Options) services(stop *stopping) []rest.Service {
 		Unredacted: o.Unredacted, Explainer: o.Explainer,
 	}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
+	if o.Sessions != nil {
+		add(signalboxv1connect.NewSessionServiceHandler(handler.NewSessions(handler.SessionOptions{
+			Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Version: o.System.Version,
+		}), options))
+	}
 	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
 	if o.Events != nil {
 		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events), o.RunDeliveries
@@ -189,7 +195,12 @@ type runService struct {
 func (o Options) permissionInterceptor() connect.Interceptor {
 	options := permission.InterceptorOptions{Denied: o.Access.Denied}
 	if o.Access.Authenticator != nil {
-		options.CheckValid = o.Access.Authenticator.CheckValid
+		options.CheckValid = func(ctx context.Context, a auth.Actor) error {
+			if a.Session != "" {
+				return o.Sessions.CheckValid(ctx, a.Session)
+			}
+			return o.Access.Authenticator.CheckValid(ctx, a.ID)
+		}
 	}
 	return permission.NewInterceptor(options)
 }

@@ -84,6 +84,8 @@ type Options struct {
 	UI UI
 	// Tokens is optional.
 	Tokens handler.TokenService
+	// Sessions is optional.
+	Sessions Sessions
 	// Access configures authentication and rate limits.
 	Access Access
 	// TLS is the listener's configuration; nil: plain text.
@@ -122,6 +124,14 @@ type Access struct {
 	// Refused is called when a caller is not authenticated or exceeds its rate, Denied when it lacks a permission; both are optional.
 	Refused func(ctx context.Context, reason string)
 	Denied  func(ctx context.Context, d permission.Denial)
+}
+
+// Sessions authenticates sessions of browsers, opens and ends them.
+type Sessions interface {
+	permission.Sessions
+	handler.SessionService
+	// CheckValid returns an error if the session with this ID has ended.
+	CheckValid(ctx context.Context, id string) error
 }
 
 // Authenticator authenticates tokens.
@@ -167,6 +177,7 @@ func (o Options) withDefaults() Options {
 // Server is the API server. It is started once and stopped once.
 type Server struct {
 	opts     Options
+	access   *permission.AuthMiddleware
 	routes   http.Handler
 	stopping *stopping
 
@@ -181,7 +192,8 @@ type Server struct {
 // NewServer wires the server. It fails only if the protos' REST paths contradict each other.
 func NewServer(opts Options) (*Server, error) {
 	s := &Server{opts: opts.withDefaults(), stopping: newStopping()}
-	routes, err := s.opts.routes(s.stopping)
+	s.access = s.opts.authMiddleware()
+	routes, err := s.opts.routes(s.access, s.stopping)
 	if err != nil {
 		return nil, err
 	}

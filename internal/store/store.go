@@ -118,6 +118,14 @@ func (s *Store) Events() *events.Store { return s.events }
 // Tokens returns the part of the store for API tokens.
 func (s *Store) Tokens() *tokens.Store { return s.tokens }
 
+// Sessions returns the part of the store for sessions of browsers.
+func (s *Store) Sessions() *tokens.Sessions { return tokens.NewSessions(s.db) }
+
+// DeleteSessions implements [retention.Store].
+func (s *Store) DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error) {
+	return s.Sessions().DeleteSessions(ctx, before, limit)
+}
+
 // Batches returns the part of the store for operations on many runs.
 func (s *Store) Batches() *batches.Store { return s.batches }
 

@@ -83,17 +83,35 @@ func (s *Service) Authenticate(ctx context.Context, text string, grace time.Dura
 	if subtle.ConstantTimeCompare(k.hash, hashOf(text)) != 1 {
 		return auth.Actor{}, unknown()
 	}
-	now := s.opts.Now()
-	if err := k.token.refusal(now); err != nil {
+	if err := s.use(k); err != nil {
 		return auth.Actor{}, err
+	}
+	return k.token.Actor(), nil
+}
+
+// Valid returns the token with this ID and records its use, or an [apperror.Unauthenticated] with the reason why it is not valid. It is for
+// callers that were authenticated with the token before, such as sessions.
+func (s *Service) Valid(ctx context.Context, id string) (Token, error) {
+	k, err := s.find(ctx, id, 0)
+	if err != nil {
+		return Token{}, err
+	}
+	return k.token, s.use(k)
+}
+
+// use checks a token and records its use.
+func (s *Service) use(k *known) error {
+	now := s.opts.Now()
+	if err := k.token.CheckValid(now); err != nil {
+		return err
 	}
 	if k.isUsed(now) {
 		select {
-		case s.used <- use{id, now}:
+		case s.used <- use{k.token.ID, now}:
 		default:
 		}
 	}
-	return k.token.Actor(), nil
+	return nil
 }
 
 // CheckValid returns an error when the token of this ID is no longer valid. It is for calls of long duration.
@@ -102,7 +120,7 @@ func (s *Service) CheckValid(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return k.token.refusal(s.opts.Now())
+	return k.token.CheckValid(s.opts.Now())
 }
 
 // Recent reports whether the token of this text was valid within the last minutes, without reading the store.
@@ -112,7 +130,7 @@ func (s *Service) Recent(text string) bool {
 		return false
 	}
 	k, _ := s.known.get(id, s.opts.Now())
-	return k != nil && s.opts.Now().Sub(k.at) < recent && k.token.refusal(s.opts.Now()) == nil && subtle.ConstantTimeCompare(k.hash, hashOf(text)) == 1
+	return k != nil && s.opts.Now().Sub(k.at) < recent && k.token.CheckValid(s.opts.Now()) == nil && subtle.ConstantTimeCompare(k.hash, hashOf(text)) == 1
 }
 
 // ID returns the ID in the text of a token, whether or not such a token exists; empty for text that is not a token.
@@ -155,8 +173,8 @@ func unknown() error {
 	return unidentified("unknown token; it may belong to another server: see `signalbox token list` there")
 }
 
-// refusal returns the reason why the token is not valid; nil for a valid one.
-func (t Token) refusal(now time.Time) error {
+// CheckValid returns the reason why the token is not valid; nil for a valid one.
+func (t Token) CheckValid(now time.Time) error {
 	switch {
 	case !t.RevokedAt.IsZero():
 		return apperror.New(apperror.Unauthenticated, apperror.TokenRevoked, "token %q (%s) was revoked at %s; ask an admin for another one",

@@ -103,7 +103,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) 
 // with the role admin in all projects exists, it is refused unless forced, which is for when that token is lost.
 func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, string, error) {
 	beside := func(t Token) error {
-		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.refusal(s.opts.Now()) == nil {
+		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.CheckValid(s.opts.Now()) == nil {
 			return apperror.New(apperror.Exists, apperror.TokenExists,
 				"an admin token exists already: %q (%s); create others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
 		}
@@ -128,7 +128,7 @@ func (s *Service) create(ctx context.Context, r Request, detail map[string]any, 
 	if !t.ExpiresAt.IsZero() {
 		detail["expires"] = t.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	entry := audit.NewEntry(ctx, now, audit.TokenCreate, t.auditProject(), id, "")
+	entry := audit.NewEntry(ctx, now, audit.TokenCreate, t.AuditProject(), id, "")
 	var err error
 	if entry.Detail, err = json.Marshal(detail); err != nil {
 		return Token{}, "", fmt.Errorf("describe token %q: %w", id, err)
@@ -139,8 +139,8 @@ func (s *Service) create(ctx context.Context, r Request, detail map[string]any, 
 	return t, text, nil
 }
 
-// auditProject returns the project whose audit log records the token: its only project, or else none.
-func (t Token) auditProject() string {
+// AuditProject returns the project whose audit log records the token: its only project, or else none.
+func (t Token) AuditProject() string {
 	for name := range t.Roles {
 		if len(t.Roles) == 1 && name != auth.Everywhere {
 			return name
@@ -215,6 +215,12 @@ func mayManage(a auth.Actor, t Token) bool {
 	return true
 }
 
+// MayRevoke reports whether the actor of ctx may revoke the token, and see and end its sessions: an admin of all its projects, or the token itself.
+func (t Token) MayRevoke(ctx context.Context) bool {
+	actor, _ := auth.ActorFrom(ctx)
+	return actor.Kind == auth.KindToken && actor.ID == t.ID || mayManage(actor, t)
+}
+
 // Revoke makes a token invalid permanently. Repeating it changes nothing. A token may revoke itself.
 func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) {
 	missing := apperror.New(apperror.NotFound, apperror.TokenNotFound, "token %q not found: `signalbox token list` shows the existing tokens", id)
@@ -225,12 +231,11 @@ func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) 
 	if err != nil {
 		return Token{}, err
 	}
-	actor, _ := auth.ActorFrom(ctx)
-	if own := actor.Kind == auth.KindToken && actor.ID == id; !own && !mayManage(actor, t) {
+	if !t.MayRevoke(ctx) {
 		return Token{}, missing
 	}
 	now := s.opts.Now()
-	entry := audit.NewEntry(ctx, now, audit.TokenRevoke, t.auditProject(), id, reason)
+	entry := audit.NewEntry(ctx, now, audit.TokenRevoke, t.AuditProject(), id, reason)
 	if entry.Detail, err = json.Marshal(map[string]string{"name": t.Name}); err != nil {
 		return Token{}, fmt.Errorf("describe token %q: %w", id, err)
 	}

@@ -265,6 +265,11 @@ func (s *Session) Quotas() signalboxv1connect.QuotaServiceClient {
 	return signalboxv1connect.NewQuotaServiceClient(s.client, s.url())
 }
 
+// Sessions returns the client of the SessionService.
+func (s *Session) Sessions() signalboxv1connect.SessionServiceClient {
+	return signalboxv1connect.NewSessionServiceClient(s.client, s.url())
+}
+
 // Tokens returns the client of the TokenService.
 func (s *Session) Tokens() signalboxv1connect.TokenServiceClient {
 	return signalboxv1connect.NewTokenServiceClient(s.client, s.url())

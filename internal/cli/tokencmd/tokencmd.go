@@ -23,9 +23,9 @@ import (
 
 // New returns the noun with its verbs. bootstrap is nil where there is no store.
 func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
-	noun := session.Noun("token", "Create, list and revoke API tokens",
+	noun := session.Noun("token", "Create, list and revoke API tokens, and the sessions that are opened with them",
 		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more projects; \"*\" means every project.")
-	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s))
+	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s), sessionsCommand(s), revokeSessionCommand(s))
 	return noun
 }
 

@@ -2,8 +2,8 @@
 //
 //	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
 //
-// With tokens, every request needs "Authorization: Bearer …": REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
-// the page that lists the paths, and the web UI without its data are open. Metrics require viewer on all projects; the table of permissions decides on everything
+// With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
+// the page that lists the paths, and the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything
 // else. Rates are limited per token, per address for requests without a valid token, and over all addresses for unknown tokens.
 // Without tokens, every caller is the local administrator: such a listener is open only to this machine.
 //
@@ -41,6 +41,8 @@ type Tokens interface {
 type AuthOptions struct {
 	// Tokens is nil if every caller is the local administrator.
 	Tokens Tokens
+	// Sessions authenticates sessions of browsers; optional.
+	Sessions Sessions
 	// Rate and Burst bound the requests per second of one token; a rate of 0 means no bound.
 	Rate  float64
 	Burst int
@@ -71,6 +73,9 @@ type AuthMiddleware struct {
 	calls    *Limiter
 	failures *Limiter
 	guesses  *Limiter
+	origins  *http.CrossOriginProtection
+	// reads are the paths of methods without side effects.
+	reads map[string]bool
 }
 
 // everywhere is the only key of the counts over all addresses.
@@ -89,6 +94,8 @@ func NewAuthMiddleware(opts AuthOptions) *AuthMiddleware {
 		calls:    NewLimiter(LimiterOptions{Rate: opts.Rate, Burst: opts.Burst, Now: opts.Now}),
 		failures: NewLimiter(LimiterOptions{Rate: failureRate, Burst: failureBurst, Now: opts.Now}),
 		guesses:  NewLimiter(LimiterOptions{Rate: guessRate, Burst: guessBurst, Now: opts.Now}),
+		origins:  http.NewCrossOriginProtection(),
+		reads:    reads(),
 	}
 }
 
@@ -104,6 +111,10 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if isSignIn(r.URL.Path) {
+			m.signIn(w, r, next)
+			return
+		}
 		actor, err := m.authenticate(r)
 		if err != nil {
 			m.refuse(w, r, err)
@@ -111,6 +122,15 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), actor)))
 	})
+}
+
+// signIn passes on a sign-in, which has its credential in the message: a page of another origin must not sign a browser in either.
+func (m *AuthMiddleware) signIn(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	if err := m.crossOrigin(r); err != nil {
+		m.refuse(w, r, err)
+		return
+	}
+	next.ServeHTTP(w, r)
 }
 
 // secure sets the headers of every response. Pages that load resources override the policy.
@@ -132,28 +152,31 @@ func (m *AuthMiddleware) isOpen(path string) bool {
 
 // authenticate returns the actor of a request.
 func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
-	from, id := origin(r.RemoteAddr), ""
-	text, err := bearer(r.Header)
-	if err != nil {
-		from += " without" // counted separately, so that requests without a token do not lock out valid tokens of the same address
-	} else if id = m.opts.Tokens.ID(text); id != "" {
-		from += " " + id
+	actor, err := m.admit(r.Context(), r.RemoteAddr, m.credentialOf(r))
+	if err == nil && r.URL.Path == metricsPath {
+		err = auth.Require(auth.WithActor(r.Context(), actor), auth.Everywhere, auth.Viewer)
 	}
-	if wait := m.retryDelay(from, id); wait > 0 && (err != nil || !m.opts.Tokens.Recent(text)) {
+	return actor, err
+}
+
+// admit returns the actor of a credential within the limits of its address and its token.
+func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential) (actor auth.Actor, err error) {
+	from := origin(remote)
+	if c.missing != nil {
+		from += " without" // counted separately, so that requests without a token do not lock out valid tokens of the same address
+	} else if c.id != "" {
+		from += " " + c.id
+	}
+	if wait := m.retryDelay(from, c.id); wait > 0 && (c.missing != nil || !c.recent()) {
 		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
 			"too many requests without a valid token; wait a moment, and check the token").WithRetry(wait)
 	}
-	var actor auth.Actor
-	if err == nil {
-		grace := time.Duration(0)
-		if r.URL.Path == metricsPath {
-			grace = metricsGrace
-		}
-		actor, err = m.opts.Tokens.Authenticate(r.Context(), text, grace)
+	if err = c.missing; err == nil {
+		actor, err = c.actor(ctx)
 	}
 	if f, ok := apperror.From(err); ok && f.Class == apperror.Unauthenticated {
 		m.failures.Take(from)
-		if id != "" && f.Reason == apperror.Unidentified {
+		if c.id != "" && f.Reason == apperror.Unidentified {
 			m.guesses.Take(everywhere)
 		}
 	}
@@ -164,10 +187,7 @@ func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
 		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
 			"token %q exceeds api.rate_limit; send fewer requests, or retry later", actor.Name).WithRetry(wait)
 	}
-	if r.URL.Path == metricsPath {
-		err = auth.Require(auth.WithActor(r.Context(), actor), auth.Everywhere, auth.Viewer)
-	}
-	return actor, err
+	return actor, nil
 }
 
 // retryDelay returns how long to reject this origin without a lookup. A well-formed token (id is set) also counts against the bound on guesses.
@@ -195,21 +215,26 @@ func bearer(h http.Header) (string, error) {
 
 // refuse sends the error of a request that is not admitted.
 func (m *AuthMiddleware) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	e, expected := apierror.Error(err)
-	log := logger.FromContext(r.Context()).With("path", r.URL.Path, "from", r.RemoteAddr)
-	if !expected {
-		log.ErrorContext(r.Context(), "A caller could not be authenticated", "error", err)
-	}
-	if f, ok := apperror.From(err); ok {
-		m.opts.Refused(r.Context(), f.Reason)
-		if f.Reason != apperror.RateLimited {
-			log.InfoContext(r.Context(), "A request was refused", "reason", f.Reason, "error", err)
-		}
-	}
+	m.report(r.Context(), r.URL.Path, r.RemoteAddr, err)
+	e, _ := apierror.Error(err)
 	if e.Code() == connect.CodeUnauthenticated {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="signalbox"`)
 	}
 	apierror.Write(w, r, e)
+}
+
+// report counts and logs a refusal.
+func (m *AuthMiddleware) report(ctx context.Context, path, from string, err error) {
+	log := logger.FromContext(ctx).With("path", path, "from", from)
+	if _, expected := apierror.Error(err); !expected {
+		log.ErrorContext(ctx, "A caller could not be authenticated", "error", err)
+	}
+	if f, ok := apperror.From(err); ok {
+		m.opts.Refused(ctx, f.Reason)
+		if f.Reason != apperror.RateLimited {
+			log.InfoContext(ctx, "A request was refused", "reason", f.Reason, "error", err)
+		}
+	}
 }
 
 // origin is the address for counting failures: that of a machine, or in IPv6 the network of one machine. Headers in which a proxy names

@@ -27,8 +27,9 @@ type Denial struct {
 
 // InterceptorOptions configure an Interceptor.
 type InterceptorOptions struct {
-	// CheckValid returns an error if the token with this ID is no longer valid, which ends open streams. It is nil if there are no tokens.
-	CheckValid func(ctx context.Context, id string) error
+	// CheckValid returns an error if the token or the session of the actor is no longer valid, which ends open streams. It is nil if there are no
+	// tokens.
+	CheckValid func(ctx context.Context, a auth.Actor) error
 	// Denied, if set, is called for each denied call.
 	Denied func(ctx context.Context, d Denial)
 }
@@ -91,7 +92,7 @@ func (s *stream) Receive(m any) error {
 // Send sends a message.
 func (s *stream) Send(m any) error {
 	if a, _ := auth.ActorFrom(s.ctx); a.ID != "" && s.guard.opts.CheckValid != nil {
-		if err := s.guard.opts.CheckValid(s.ctx, a.ID); err != nil {
+		if err := s.guard.opts.CheckValid(s.ctx, a); err != nil {
 			return err
 		}
 	}

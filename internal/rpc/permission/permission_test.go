@@ -90,7 +90,7 @@ func serve(t *testing.T) *api {
 	t.Helper()
 	a := &api{}
 	interceptor := permission.NewInterceptor(permission.InterceptorOptions{
-		CheckValid: func(context.Context, string) error {
+		CheckValid: func(context.Context, auth.Actor) error {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if a.revoked {

@@ -68,6 +68,7 @@ func Table() []Rule {
 	add(signalboxv1connect.WorkerServiceName, Rule{"ListWorkers", "", Visible, ""})
 	add(signalboxv1connect.AuditServiceName, audits()...)
 	add(signalboxv1connect.TokenServiceName, tokens()...)
+	add(signalboxv1connect.SessionServiceName, sessions()...)
 	return rules
 }
 
@@ -197,6 +198,16 @@ func ControlRoles() map[control.Control]auth.Role {
 		roles[c] = required[procedure]
 	}
 	return roles
+}
+
+func sessions() []Rule {
+	return []Rule{
+		{"SignIn", "", Nowhere, "needs no token in the header: it is in the message"},
+		{"GetSession", "", Nowhere, ""},
+		{"SignOut", "", Nowhere, "ends only the session of the request"},
+		{"ListSessions", "", Nowhere, "lists only sessions of the caller's token, and of tokens for which the caller is an admin of every project"},
+		{"RevokeSession", "", Nowhere, "requires an admin of every project that the session's token is for, or that token"},
+	}
 }
 
 // Markdown returns docs/reference/access.md.

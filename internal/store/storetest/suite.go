@@ -42,7 +42,7 @@ type Store interface {
 	auditLog
 	worker.Store
 	Events() *Events
-	Tokens() *tokens.Store
+	credentials
 	waited
 	sealedValues
 	Batches() *Batches
@@ -57,6 +57,12 @@ type Store interface {
 type waited interface {
 	Awaited() *runrow.Awaited
 	Waits() *runrow.Waits
+}
+
+// credentials are the parts of the store that store hashes of credentials.
+type credentials interface {
+	Tokens() *tokens.Store
+	Sessions() *tokens.Sessions
 }
 
 // sealedValues are the parts of the store that store sealed values.
@@ -105,6 +111,7 @@ func cases() []test {
 		{"delete workflow", testDeleteWorkflow},
 		{"definitions not found", testDefinitionsNotFound},
 		{"tokens", testTokens},
+		{"sessions", testSessions},
 		{"originals", testOriginals},
 		{"payloads", testPayloads},
 		{"payloads at once", testPayloadsAtOnce},

@@ -1,0 +1,137 @@
+package tokens
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/session"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// Sessions stores sessions of browsers. It is safe for concurrent use, also by several processes on one Postgres.
+type Sessions struct{ db *sqldb.DB }
+
+var _ session.Store = (*Sessions)(nil)
+
+// NewSessions returns a store on an open database. Package store migrates its schema.
+func NewSessions(db *sqldb.DB) *Sessions { return &Sessions{db: db} }
+
+// sessionQuery selects sessions with their tokens, which are never deleted.
+const sessionQuery = `SELECT s.id, s.hash, s.created_at, s.last_used_at, s.idle, s.expires_at, s.ended_at,
+t.id, t.name, t.hash, t.roles, t.creator, t.created_at, t.expires_at, t.last_used_at, t.revoked_at FROM sessions s JOIN tokens t ON t.id = s.token`
+
+// keptSession is one row.
+type keptSession struct {
+	session session.Session
+	hash    []byte
+}
+
+// CreateSession implements [session.Store].
+func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash []byte, e audit.Entry) error {
+	return s.db.Write(ctx, "create session", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `INSERT INTO sessions (id, hash, token, created_at, last_used_at, idle, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			one.ID, hex.EncodeToString(hash), one.Token.ID, one.CreatedAt.UnixMicro(), one.LastUsedAt.UnixMicro(), one.Idle.Microseconds(), one.ExpiresAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
+}
+
+// GetSession implements [session.Store].
+func (s *Sessions) GetSession(ctx context.Context, id string) (session.Session, []byte, error) {
+	var k keptSession
+	err := s.db.Read(ctx, "get session", func(ctx context.Context, c sqldb.Conn) (err error) {
+		k, err = getSession(ctx, c, id)
+		return err
+	})
+	return k.session, k.hash, err
+}
+
+func getSession(ctx context.Context, c sqldb.Conn, id string) (keptSession, error) {
+	return sqlrow.One(ctx, c, sessionQuery+` WHERE s.id = $1`, []any{id}, scanSession, func() error {
+		return apperror.New(apperror.NotFound, apperror.SessionNotFound, "there is no session %q", id)
+	})
+}
+
+// ListSessions implements [session.Store].
+func (s *Sessions) ListSessions(ctx context.Context, at time.Time, after *session.Cursor, limit int) (list []session.Session, err error) {
+	var w sqlrow.Where
+	now := w.Arg(at.UnixMicro())
+	w.Conditions = append(w.Conditions, "s.ended_at IS NULL", "s.expires_at > "+now, "s.last_used_at + s.idle > "+now)
+	if after != nil {
+		created, id := w.Arg(after.CreatedAt.UnixMicro()), w.Arg(after.ID)
+		w.Conditions = append(w.Conditions, "(s.created_at, s.id) < ("+created+", "+id+")")
+	}
+	query := sessionQuery + w.String() + ` ORDER BY s.created_at DESC, s.id DESC` + sqlrow.Limit(limit)
+	err = s.db.Read(ctx, "list sessions", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, query, w.Args, func(row sqlrow.Scanner) (session.Session, error) {
+			k, err := scanSession(row)
+			return k.session, err
+		})
+		return err
+	})
+	return list, err
+}
+
+// TouchSession implements [session.Store].
+func (s *Sessions) TouchSession(ctx context.Context, id string, at time.Time, every time.Duration) error {
+	return s.db.Exec(ctx, "note the use of a session", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE sessions SET last_used_at = $1 WHERE id = $2 AND last_used_at <= $3`,
+			at.UnixMicro(), id, at.Add(-every).UnixMicro())
+		return err
+	})
+}
+
+// EndSession implements [session.Store].
+func (s *Sessions) EndSession(ctx context.Context, id string, at time.Time, e audit.Entry) (one session.Session, err error) {
+	err = s.db.Write(ctx, "end session", func(ctx context.Context, c sqldb.Conn) error {
+		changed, err := sqlrow.Affected(ctx, c, `UPDATE sessions SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL`, at.UnixMicro(), id)
+		if err != nil {
+			return err
+		}
+		k, err := getSession(ctx, c, id)
+		if one = k.session; err != nil || !changed {
+			return err
+		}
+		return ledger.Add(ctx, c, e)
+	})
+	return one, err
+}
+
+// DeleteSessions deletes up to limit sessions that had ended before the given time, and returns how many.
+func (s *Sessions) DeleteSessions(ctx context.Context, before time.Time, limit int) (deleted int64, err error) {
+	err = s.db.Exec(ctx, "delete ended sessions", func(ctx context.Context, c sqldb.Conn) error {
+		result, err := c.ExecContext(ctx, `DELETE FROM sessions WHERE id IN (
+SELECT id FROM sessions WHERE ended_at < $1 OR expires_at < $1 OR last_used_at + idle < $1`+sqlrow.Limit(limit)+`)`, before.UnixMicro())
+		if err != nil {
+			return err
+		}
+		deleted, err = result.RowsAffected()
+		return err
+	})
+	return deleted, err
+}
+
+func scanSession(row sqlrow.Scanner) (k keptSession, err error) {
+	var hash, tokenHash string
+	var idle int64
+	s, t := &k.session, &k.session.Token
+	err = row.Scan(&s.ID, &hash, sqlrow.TimeInto(&s.CreatedAt), sqlrow.TimeInto(&s.LastUsedAt), &idle, sqlrow.TimeInto(&s.ExpiresAt), sqlrow.TimeInto(&s.EndedAt),
+		&t.ID, &t.Name, &tokenHash, sqlrow.JSONInto(&t.Roles), &t.Creator, sqlrow.TimeInto(&t.CreatedAt), sqlrow.TimeInto(&t.ExpiresAt),
+		sqlrow.TimeInto(&t.LastUsedAt), sqlrow.TimeInto(&t.RevokedAt))
+	if err != nil {
+		return k, err
+	}
+	s.Idle = time.Duration(idle) * time.Microsecond
+	if k.hash, err = hex.DecodeString(hash); err != nil {
+		return k, fmt.Errorf("read session %q: %w", s.ID, errHash)
+	}
+	return k, nil
+}
