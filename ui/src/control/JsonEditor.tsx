@@ -1,6 +1,6 @@
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { json } from '@codemirror/lang-json'
-import { bracketMatching, defaultHighlightStyle, indentUnit, syntaxHighlighting } from '@codemirror/language'
+import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentUnit, syntaxHighlighting } from '@codemirror/language'
 import { EditorState, type Extension, RangeSetBuilder } from '@codemirror/state'
 import { Decoration, type DecorationSet, EditorView, keymap, lineNumbers, ViewPlugin, type ViewUpdate, WidgetType } from '@codemirror/view'
 import { useEffect, useRef } from 'react'
@@ -56,6 +56,10 @@ const theme = EditorView.theme({
   '&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection': { backgroundColor: 'var(--selected) !important' },
 })
 
+/** The default's tags in the colours of the theme, which have the contrast in dark and light. */
+const themed: Record<string, string> = { '#219': 'var(--violet)', '#164': 'var(--blue)', '#a11': 'var(--green)', '#00c': 'var(--text-2)', '#f00': 'var(--red)' }
+const colours = HighlightStyle.define(defaultHighlightStyle.specs.map(({ tag, color }) => ({ tag, color: themed[String(color)] ?? 'var(--text)' })))
+
 interface Props {
   text: string
   label: string
@@ -74,7 +78,7 @@ export default function JsonEditor({ text, label, onChange }: Props) {
     const nonce = cspNonce()
     const extensions: Extension[] = [
       ...(nonce === undefined ? [] : [EditorView.cspNonce.of(nonce)]),
-      lineNumbers(), history(), bracketMatching(), indentUnit.of('  '), json(), syntaxHighlighting(defaultHighlightStyle), sealed, theme,
+      lineNumbers(), history(), bracketMatching(), indentUnit.of('  '), json(), syntaxHighlighting(colours), sealed, theme,
       keymap.of([...defaultKeymap.filter((key) => key.key !== 'Mod-Enter'), ...historyKeymap]),
       EditorView.lineWrapping,
       EditorView.contentAttributes.of({ 'aria-label': label }),

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
 import { lazy, Suspense, useMemo, useState } from 'react'
-import { brief, callError, clients, type Json, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
+import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
 import { Button, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast } from '../kit'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
@@ -12,12 +12,6 @@ import { refusalOf } from './controls'
 import { changeSealed, type Draft, newDraft, readEdit, undoEdit } from './edit'
 
 const JsonEditor = lazy(() => import('./JsonEditor'))
-
-/** randomUUID of the browser exists on secure origins alone. */
-function newRequestID(): string {
-  const bytes = window.crypto.getRandomValues(new Uint8Array(16))
-  return [...bytes].map((b) => b.toString(16).padStart(2, '0')).join('')
-}
 
 /**
  * Starts a new run with the input of an earlier one. Unedited, neither input nor patch is sent: the server takes the original, sealed values

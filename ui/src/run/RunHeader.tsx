@@ -17,10 +17,12 @@ const runPath = (project: string, id: string) => `/p/${encodeURIComponent(projec
 /** What the run is, and everything that can be done with it. */
 export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined }) {
   const [open, setOpen] = useState<Control | ''>('')
+  const navigate = useNavigate()
   const link = useLink()
   const refused = (control: Control) => (link.state === 'live' ? refusalOf(run, control) : 'No connection to the server.')
   const show = (control: Control) => { if (refused(control) === undefined) setOpen(control) }
-  usePageKeys({ r: () => { show('replay') }, c: () => { show('cancel') }, '.': () => { document.getElementById('run-more')?.focus() } })
+  const compare = () => { void navigate({ to: '/p/$project/compare', params: { project: run.project }, search: { a: run.id } }) }
+  usePageKeys({ r: () => { show('replay') }, c: () => { show('cancel') }, o: compare, '.': () => { document.getElementById('run-more')?.focus() } })
 
   const item = (control: Control, label: string, danger = false): MenuItem => ({ key: control, label, danger, refused: refused(control), onSelect: () => { setOpen(control) } })
   const api = `/v1/projects/${encodeURIComponent(run.project)}/runs/${run.id}`
@@ -53,6 +55,7 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
         <div className={styles.actions}>
           <Button refused={refused('replay')} onClick={() => { setOpen('replay') }}>Replay…</Button>
           <Button refused={refused('cancel')} onClick={() => { setOpen('cancel') }}>Cancel…</Button>
+          <Button onClick={compare}>Compare…</Button>
           <Menu trigger={<Button id="run-more" icon={<ChevronDown size={14} aria-hidden />}>More</Button>} items={more} />
         </div>
       </div>

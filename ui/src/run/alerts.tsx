@@ -1,7 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import { clients, hasEnded, milliseconds, useRun } from '../api'
+import { hasEnded, milliseconds, useRun, useSystemStatus } from '../api'
 import { type Alert, Ago, Button, Countdown, Elapsed, formatCount, Id, statusWord, Time } from '../kit'
 import type { Run, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { Connection } from '../gen/signalbox/v1/system_pb'
@@ -9,8 +8,8 @@ import type { Connection } from '../gen/signalbox/v1/system_pb'
 /** useRunAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
 export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string) => void): Alert[] {
   const open = !hasEnded(run.status)
-  // The frame of the page reads the status each five seconds; a caller who may not read it sees no alert about it.
-  const status = useQuery({ queryKey: ['system-status'], queryFn: ({ signal }) => clients.system.getStatus({}, { signal }), enabled: false })
+  // A caller who may not read the status sees no alert about Temporal.
+  const status = useSystemStatus()
   const alerts: (Alert | undefined)[] = [
     open ? temporalDown(status.data?.connection) : undefined,
     stuck(run),

@@ -1,2 +1,2 @@
+export { ComparePage } from './ComparePage'
 export { RunPage } from './RunPage'
-export function ComparePage() { return null }

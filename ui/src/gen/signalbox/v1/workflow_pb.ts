@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSLqAQoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCSK0AQoPV29ya2Zsb3dWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDAoEaGFzaBgCIAEoCRIRCglwdWJsaXNoZXIYAyABKAkSMAoMcHVibGlzaF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzb3VyY2UYBSABKAkSLQoMaW5wdXRfc2NoZW1hGAYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSI6ChdWYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSKDAQoYVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEicKCGZpbmRpbmdzGAIgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcSEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiZgoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyJLChZQdWJsaXNoV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHdvcmtmbG93GAMgASgJIq0BChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEicKCGZpbmRpbmdzGAQgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcibAoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCSJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChJHZXRXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiSQoUUGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkiQQoVUGF1c2VXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93IjsKFlVucGF1c2VXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCSJDChdVbnBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI6ChVEZWxldGVXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCSIYChZEZWxldGVXb3JrZmxvd1Jlc3BvbnNlMuYLCg9Xb3JrZmxvd1NlcnZpY2USmgEKEFZhbGlkYXRlV29ya2Zsb3cSJS5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QaJi5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlIjeQAgGC0+STAi46ASoiKS92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzOnZhbGlkYXRlEn4KCVNhdmVEcmFmdBIeLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlc3BvbnNlIjCC0+STAio6ASoiJS92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzOnNhdmUSkwEKD1B1Ymxpc2hXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1Jlc3BvbnNlIjOC0+STAi06ASoiKC92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzOnB1Ymxpc2gShQEKDUxpc3RXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1Jlc3BvbnNlIiuQAgGC0+STAiISIC92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzEo0BCgtHZXRXb3JrZmxvdxIgLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1JlcXVlc3QaIS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXNwb25zZSI5kAIBgtPkkwIwEi4vdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9EpkBCgxMaXN0VmVyc2lvbnMSIS5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSJCkAIBgtPkkwI5EjcvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnZlcnNpb25zEpUBCgxEaWZmVmVyc2lvbnMSIS5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXNwb25zZSI+kAIBgtPkkwI1EjMvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OmRpZmYSmQEKDVBhdXNlV29ya2Zsb3cSIi5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1JlcXVlc3QaIy5zaWduYWxib3gudjEuUGF1c2VXb3JrZmxvd1Jlc3BvbnNlIj+C0+STAjk6ASoiNC92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn06cGF1c2USoQEKD1VucGF1c2VXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1Jlc3BvbnNlIkGC0+STAjs6ASoiNi92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn06dW5wYXVzZRKTAQoORGVsZXRlV29ya2Zsb3cSIy5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UiNoLT5JMCMCouL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSLqAQoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCSK0AQoPV29ya2Zsb3dWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDAoEaGFzaBgCIAEoCRIRCglwdWJsaXNoZXIYAyABKAkSMAoMcHVibGlzaF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzb3VyY2UYBSABKAkSLQoMaW5wdXRfc2NoZW1hGAYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSI6ChdWYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSKDAQoYVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEicKCGZpbmRpbmdzGAIgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcSEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiZgoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyJLChZQdWJsaXNoV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHdvcmtmbG93GAMgASgJIq0BChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEicKCGZpbmRpbmdzGAQgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcibAoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCSJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChJHZXRXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3ciOgoVRGVsZXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiGAoWRGVsZXRlV29ya2Zsb3dSZXNwb25zZTKIDQoPV29ya2Zsb3dTZXJ2aWNlEpoBChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSI3kAIBgtPkkwIuOgEqIikvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czp2YWxpZGF0ZRJ+CglTYXZlRHJhZnQSHi5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdBofLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czpzYXZlEpMBCg9QdWJsaXNoV29ya2Zsb3cSJC5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXNwb25zZSIzgtPkkwItOgEqIigvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czpwdWJsaXNoEoUBCg1MaXN0V29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXNwb25zZSIrkAIBgtPkkwIiEiAvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cxKNAQoLR2V0V29ya2Zsb3cSIC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVzcG9uc2UiOZACAYLT5JMCMBIuL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfRKZAQoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiQpACAYLT5JMCORI3L3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTp2ZXJzaW9ucxKVAQoMRGlmZlZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVzcG9uc2UiPpACAYLT5JMCNRIzL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTpkaWZmEp8BCg9HZXRWZXJzaW9uR3JhcGgSJC5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXNwb25zZSI/kAIBgtPkkwI2EjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OmdyYXBoEpkBCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZSI/gtPkkwI5OgEqIjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnBhdXNlEqEBCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZSJBgtPkkwI7OgEqIjYvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnVucGF1c2USkwEKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlIjaC0+STAjAqLi92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn1CQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -642,6 +642,190 @@ export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@_
   messageDesc(file_signalbox_v1_workflow, 16);
 
 /**
+ * @generated from message signalbox.v1.GetVersionGraphRequest
+ */
+export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * "namespace/name", or "name" if it is unambiguous.
+   *
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * A version; empty for the latest published one, or for the draft if nothing is published.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Return the graph of the draft instead of a version.
+   *
+   * @generated from field: bool draft = 4;
+   */
+  draft: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.GetVersionGraphRequest.
+ * Use `create(GetVersionGraphRequestSchema)` to create a new message.
+ */
+export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 17);
+
+/**
+ * @generated from message signalbox.v1.GetVersionGraphResponse
+ */
+export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphResponse"> & {
+  /**
+   * "namespace/name".
+   *
+   * @generated from field: string workflow = 1;
+   */
+  workflow: string;
+
+  /**
+   * The version of the graph; empty for the draft.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * The start, the tasks and catches in the order of the document, and the end.
+   *
+   * @generated from field: repeated signalbox.v1.GraphNode nodes = 3;
+   */
+  nodes: GraphNode[];
+
+  /**
+   * The possible steps between the nodes, in the order of the nodes that they leave. An edge from a node to one of its
+   * own nodes begins the inner list, a branch or the catch. An edge from a node to its parent ends the list; the edges
+   * of the parent lead on. Errors have no edges, except that a try leads to its catch.
+   *
+   * @generated from field: repeated signalbox.v1.GraphEdge edges = 4;
+   */
+  edges: GraphEdge[];
+};
+
+/**
+ * Describes the message signalbox.v1.GetVersionGraphResponse.
+ * Use `create(GetVersionGraphResponseSchema)` to create a new message.
+ */
+export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 18);
+
+/**
+ * GraphNode is a task of a document, the catch of a try, the start or the end.
+ *
+ * @generated from message signalbox.v1.GraphNode
+ */
+export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
+  /**
+   * JSON pointer of the task or catch in the document, as in Step.pointer; "start" and "end" for the two others.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Name of the task; empty for other nodes.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * call, do, emit, for, fork, listen, raise, run, set, switch, try, wait, catch, start or end.
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * ID of the node that contains this one; empty at the top level.
+   *
+   * @generated from field: string parent = 4;
+   */
+  parent: string;
+
+  /**
+   * What the node does, in one short line, such as "GET api.example.com" or "for item in .items". Of a literal URI it
+   * contains the host and port only. The label of the start says what starts runs, such as "every 5m". May be empty.
+   *
+   * @generated from field: string label = 5;
+   */
+  label: string;
+
+  /**
+   * Line and column of the task's name in the source, from 1; 0 for the start and the end.
+   *
+   * @generated from field: int32 line = 6;
+   */
+  line: number;
+
+  /**
+   * @generated from field: int32 column = 7;
+   */
+  column: number;
+};
+
+/**
+ * Describes the message signalbox.v1.GraphNode.
+ * Use `create(GraphNodeSchema)` to create a new message.
+ */
+export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 19);
+
+/**
+ * GraphEdge is a possible step from one node to another.
+ *
+ * @generated from message signalbox.v1.GraphEdge
+ */
+export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
+  /**
+   * IDs of the two nodes.
+   *
+   * @generated from field: string from = 1;
+   */
+  from: string;
+
+  /**
+   * @generated from field: string to = 2;
+   */
+  to: string;
+
+  /**
+   * next (after the task; to the parent: after the last task of its list), enter (into the inner list), branch (of a
+   * fork), case (of a switch), catch (of an error), retry (of a try), exit or end (the directives).
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * The condition of the edge: that of a case of a switch or the case's name, "otherwise" if no case applies, "unless …"
+   * for a skipped task, the caught errors, the limits of a retry; for a branch its name. Empty without a condition.
+   *
+   * @generated from field: string label = 4;
+   */
+  label: string;
+};
+
+/**
+ * Describes the message signalbox.v1.GraphEdge.
+ * Use `create(GraphEdgeSchema)` to create a new message.
+ */
+export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 20);
+
+/**
  * @generated from message signalbox.v1.PauseWorkflowRequest
  */
 export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> & {
@@ -666,7 +850,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 17);
+  messageDesc(file_signalbox_v1_workflow, 21);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -683,7 +867,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 18);
+  messageDesc(file_signalbox_v1_workflow, 22);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -705,7 +889,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 19);
+  messageDesc(file_signalbox_v1_workflow, 23);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -722,7 +906,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 20);
+  messageDesc(file_signalbox_v1_workflow, 24);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -744,7 +928,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 21);
+  messageDesc(file_signalbox_v1_workflow, 25);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -757,7 +941,7 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 22);
+  messageDesc(file_signalbox_v1_workflow, 26);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -836,6 +1020,17 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof DiffVersionsRequestSchema;
     output: typeof DiffVersionsResponseSchema;
+  },
+  /**
+   * GetVersionGraph returns the control flow of a version, or of the draft, as nodes and edges. It is refused with
+   * INVALID_DOCUMENT if the document is not valid.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.GetVersionGraph
+   */
+  getVersionGraph: {
+    methodKind: "unary";
+    input: typeof GetVersionGraphRequestSchema;
+    output: typeof GetVersionGraphResponseSchema;
   },
   /**
    * PauseWorkflow pauses a workflow: new runs are refused with WORKFLOW_PAUSED until it is unpaused. Open runs

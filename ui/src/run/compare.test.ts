@@ -1,0 +1,60 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, it } from 'vitest'
+import { printPatch } from '../api/patch'
+import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
+import { compareErrors, compareTasks, compareValues, keyOf } from './compare'
+
+const step = (number: number, pointer: string, status = 'completed', attempts = 0) =>
+  create(StepSchema, { number: BigInt(number), pointer, task: pointer.split('/').at(-1) ?? '', status, attempts: Array.from({ length: attempts }, () => ({})), startTime: { seconds: 0n }, endTime: { seconds: 2n } })
+
+const rows = (...args: Parameters<typeof compareTasks>) => compareTasks(...args).map((r) => `${'  '.repeat(r.depth)}${r.task} ${r.a?.steps ?? '-'}/${r.b?.steps ?? '-'} ${r.differs.join(',')}`.trimEnd())
+
+describe('two runs side by side', () => {
+  it('are equal when the same tasks ended the same way', () => {
+    const steps = [step(1, '/do/0/read'), step(2, '/do/1/for'), step(3, '/do/1/for/do/0/price')]
+    expect(rows(steps, steps, true)).toEqual(['read 1/1', 'for 1/1', '  price 1/1'])
+  })
+
+  it('differ by status, attempts, number of steps and presence', () => {
+    const a = [step(1, '/do/0/read'), step(2, '/do/1/reserve', 'failed', 5)]
+    const b = [step(1, '/do/0/read', 'completed', 2), step(2, '/do/1/reserve'), step(3, '/do/2/ship')]
+    expect(rows(a, b, true)).toEqual(['read 1/1 attempts', 'reserve 1/1 status,attempts', 'ship -/1 presence'])
+    expect(rows([step(1, '/do/0/x')], [step(1, '/do/0/x'), step(2, '/do/0/x')], true)).toEqual(['x 1/2 steps'])
+  })
+
+  it('keep the order of the first, with what the second has in between', () => {
+    expect(rows([step(1, '/do/0/a'), step(2, '/do/2/c')], [step(1, '/do/0/a'), step(2, '/do/1/b'), step(3, '/do/2/c')], true)).toEqual(['a 1/1', 'b -/1 presence', 'c 1/1'])
+    expect(rows([], [step(1, '/do/0/a'), step(2, '/do/1/b')], true)).toEqual(['a -/1 presence', 'b -/1 presence'])
+  })
+
+  it('find tasks of another version by their names', () => {
+    expect(keyOf('/do/3/pay/try/0/charge', false)).toBe('/do/pay/try/charge')
+    expect(rows([step(1, '/do/0/read')], [step(1, '/do/0/check'), step(2, '/do/1/read')], false)).toEqual(['check -/1 presence', 'read 1/1'])
+  })
+
+  it('open the failed step of a task', () => {
+    const [row] = compareTasks([step(1, '/do/0/x'), step(2, '/do/0/x', 'failed'), step(3, '/do/0/x', 'failed')], [], true)
+    expect(row?.a?.step).toBe(2n)
+    expect(row?.a?.duration).toBe(6000)
+  })
+})
+
+describe('two payloads', () => {
+  it('are compared entry by entry, and sealed values may differ', () => {
+    const found = compareValues('{"card":"⟦redacted⟧","n":1,"list":["⟦redacted⟧"]}', '{"card":"⟦redacted⟧","n":2,"list":["⟦redacted⟧"]}')
+    expect(printPatch(found.operations)).toBe('[{"op":"replace","path":"/n","value":2}]')
+    expect(found.sealed).toEqual(['/card', '/list/0'])
+  })
+
+  it('may be missing', () => {
+    expect(compareValues(undefined, undefined).operations).toEqual([])
+    expect(compareValues('null', undefined).operations.map((o) => o.op)).toEqual(['remove'])
+    expect(compareValues(undefined, '1').operations.map((o) => o.op)).toEqual(['add'])
+  })
+})
+
+it('compares errors part by part', () => {
+  const a = create(RunSchema, { error: { title: 'x', status: 503 } })
+  const b = create(RunSchema, { error: { title: 'x', status: 500 } })
+  expect(compareErrors(a, b).filter((p) => p.differs).map((p) => `${p.name} ${p.a} ${p.b}`)).toEqual(['Status 503 500'])
+})

@@ -1,0 +1,135 @@
+import { escapePointer, isObject, type Json, readJson } from '../api/json'
+import { diffJson, hasMark, type Operation } from '../api/patch'
+import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+
+/** What the steps of one task of one run amount to. */
+export interface Totals {
+  /** Numbers of steps by status. */
+  statuses: Map<string, number>
+  steps: number
+  attempts: number
+  /** Sum of the durations of ended steps, in milliseconds; undefined while none has ended. */
+  duration: number | undefined
+  /** The step to open: the first failed one, else the first. */
+  step: bigint
+}
+
+export interface TaskRow {
+  key: string
+  task: string
+  kind: string
+  /** Number of tasks around it. */
+  depth: number
+  a: Totals | undefined
+  b: Totals | undefined
+  /** What differs; durations differ always and are not counted. */
+  differs: ('presence' | 'steps' | 'status' | 'attempts')[]
+}
+
+const milliseconds = (at: { seconds: bigint; nanos: number } | undefined) => (at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6)
+
+/** keyOf returns what a task is found by in the other run: its pointer, or in another document, the names without positions. */
+export const keyOf = (pointer: string, sameDocument: boolean): string =>
+  sameDocument ? pointer : pointer.split('/').filter((part) => !/^\d+$/.test(part)).join('/')
+
+const words = new Set(['do', 'for', 'foreach', 'fork', 'branches', 'try', 'catch'])
+
+const depthOf = (pointer: string): number => {
+  const names = pointer.split('/').slice(1).filter((part, i, all) => !/^\d+$/.test(part) && (/^\d+$/.test(all[i - 1] ?? '') || !words.has(part)))
+  return Math.max(0, names.length - 1)
+}
+
+interface Task {
+  task: string
+  kind: string
+  pointer: string
+  totals: Totals
+}
+
+function totals(steps: Step[], sameDocument: boolean): Map<string, Task> {
+  const tasks = new Map<string, Task>()
+  for (const step of steps) {
+    const key = keyOf(step.pointer, sameDocument)
+    const known = tasks.get(key)
+    const task = known ?? { task: step.task, kind: step.kind, pointer: step.pointer, totals: { statuses: new Map(), steps: 0, attempts: 0, duration: undefined, step: step.number } }
+    tasks.set(key, task)
+    const t = task.totals
+    if (step.status === 'failed' && (t.statuses.get('failed') ?? 0) === 0) t.step = step.number
+    t.statuses.set(step.status, (t.statuses.get(step.status) ?? 0) + 1)
+    t.steps++
+    t.attempts += step.attempts.length
+    const start = milliseconds(step.startTime)
+    const end = milliseconds(step.endTime)
+    if (start !== undefined && end !== undefined) t.duration = (t.duration ?? 0) + Math.max(0, end - start)
+  }
+  return tasks
+}
+
+/** compareTasks puts the tasks of two runs side by side, in the order of the first; those of the second alone follow the task before them. */
+export function compareTasks(a: Step[], b: Step[], sameDocument: boolean): TaskRow[] {
+  const left = totals(a, sameDocument)
+  const right = totals(b, sameDocument)
+  const order = [...left.keys()]
+  let previous = ''
+  for (const key of right.keys()) {
+    if (!left.has(key)) order.splice(order.indexOf(previous) + 1, 0, key)
+    previous = key
+  }
+  return order.map((key) => {
+    const one = left.get(key)
+    const two = right.get(key)
+    const either = one ?? two
+    return {
+      key, task: either?.task ?? '', kind: either?.kind ?? '', depth: depthOf(either?.pointer ?? ''), a: one?.totals, b: two?.totals,
+      differs: one === undefined || two === undefined ? ['presence'] : difference(one.totals, two.totals),
+    }
+  })
+}
+
+function difference(a: Totals, b: Totals): TaskRow['differs'] {
+  const out: TaskRow['differs'] = []
+  if (a.steps !== b.steps) out.push('steps')
+  const names = new Set([...a.statuses.keys(), ...b.statuses.keys()])
+  // Where the numbers of steps differ, only statuses that one run does not have at all are a difference of their own.
+  if ([...names].some((name) => (a.steps === b.steps ? a.statuses.get(name) !== b.statuses.get(name) : a.statuses.has(name) !== b.statuses.has(name)))) out.push('status')
+  if (a.steps === b.steps && a.attempts !== b.attempts) out.push('attempts')
+  return out
+}
+
+export interface ValueDifference {
+  operations: Operation[]
+  /** Pointers at which both runs have a sealed value: whether these are equal is not known. */
+  sealed: string[]
+}
+
+/** compareValues compares two payloads; undefined stands for no value. */
+export function compareValues(a: string | undefined, b: string | undefined): ValueDifference {
+  if (a === undefined && b === undefined) return { operations: [], sealed: [] }
+  if (a === undefined) return { operations: [{ op: 'add', path: '', value: readJson(b ?? 'null') }], sealed: [] }
+  if (b === undefined) return { operations: [{ op: 'remove', path: '', before: readJson(a) }], sealed: [] }
+  const [one, two] = [readJson(a), readJson(b)]
+  const operations = diffJson(one, two)
+  const sealed: string[] = []
+  const visit = (x: Json, y: Json | undefined, path: string) => {
+    if (y === undefined) return
+    if (typeof x === 'string') {
+      if (hasMark(x) && x === y) sealed.push(path)
+    } else if (Array.isArray(x)) {
+      if (Array.isArray(y)) x.forEach((item, i) => { visit(item, y[i], `${path}/${i}`) })
+    } else if (isObject(x) && isObject(y)) {
+      for (const [name, item] of x) visit(item, y.get(name), `${path}/${escapePointer(name)}`)
+    }
+  }
+  visit(one, two, '')
+  return { operations, sealed }
+}
+
+/** The parts of the errors of two runs that differ, with both texts. */
+export function compareErrors(a: Run, b: Run): { name: string; a: string; b: string; differs: boolean }[] {
+  const parts = (run: Run): [string, string][] => [
+    ['Title', run.error?.title ?? ''], ['Detail', run.error?.detail ?? ''], ['Status', run.error === undefined ? '' : String(run.error.status)],
+    ['Type', run.error?.type ?? ''], ['Task', run.error?.instance ?? ''],
+  ]
+  const other = new Map(parts(b))
+  return parts(a).map(([name, text]) => ({ name, a: text, b: other.get(name) ?? '', differs: text !== other.get(name) }))
+}
