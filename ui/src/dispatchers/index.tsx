@@ -1,2 +1,2 @@
-export function DispatchersPage() { return null }
-export function DispatcherPage() { return null }
+export { DispatcherPage } from './DispatcherPage'
+export { DispatchersPage } from './DispatchersPage'

@@ -1,2 +1,2 @@
-export function EventsPage() { return null }
-export function EventPage() { return null }
+export { EventPage } from './EventPage'
+export { EventsPage } from './EventsPage'

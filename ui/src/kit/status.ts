@@ -39,14 +39,12 @@ export const vocabularies = {
   event: {
     pending: w(Inbox, 'Pending', 'slate'),
     routed: w(Route, 'Routed', 'green'),
-    matched: w(Route, 'Matched', 'green'),
     unmatched: w(Unplug, 'Unmatched', 'amber'),
     rejected: w(CircleX, 'Rejected', 'red'),
   },
   delivery: {
     pending: w(Inbox, 'Pending', 'slate'),
     done: w(Check, 'Done', 'green'),
-    delivered: w(Check, 'Delivered', 'green'),
     dead: w(Skull, 'Dead', 'red'),
   },
   dispatcher: {
@@ -55,6 +53,7 @@ export const vocabularies = {
     stale: w(TimerOff, 'Stale', 'amber'),
     missing: w(Unplug, 'Missing', 'red'),
     foreign: w(Flag, 'Foreign', 'amber'),
+    no_workers: w(Unplug, 'No workers', 'red'),
     unknown: w(CircleHelp, 'Unknown', 'amber'),
   },
   worker: {
@@ -62,14 +61,27 @@ export const vocabularies = {
     late: w(HeartPulse, 'Late', 'amber'),
     silent: w(CircleHelp, 'Silent', 'amber'),
     unknown: w(CircleHelp, 'Unknown', 'amber'),
-    dead: w(Skull, 'Dead', 'red'),
     stopped: w(Square, 'Stopped', 'slate'),
+  },
+  lease: {
+    held: w(Check, 'Held', 'green'),
+    resigned: w(LogOut, 'Resigned', 'slate'),
+    expired: w(TimerOff, 'Expired', 'amber'),
+  },
+  breaker: {
+    closed: w(Check, 'Closed', 'green'),
+    half_open: w(Gauge, 'Half open', 'amber'),
+    open: w(Unplug, 'Open', 'red'),
+  },
+  dependency: {
+    up: w(Check, 'Up', 'green'),
+    impaired: w(Gauge, 'Impaired', 'amber'),
+    down: w(Unplug, 'Down', 'red'),
   },
   connection: {
     connecting: w(Loader, 'Connecting', 'blue'),
     connected: w(Plug, 'Connected', 'green'),
     degraded: w(Gauge, 'Degraded', 'amber'),
-    disconnected: w(Unplug, 'Down', 'red'),
     down: w(Unplug, 'Down', 'red'),
     closed: w(Square, 'Closed', 'slate'),
   },

@@ -1,1 +1,1 @@
-export function SystemPage() { return null }
+export { SystemPage } from './SystemPage'

@@ -1,1 +1,1 @@
-export function WorkersPage() { return null }
+export { WorkersPage } from './WorkersPage'

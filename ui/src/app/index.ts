@@ -1,0 +1,5 @@
+export { type Role, useCaller, useRefusal } from './access'
+export { useFilters } from './filters'
+export { usePageKeys } from './keys'
+export { useProject, useProjects } from './project'
+export { many, one, type Search } from './search'

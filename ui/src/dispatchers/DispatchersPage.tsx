@@ -1,0 +1,65 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useFilters, useRefusal } from '../app'
+import { clients, durationMilliseconds, now, usePages } from '../api'
+import type { Dispatcher } from '../gen/signalbox/v1/dispatcher_pb'
+import { Button, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, StatusBadge, useLinkRefusal, vocabularies } from '../kit'
+import { Lease } from './lease'
+import { ReconcileDialog } from './ReconcileDialog'
+
+interface Row {
+  dispatcher: Dispatcher
+  at: number
+}
+
+const columns: Column<Row>[] = [
+  { id: 'state', title: 'State', width: 130, cell: ({ dispatcher }) => <StatusBadge of="dispatcher" status={dispatcher.state} /> },
+  { id: 'project', title: 'Project', width: 130, grow: true, cell: ({ dispatcher }) => <Link to="/dispatchers/$project" params={{ project: dispatcher.project }}>{dispatcher.project}</Link> },
+  { id: 'queue', title: 'Task queue', width: 160, grow: true, cell: ({ dispatcher }) => dispatcher.taskQueue },
+  { id: 'owner', title: 'Owner', width: 170, grow: true, cell: ({ dispatcher }) => dispatcher.lease?.owner?.serverId ?? 'none' },
+  { id: 'epoch', title: 'Epoch', width: 56, align: 'end', cell: ({ dispatcher }) => (dispatcher.lease?.owner === undefined ? '–' : String(dispatcher.lease.owner.epoch)) },
+  { id: 'lease', title: 'Lease', width: 130, cell: ({ dispatcher, at }) => <Lease lease={dispatcher.lease} at={at} /> },
+  { id: 'progress', title: 'Routed / head', width: 130, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : `${formatCount(progress.routed)} / ${formatCount(progress.head)}`) },
+  { id: 'pending', title: 'Pending', width: 76, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : formatCount(progress.pending)) },
+  {
+    id: 'lag', title: 'Lag', width: 84, align: 'end',
+    cell: ({ dispatcher: { progress } }) => {
+      const lag = durationMilliseconds(progress?.lag)
+      return progress === undefined || lag === undefined ? 'unknown' : lag === 0 ? '–' : formatDuration(lag)
+    },
+  },
+]
+
+/** All dispatchers that the caller may see. */
+export function DispatchersPage() {
+  const { values, change, filtered, clear } = useFilters(['state'])
+  const [reconciling, setReconciling] = useState(false)
+  const navigate = useNavigate()
+  const refusal = useRefusal()
+  const offline = useLinkRefusal()
+  const state = values.state ?? ''
+  const list = usePages(['dispatchers', state], async (pageToken, signal) => {
+    const page = await clients.dispatchers.listDispatchers({ pageSize: 100, pageToken, states: state === '' ? [] : [state] }, { signal })
+    const at = now()
+    return { rows: page.dispatchers.map((dispatcher): Row => ({ dispatcher, at })), nextPageToken: page.nextPageToken, errors: page.dispatchers.flatMap((d) => d.errors.map((e) => `${d.project}: ${e}`)) }
+  })
+  return (
+    <Page title="Dispatchers" fill>
+      <PageHead title="Dispatchers" actions={<Button refused={offline ?? refusal('admin', '*')} onClick={() => { setReconciling(true) }}>Reconcile…</Button>}>
+        One per project and task queue; it routes events to workflows and waiting runs.
+      </PageHead>
+      <FilterFields fields={[{ name: 'state', label: 'State', options: Object.entries(vocabularies.dispatcher).map(([value, { word }]) => ({ value, label: word })) }]} values={values} onChange={change} />
+      <ListView
+        list={list}
+        what="dispatchers"
+        columns={columns}
+        rowKey={({ dispatcher }) => `${dispatcher.project} ${dispatcher.taskQueue}`}
+        onOpen={({ dispatcher }) => { void navigate({ to: '/dispatchers/$project', params: { project: dispatcher.project } }) }}
+        filtered={filtered}
+        onClear={clear}
+        empty={<StateView kind="empty" title="No dispatcher yet.">A worker starts the dispatcher of each project that it serves. Check on the page Workers that one is alive.</StateView>}
+      />
+      {reconciling ? <ReconcileDialog onClose={() => { setReconciling(false) }} /> : null}
+    </Page>
+  )
+}

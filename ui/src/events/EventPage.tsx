@@ -1,0 +1,100 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useProject, useRefusal } from '../app'
+import { clients, milliseconds } from '../api'
+import type { Delivery } from '../gen/signalbox/v1/event_pb'
+import { ActionDialog, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import styles from './events.module.css'
+
+/** One event: its attributes and data, and what each delivery did. */
+export function EventPage() {
+  const project = useProject()
+  const { position = '' }: { position?: string } = useParams({ strict: false })
+  const [redelivering, setRedelivering] = useState(false)
+  const refusal = useRefusal()
+  const offline = useLinkRefusal()
+  const queries = useQueryClient()
+  const valid = /^[1-9]\d{0,17}$/.test(position)
+  const query = useQuery({
+    queryKey: ['event', project, position],
+    queryFn: ({ signal }) => clients.events.getEvent({ project, position: BigInt(position) }, { signal }),
+    enabled: valid,
+    refetchInterval: ({ state }) => (state.data?.event?.status === 'pending' || state.data?.deliveries.some((d) => d.status === 'pending') ? 2000 : 15_000),
+  })
+  const event = query.data?.event
+  const deliveries = query.data?.deliveries ?? []
+  const dead = deliveries.filter((d) => d.status === 'dead')
+  return (
+    <Page title={`Event ${position}`}>
+      <PageHead
+        title={<><Link to="/p/$project/events" params={{ project }}>Events</Link> / {position}</>}
+        actions={
+          <Button
+            refused={offline ?? refusal('operator', project) ?? (event === undefined ? 'The event is not loaded yet.' : dead.length === 0 && event.status === 'routed' ? 'No delivery is dead.' : event.status === 'pending' ? 'The event is not matched yet.' : undefined)}
+            onClick={() => { setRedelivering(true) }}
+          >
+            Redeliver…
+          </Button>
+        }
+      >
+        {event === undefined ? null : <StatusBadge of="event" status={event.status} size="large" />}
+      </PageHead>
+      {!valid ? <ErrorView error={new Error(`"${position}" is not a position: it is a number from 1`)} what="The event" /> : query.isError && event === undefined ? <ErrorView error={query.error} what={`Event ${position}`} onRetry={() => { void query.refetch() }} /> : event === undefined ? <Skeleton rows={12} /> : (
+        <>
+          <AlertSlot
+            alerts={[
+              ...(dead.length > 0 ? [{ id: 'dead', tone: 'red' as const, title: `${plural(dead.length, 'delivery', 'deliveries')} dead`, detail: dead[0]?.reason }] : []),
+              ...(event.reason === '' ? [] : [{ id: 'reason', tone: 'amber' as const, title: inWords(event.status), detail: event.reason }]),
+            ]}
+          />
+          <Panel title="Attributes">
+            <Facts
+              facts={[
+                ['Type', event.type], ['Source', event.source], ['ID', <Id key="i" id={event.id} whole />], ['Subject', event.subject === '' ? '–' : event.subject],
+                ['Occurred', <Time key="t" at={milliseconds(event.time)} />], ['Received', <Time key="r" at={milliseconds(event.receiveTime)} />], ['Published by', event.actor],
+                ['Content type', event.dataContentType === '' ? 'application/json' : event.dataContentType], event.dataSchema === '' ? undefined : ['Data schema', event.dataSchema],
+                event.extensions === undefined ? undefined : ['Extensions', <code key="x">{event.extensions.json}</code>],
+              ]}
+            />
+          </Panel>
+          <Panel title="Deliveries" flush={deliveries.length > 0}>{deliveries.length === 0 ? 'None: nothing that is published or waits matched this event.' : <Deliveries project={project} deliveries={deliveries} />}</Panel>
+          <Panel title="Data">{event.data !== undefined ? <pre className={styles.data} tabIndex={0}>{event.data.json}</pre> : event.dataBase64.length > 0 ? `${event.dataBase64.length} bytes of binary data` : 'None.'}</Panel>
+        </>
+      )}
+      {redelivering && event !== undefined ? (
+        <ActionDialog
+          title={`Redeliver event ${position}`}
+          description={dead.length > 0 ? `${plural(dead.length, 'dead delivery', 'dead deliveries')} will be tried again.` : 'The event is matched again with what is published and waits now.'}
+          action="Redeliver"
+          run={(reason) => clients.events.redeliverEvent({ project, position: event.position, reason })}
+          cli={(reason) => command(['event', 'redeliver', position], { project, reason })}
+          onDone={(answer) => {
+            toast(`${plural(answer.deliveries.length, 'delivery', 'deliveries')} will be tried.`)
+            setRedelivering(false)
+            void queries.invalidateQueries({ queryKey: ['event', project, position] })
+          }}
+          onClose={() => { setRedelivering(false) }}
+        />
+      ) : null}
+    </Page>
+  )
+}
+
+function Deliveries({ project, deliveries }: { project: string; deliveries: Delivery[] }) {
+  return (
+    <Table heads={['Status', 'What', 'Workflow', 'Run', 'Attempts', 'Next', 'Result of the last attempt']}>
+          {deliveries.map((d) => (
+            <tr key={d.id}>
+              <td><StatusBadge of="delivery" status={d.status} /></td>
+              <td>{d.kind === 'start' ? 'start a run' : 'wake a run'}</td>
+              <td>{d.workflow === '' ? '–' : `${d.workflow}@${d.version}`}</td>
+              <td>{d.runId === '' ? '–' : <Id id={d.runId}><Link to="/p/$project/runs/$id" params={{ project, id: d.runId }}>{shortId(d.runId)}</Link></Id>}</td>
+              <td>{d.attempts}</td>
+              <td>{d.nextTime === undefined || d.status !== 'pending' ? '–' : <>in <Countdown at={milliseconds(d.nextTime)} /></>}</td>
+              <td>{d.reason === '' ? '–' : d.reason}</td>
+            </tr>
+          ))}
+</Table>
+  )
+}

@@ -1,0 +1,89 @@
+import { useMutation } from '@tanstack/react-query'
+import { useState, type ReactNode } from 'react'
+import { callError, useLink } from '../api'
+import { Button } from './Button'
+import { Dialog } from './Dialog'
+import { TextArea } from './Field'
+import { CopyButton } from './Id'
+import styles from './ActionDialog.module.css'
+
+export interface ActionDialogProps<Answer> {
+  title: string
+  /** What the action does, in a sentence or two. */
+  description: ReactNode
+  /** The word on the button. */
+  action: string
+  danger?: boolean
+  /** Whether the API requires a reason, accepts one, or has none. */
+  reason?: 'required' | 'optional' | 'none'
+  /** Why the action cannot be submitted as it stands. */
+  refused?: string | undefined
+  run: (reason: string) => Promise<Answer>
+  onDone: (answer: Answer) => void
+  onClose: () => void
+  /** The equal command of the CLI. */
+  cli?: (reason: string) => string
+  children?: ReactNode
+  size?: 'small' | 'normal' | 'wide'
+}
+
+/** Asks before an action, takes its reason, and shows what the server answered. What was typed stays when the call fails. */
+export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
+  const { reason: rule = 'required' } = props
+  const [reason, setReason] = useState('')
+  const [checked, setChecked] = useState(false)
+  const link = useLink()
+  const act = useMutation({ mutationFn: () => props.run(reason.trim()), onSuccess: props.onDone })
+  const failure = act.isError ? callError(act.error) : undefined
+  const missing = rule === 'required' && reason.trim() === ''
+  const refused = link.state === 'live' ? props.refused : 'No connection to the server.'
+  const submit = () => {
+    setChecked(true)
+    if (!missing && refused === undefined && !act.isPending) act.mutate()
+  }
+  const fieldError = failure?.fields.find((f) => f.path === 'reason')?.message
+  return (
+    <Dialog
+      title={props.title}
+      description={props.description}
+      open
+      onClose={props.onClose}
+      onSubmit={submit}
+      size={props.size ?? 'normal'}
+      aside={props.cli === undefined ? undefined : <span>Copy CLI <CopyButton text={props.cli(reason.trim())} label="Copy the command of the CLI" /></span>}
+      actions={
+        <>
+          <Button onClick={props.onClose}>Close</Button>
+          <Button type="submit" kind={props.danger ? 'danger' : 'primary'} busy={act.isPending} refused={refused}>{props.action}</Button>
+        </>
+      }
+    >
+      <div className={styles.body}>
+        {props.children}
+        {rule === 'none' ? null : (
+          <TextArea
+            label="Reason"
+            hint="The audit log keeps it."
+            required={rule === 'required'}
+            value={reason}
+            onChange={(event) => { setReason(event.target.value) }}
+            error={fieldError ?? (checked && missing ? 'Say why; the audit log keeps it.' : undefined)}
+            autoFocus
+          />
+        )}
+        {failure === undefined ? null : <Failure message={failure.message} reason={failure.reason} fields={failure.fields.filter((f) => f.path !== 'reason')} />}
+      </div>
+    </Dialog>
+  )
+}
+
+/** The refusal of a call, as it stays in a dialog. */
+export function Failure({ message, reason, fields = [] }: { message: string; reason: string; fields?: { path: string; message: string }[] }) {
+  return (
+    <div className={styles.failure} role="alert">
+      <div>{message}</div>
+      {fields.map((field) => <div key={`${field.path} ${field.message}`}><code>{field.path}</code> {field.message}</div>)}
+      {reason === '' ? null : <code>{reason}</code>}
+    </div>
+  )
+}
