@@ -1,1 +1,1 @@
-export function AccessPage() { return null }
+export { AccessPage } from './AccessPage'

@@ -27,9 +27,10 @@ export async function firstProject(queries: QueryClient, api: typeof clients): P
   return all.some((p) => p.name === last) ? last : (all[0]?.name ?? '')
 }
 
-/** useProject returns the project of the page, or on a page of no project, the one that was used last. */
+/** useProject returns the project of the page, or on a page of no project, the one that was used last; empty if there is none. */
 export function useProject(): string {
   const params: { project?: string } = useParams({ strict: false })
   const { project } = usePreferences()
-  return params.project ?? project
+  const all = useProjects().data ?? []
+  return params.project ?? (all.some((p) => p.name === project) ? project : (all[0]?.name ?? ''))
 }

@@ -1,2 +1,2 @@
-export function BatchesPage() { return null }
-export function BatchPage() { return null }
+export { BatchesPage } from './BatchesPage'
+export { BatchPage } from './BatchPage'

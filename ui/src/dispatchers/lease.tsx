@@ -7,7 +7,9 @@ export function Owner({ owner }: { owner: DispatcherOwner | undefined }) {
   if (owner === undefined || owner.serverId === '') return <span>none</span>
   return (
     <span>
-      <Id id={owner.serverId}>{owner.serverId}</Id> epoch {String(owner.epoch)}
+      <Id id={owner.serverId} whole />
+      <br />
+      epoch {String(owner.epoch)}
     </span>
   )
 }

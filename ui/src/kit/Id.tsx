@@ -39,7 +39,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
 /** An ID: its first 8 and last 4 characters, whole in the tooltip and when copied. `children` replaces the text, for links. */
 export function Id({ id, children, whole = false }: { id: string; children?: ReactNode; whole?: boolean }) {
   return (
-    <span className={styles.id} title={id}>
+    <span className={`${styles.id} ${whole ? styles.whole : ''}`} title={id}>
       <span className={styles.text}>{children ?? (whole ? id : shortId(id))}</span>
       <CopyButton text={id} label="Copy the whole ID" />
     </span>

@@ -1,2 +1,2 @@
-export function ProjectsPage() { return null }
-export function ProjectPage() { return null }
+export { ProjectPage } from './ProjectPage'
+export { ProjectsPage } from './ProjectsPage'

@@ -1,2 +1,2 @@
-export function WorkflowsPage() { return null }
-export function WorkflowPage() { return null }
+export { WorkflowPage } from './WorkflowPage'
+export { WorkflowsPage } from './WorkflowsPage'

@@ -1,0 +1,92 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { useFilters, useProject, useRefusal } from '../app'
+import { callError, clients, milliseconds, usePages } from '../api'
+import type { BatchFilter, BatchItem } from '../gen/signalbox/v1/batch_pb'
+import { AlertSlot, Button, type Column, command, CopyButton, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, vocabularies } from '../kit'
+import { Progress } from './Progress'
+
+const columns = (project: string): Column<BatchItem>[] => {
+  const run = (id: string) => (id === '' ? '–' : <Id id={id}><Link to="/p/$project/runs/$id" params={{ project, id }}>{shortId(id)}</Link></Id>)
+  return [
+    { id: 'status', title: 'Result', width: 120, cell: (i) => <StatusBadge of="item" status={i.status} /> },
+    { id: 'run', title: 'Run', width: 150, cell: (i) => run(i.runId) },
+    { id: 'new', title: 'New run', width: 150, cell: (i) => run(i.newRunId) },
+    { id: 'error', title: 'Why', width: 300, grow: true, cell: (i) => <span title={i.error}>{i.error === '' ? '–' : i.error}</span> },
+    { id: 'end', title: 'Done', width: 100, cell: (i) => <Time at={milliseconds(i.endTime)} /> },
+  ]
+}
+
+function conditions(filter: BatchFilter | undefined): string {
+  if (filter === undefined) return 'runs given by ID'
+  const parts = [
+    filter.statuses.length > 0 ? `status ${filter.statuses.join(', ')}` : '',
+    filter.workflow === '' ? '' : `workflow ${filter.workflow}${filter.version === '' ? '' : `@${filter.version}`}`,
+    filter.trigger === '' ? '' : `trigger ${filter.trigger}`,
+    filter.problems.length > 0 ? `problem ${filter.problems.join(', ')}` : '',
+    filter.notReplayed ? 'without a replay' : '',
+  ].filter(Boolean)
+  return parts.length === 0 ? 'all runs' : parts.join('; ')
+}
+
+/** One batch: its progress and the result of each run. */
+export function BatchPage() {
+  const project = useProject()
+  const { id = '' }: { id?: string } = useParams({ strict: false })
+  const { values, change, filtered, clear } = useFilters(['status'])
+  const refusal = useRefusal()
+  const offline = useLinkRefusal()
+  const queries = useQueryClient()
+  const query = useQuery({
+    queryKey: ['batch', project, id],
+    queryFn: ({ signal }) => clients.batches.getBatch({ project, id }, { signal }),
+    refetchInterval: ({ state }) => (state.data?.batch?.status === 'completed' ? false : 1500),
+  })
+  const batch = query.data?.batch
+  const open = batch !== undefined && batch.status !== 'completed'
+  const items = usePages(['batch-items', project, id, values.status, batch?.status], async (pageToken, signal) => {
+    const page = await clients.batches.listBatchItems({ project, id, pageSize: 200, pageToken, status: values.status ?? '' }, { signal })
+    return { rows: page.items, nextPageToken: page.nextPageToken }
+  }, open ? 2000 : 60_000)
+  const act = useMutation({
+    mutationFn: async (what: 'pause' | 'unpause' | 'retry'): Promise<unknown> => ({ pause: clients.batches.pauseBatch, unpause: clients.batches.unpauseBatch, retry: clients.batches.retryBatch })[what]({ project, id }),
+    onSuccess: () => { void queries.invalidateQueries({ queryKey: ['batch', project, id] }) },
+    onError: (error) => { toast(callError(error).message, 'error') },
+  })
+  const denied = offline ?? refusal('operator', project)
+  return (
+    <Page title={`Batch ${shortId(id)}`} fill>
+      <PageHead
+        title={<><Link to="/p/$project/batches" params={{ project }}>Batches</Link> / {batch === undefined ? shortId(id) : inWords(batch.action)}</>}
+        actions={
+          <>
+            <span>Copy CLI <CopyButton text={command(['batch', 'show', id], { project })} label="Copy the command of the CLI" /></span>
+            {batch?.status === 'paused'
+              ? <Button refused={denied} busy={act.isPending} onClick={() => { act.mutate('unpause') }}>Go on</Button>
+              : <Button refused={denied ?? (open ? undefined : 'The batch has ended.')} busy={act.isPending} onClick={() => { act.mutate('pause') }}>Pause</Button>}
+            <Button refused={denied ?? (batch === undefined || batch.failed === 0n ? 'No item failed.' : undefined)} busy={act.isPending} onClick={() => { act.mutate('retry') }}>Retry the failed</Button>
+          </>
+        }
+      >
+        {batch === undefined ? null : <StatusBadge of="batch" status={batch.status} size="large" />}
+        <Id id={id} />
+      </PageHead>
+      {query.isError && batch === undefined ? <ErrorView error={query.error} what={`Batch ${shortId(id)}`} onRetry={() => { void query.refetch() }} /> : batch === undefined ? <Skeleton rows={10} /> : (
+        <>
+          <AlertSlot alerts={batch.waiting === '' ? [] : [{ id: 'waiting', tone: 'amber', title: 'The batch makes no progress at present.', detail: batch.waiting }]} />
+          <Panel>
+            <Facts
+              facts={[
+                ['Progress', <Progress key="p" batch={batch} />], ['Runs', formatCount(batch.total)], ['Reason', batch.reason], ['Actor', batch.actor], ['Selected by', conditions(batch.filter)],
+                ['Rate', `${batch.rate} per second at most`], ['Started', <Time key="t" at={milliseconds(batch.createTime)} />], ['Duration', <Elapsed key="d" from={milliseconds(batch.createTime)} to={milliseconds(batch.endTime)} />],
+                batch.action === 'replay' ? ['Version', batch.version === '' ? 'of each run' : batch.version] : undefined,
+              ]}
+            />
+          </Panel>
+          <FilterFields fields={[{ name: 'status', label: 'Result', options: Object.entries(vocabularies.item).map(([value, { word }]) => ({ value, label: word })) }]} values={values} onChange={change} />
+          <ListView list={items} what="items" columns={columns(project)} rowKey={(i) => i.runId} filtered={filtered} onClear={clear} empty={<StateView kind="empty" title={batch.status === 'selecting' ? 'The runs are being selected.' : 'No run matched.'} />} />
+        </>
+      )}
+    </Page>
+  )
+}

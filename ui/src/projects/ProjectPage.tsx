@@ -1,0 +1,150 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useRefusal } from '../app'
+import { clients, milliseconds } from '../api'
+import type { Project } from '../gen/signalbox/v1/project_pb'
+import type { GetQuotaResponse } from '../gen/signalbox/v1/quota_pb'
+import { ActionDialog, Button, Checkbox, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Page, PageHead, Panel, plural, Skeleton, TextField, Time, toast, useLinkRefusal } from '../kit'
+import { Use } from './Use'
+
+type DialogName = '' | 'settings' | 'quota' | 'resume'
+
+/** One project: its settings, and its quota with its use. */
+export function ProjectPage() {
+  const { name = '' }: { name?: string } = useParams({ strict: false })
+  const [dialog, setDialog] = useState<DialogName>('')
+  const refusal = useRefusal()
+  const offline = useLinkRefusal()
+  const query = useQuery({ queryKey: ['project', name], queryFn: ({ signal }) => clients.projects.getProject({ name }, { signal }) })
+  const quota = useQuery({ queryKey: ['quota', name], queryFn: ({ signal }) => clients.quotas.getQuota({ project: name }, { signal }), refetchInterval: 5000 })
+  const project = query.data?.project
+  const admin = offline ?? refusal('admin', name)
+  const close = () => { setDialog('') }
+  return (
+    <Page title={`Project ${name}`}>
+      <PageHead title={<><Link to="/projects">Projects</Link> / {name}</>} actions={<Link to="/p/$project/runs" params={{ project: name }}>Runs of {name}</Link>} />
+      {query.isError && project === undefined ? <ErrorView error={query.error} what={`Project ${name}`} onRetry={() => { void query.refetch() }} /> : project === undefined ? <Skeleton rows={8} /> : (
+        <Panel title="Settings" actions={<Button refused={admin} onClick={() => { setDialog('settings') }}>Change…</Button>}>
+          <Facts
+            facts={[
+              ['Description', project.description === '' ? '–' : project.description],
+              ['Task queue', <span key="q" className="mono">{project.taskQueue}</span>],
+              ['Created', <Time key="t" at={milliseconds(project.createTime)} />],
+              ['Steps of one run at most', project.settings === undefined ? 'unknown' : project.settings.maxSteps === 0n ? 'the limit of the servers' : formatCount(project.settings.maxSteps)],
+              ['Poison runs', project.settings?.endPoison ? 'are terminated' : 'are only reported'],
+            ]}
+          />
+        </Panel>
+      )}
+      {quota.isError && quota.data === undefined ? <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => { void quota.refetch() }} /> : quota.data === undefined ? <Skeleton rows={4} /> : (
+        <Quota quota={quota.data} admin={admin} operator={offline ?? refusal('operator', name)} onSet={() => { setDialog('quota') }} onResume={() => { setDialog('resume') }} />
+      )}
+      {dialog === 'settings' && project !== undefined ? <SettingsDialog project={project} onClose={close} /> : null}
+      {dialog === 'quota' && quota.data !== undefined ? <QuotaDialog project={name} quota={quota.data} onClose={close} /> : null}
+      {dialog === 'resume' ? <ResumeDialog project={name} onClose={close} /> : null}
+    </Page>
+  )
+}
+
+function Quota({ quota: q, admin, operator, onSet, onResume }: { quota: GetQuotaResponse; admin: string | undefined; operator: string | undefined; onSet: () => void; onResume: () => void }) {
+  const period = Number(q.quota?.periodSeconds ?? 0n)
+  return (
+    <Panel
+      title="Quota"
+      actions={
+        <>
+          <Button refused={operator ?? (q.waitingRuns === 0n ? 'No run waits for the next period.' : undefined)} onClick={onResume}>Resume waiting runs…</Button>
+          <Button refused={admin} onClick={onSet}>Change…</Button>
+        </>
+      }
+    >
+      <Facts
+        facts={[
+          ['Concurrent runs', <Use key="c" used={q.admittedRuns} limit={q.quota?.concurrentRuns ?? 0n} />],
+          ['Queued for a slot', formatCount(q.queuedRuns)],
+          [period === 0 ? 'Steps' : `Steps per ${formatDuration(period * 1000)}`, <Use key="s" used={q.usedSteps} limit={q.quota?.steps ?? 0n} />],
+          ['Wait for the next period', formatCount(q.waitingRuns)],
+          q.resetTime === undefined ? undefined : ['Next period', <span key="r">in <Countdown at={milliseconds(q.resetTime)} /></span>],
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function SettingsDialog({ project, onClose }: { project: Project; onClose: () => void }) {
+  const [description, setDescription] = useState(project.description)
+  const [steps, setSteps] = useState(String(project.settings?.maxSteps ?? 0n))
+  const [endPoison, setEndPoison] = useState(project.settings?.endPoison ?? false)
+  const queries = useQueryClient()
+  const valid = /^\d{1,18}$/.test(steps)
+  return (
+    <ActionDialog
+      title={`Settings of ${project.name}`}
+      description="They apply to runs from their next step on."
+      action="Save"
+      reason="none"
+      refused={valid ? undefined : 'The limit of steps is a whole number; 0 means the limit of the servers.'}
+      run={() => clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })}
+      cli={() => command(['project', 'set', project.name, `--end-poison=${String(endPoison)}`], { description, 'max-steps': steps })}
+      onDone={() => {
+        toast('Saved.')
+        void queries.invalidateQueries({ queryKey: ['project', project.name] })
+        onClose()
+      }}
+      onClose={onClose}
+    >
+      <TextField label="Description" value={description} onChange={(e) => { setDescription(e.target.value) }} />
+      <TextField label="Steps of one run at most" inputMode="numeric" value={steps} onChange={(e) => { setSteps(e.target.value) }} hint="0 means the limit of the servers, which also applies if it is lower." />
+      <Checkbox label="Terminate poison runs" hint="Runs whose task crashes workers again and again." checked={endPoison} onChange={(e) => { setEndPoison(e.target.checked) }} />
+    </ActionDialog>
+  )
+}
+
+function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQuotaResponse; onClose: () => void }) {
+  const [runs, setRuns] = useState(String(quota.quota?.concurrentRuns ?? 0n))
+  const [steps, setSteps] = useState(String(quota.quota?.steps ?? 0n))
+  const [period, setPeriod] = useState(String(quota.quota?.periodSeconds ?? 0n))
+  const queries = useQueryClient()
+  const valid = [runs, steps, period].every((text) => /^\d{1,15}$/.test(text))
+  return (
+    <ActionDialog
+      title={`Quota of ${project}`}
+      description="Runs over the quota wait; none is refused or lost."
+      action="Save"
+      reason="none"
+      refused={valid ? undefined : 'Each limit is a whole number; 0 means no limit.'}
+      run={() => clients.quotas.setQuota({ project, quota: { concurrentRuns: BigInt(runs), steps: BigInt(steps), periodSeconds: BigInt(period) } })}
+      cli={() => command(['quota', 'set'], { project, 'concurrent-runs': runs, steps, period: `${period}s` })}
+      onDone={() => {
+        toast('Saved.')
+        void queries.invalidateQueries({ queryKey: ['quota', project] })
+        onClose()
+      }}
+      onClose={onClose}
+    >
+      <TextField label="Concurrent runs" inputMode="numeric" value={runs} onChange={(e) => { setRuns(e.target.value) }} hint="0 means no limit." />
+      <TextField label="Steps per period" inputMode="numeric" value={steps} onChange={(e) => { setSteps(e.target.value) }} hint="0 means no limit." />
+      <TextField label="Length of a period in seconds" inputMode="numeric" value={period} onChange={(e) => { setPeriod(e.target.value) }} />
+    </ActionDialog>
+  )
+}
+
+function ResumeDialog({ project, onClose }: { project: string; onClose: () => void }) {
+  const queries = useQueryClient()
+  return (
+    <ActionDialog
+      title={`Resume the waiting runs of ${project}`}
+      description="Runs that wait for the next period go on at once; their steps count in the current period."
+      action="Resume"
+      run={(reason) => clients.quotas.resumeQuota({ project, reason })}
+      cli={(reason) => command(['quota', 'resume'], { project, reason })}
+      onDone={(answer) => {
+        toast(`Resumed ${plural(answer.resumed, 'run')}.`)
+        void queries.invalidateQueries({ queryKey: ['quota', project] })
+        onClose()
+      }}
+      onClose={onClose}
+    />
+  )
+}

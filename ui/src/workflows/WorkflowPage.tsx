@@ -1,0 +1,162 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useFilters, useProject, useRefusal } from '../app'
+import { clients, durationMilliseconds, milliseconds } from '../api'
+import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
+import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import { Source } from './Source'
+import { Versions } from './Versions'
+
+/** One workflow: its versions and what changed between them, what starts it, and its controls. */
+export function WorkflowPage() {
+  const project = useProject()
+  const { _splat: name = '' }: { _splat?: string } = useParams({ strict: false })
+  const { values, change } = useFilters(['tab', 'version', 'from', 'to'])
+  const [dialog, setDialog] = useState<'' | 'pause' | 'delete'>('')
+  const query = useQuery({ queryKey: ['workflow', project, name, values.version], queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }), refetchInterval: 15_000 })
+  const data = query.data
+  const workflow = data?.workflow
+  const tab = values.tab === undefined || values.tab === '' ? 'overview' : values.tab
+  return (
+    <Page title={name}>
+      <PageHead
+        title={<><Link to="/p/$project/workflows" params={{ project }}>Workflows</Link> / {name}</>}
+        actions={workflow === undefined ? undefined : <Actions project={project} workflow={workflow} onDialog={setDialog} />}
+      >
+        {workflow === undefined ? null : (
+          <>
+            <StatusBadge of="workflow" status={workflow.state} size="large" />
+            {workflow.latestVersion === '' ? null : <span>latest {workflow.latestVersion}</span>}
+            {workflow.hasDraft ? <Chip tone="slate">has a draft</Chip> : null}
+          </>
+        )}
+      </PageHead>
+      {query.isError && data === undefined ? <ErrorView error={query.error} what={`Workflow ${name}`} onRetry={() => { void query.refetch() }} /> : data === undefined || workflow === undefined ? <Skeleton rows={12} /> : (
+        <>
+          <AlertSlot alerts={alerts(workflow)} />
+          <Tabs
+            label="Parts of the workflow"
+            value={tab}
+            onChange={(id) => { change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined }) }}
+            tabs={[{ id: 'overview', label: 'Overview' }, { id: 'source', label: 'Source' }, { id: 'versions', label: 'Versions' }, { id: 'triggers', label: 'Triggers' }]}
+          >
+            {tab === 'source' ? <Source data={data} /> : tab === 'versions' ? <Versions project={project} name={name} latest={workflow.latestVersion} from={values.from ?? ''} to={values.to ?? ''} onCompare={(from, to) => { change({ from, to }) }} /> : tab === 'triggers' ? <Triggers data={data} /> : <Overview project={project} data={data} />}
+          </Tabs>
+        </>
+      )}
+      {dialog === '' || workflow === undefined ? null : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
+    </Page>
+  )
+}
+
+function alerts(w: Workflow): Alert[] {
+  if (w.state === 'paused') return [{ id: 'paused', tone: 'amber', title: 'Paused: no new run starts; open runs go on.', detail: w.pauseReason }]
+  if (w.latestVersion === '') return [{ id: 'draft', tone: 'blue', title: 'Nothing is published yet: publish the draft to run it.' }]
+  return []
+}
+
+function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'pause' | 'delete') => void }) {
+  const refusal = useRefusal()
+  const offline = useLinkRefusal()
+  const queries = useQueryClient()
+  const publisher = offline ?? refusal('publisher', project)
+  const unpause = async () => {
+    await clients.workflows.unpauseWorkflow({ project, workflow: w.name })
+    toast(`${w.name} starts runs again.`)
+    await queries.invalidateQueries({ queryKey: ['workflow', project, w.name] })
+  }
+  return (
+    <>
+      <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link>
+      {w.state === 'paused'
+        ? <Button refused={publisher} onClick={() => { unpause().catch((error: unknown) => { toast(error instanceof Error ? error.message : 'failed', 'error') }) }}>Unpause</Button>
+        : <Button refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('pause') }}>Pause…</Button>}
+      <Menu trigger={<Button>More</Button>} items={[{ label: 'Delete…', danger: true, refused: publisher, onSelect: () => { onDialog('delete') } }]} />
+    </>
+  )
+}
+
+function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' | 'delete'; project: string; workflow: Workflow; onClose: () => void }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const done = (text: string) => {
+    toast(text)
+    void queries.invalidateQueries({ queryKey: ['workflows', project] })
+    void queries.invalidateQueries({ queryKey: ['workflow', project, w.name] })
+    onClose()
+  }
+  if (kind === 'pause') {
+    return (
+      <ActionDialog
+        title={`Pause ${w.name}`}
+        description="No new run starts: starts are refused, its schedule and triggers do nothing. Open runs go on."
+        action="Pause"
+        reason="optional"
+        run={(reason) => clients.workflows.pauseWorkflow({ project, workflow: w.name, reason })}
+        cli={(reason) => command(['workflow', 'pause', w.name], { project, reason })}
+        onDone={() => { done(`${w.name} is paused.`) }}
+        onClose={onClose}
+      />
+    )
+  }
+  return (
+    <ActionDialog
+      title={`Delete ${w.name}`}
+      description="No new run starts, and the name leaves the list. Its runs stay readable, and open ones go on."
+      action="Delete"
+      danger
+      reason="none"
+      run={() => clients.workflows.deleteWorkflow({ project, workflow: w.name })}
+      cli={() => command(['workflow', 'delete', w.name], { project })}
+      onDone={() => {
+        done(`${w.name} is deleted.`)
+        void navigate({ to: '/p/$project/workflows', params: { project } })
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+function Overview({ project, data: { workflow: w, version } }: { project: string; data: GetWorkflowResponse }) {
+  if (w === undefined) return null
+  return (
+    <Panel>
+      <Facts
+        facts={[
+          ['Title', w.title === '' ? '–' : w.title],
+          ['Summary', w.summary === '' ? '–' : w.summary],
+          ['Latest version', w.latestVersion === '' ? 'none is published' : w.latestVersion],
+          version === undefined ? undefined : ['Published', <Time key="t" at={milliseconds(version.publishTime)} />],
+          version === undefined ? undefined : ['Published by', version.publisher],
+          ['Created', <Time key="c" at={milliseconds(w.createTime)} />],
+          ['Runs', <Link key="r" to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs of {w.name}</Link>],
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function Triggers({ data: { timer } }: { data: GetWorkflowResponse }) {
+  if (timer === undefined) return <Panel>No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.</Panel>
+  const every = durationMilliseconds(timer.every)
+  const after = durationMilliseconds(timer.after)
+  return (
+    <>
+      <AlertSlot alerts={timer.unknownBecause === '' ? [] : [{ id: 'timer', tone: 'amber', title: 'Whether the clock runs is not known.', detail: timer.unknownBecause }]} />
+      <Panel title="Clock">
+        <Facts
+          facts={[
+            timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
+            every === undefined ? undefined : ['Every', formatDuration(every)],
+            after === undefined ? undefined : ['After the end of a run', formatDuration(after)],
+            ['Next', timer.nextTimes.length === 0 ? 'unknown' : timer.nextTimes.slice(0, 5).map((t, i) => <div key={i}><Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)</div>)],
+            ['Last', <Time key="l" at={milliseconds(timer.lastTime)} unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'} />],
+            ['Fired', timer.unknownBecause === '' ? formatCount(timer.fired) : 'unknown'],
+            ['Missed', timer.unknownBecause === '' ? formatCount(timer.missed) : 'unknown'],
+          ]}
+        />
+      </Panel>
+    </>
+  )
+}

@@ -1,0 +1,46 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useFilters, useProject } from '../app'
+import { clients, milliseconds, usePages } from '../api'
+import type { Workflow } from '../gen/signalbox/v1/workflow_pb'
+import { type Column, FilterFields, ListView, Page, PageHead, StateView, StatusBadge, Time, vocabularies } from '../kit'
+
+const columns = (project: string): Column<Workflow>[] => [
+  { id: 'state', title: 'State', width: 116, cell: (w) => <StatusBadge of="workflow" status={w.state} /> },
+  { id: 'name', title: 'Workflow', width: 180, grow: true, cell: (w) => <Link to="/p/$project/workflows/$" params={{ project, _splat: w.name }}>{w.name}</Link> },
+  { id: 'title', title: 'Title', width: 180, grow: true, cell: (w) => <span title={w.summary}>{w.title === '' ? '–' : w.title}</span> },
+  { id: 'version', title: 'Latest', width: 80, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
+  { id: 'draft', title: 'Draft', width: 60, cell: (w) => (w.hasDraft ? 'yes' : '–') },
+  { id: 'updated', title: 'Changed', width: 100, cell: (w) => <Time at={milliseconds(w.updateTime)} /> },
+  { id: 'runs', title: '', width: 60, align: 'end', cell: (w) => <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link> },
+]
+
+/** The workflows of a project. */
+export function WorkflowsPage() {
+  const project = useProject()
+  const navigate = useNavigate()
+  const { values, change, filtered, clear } = useFilters(['q', 'state'])
+  const list = usePages(['workflows', project, values], async (pageToken, signal) => {
+    const page = await clients.workflows.listWorkflows({ project, pageSize: 100, pageToken, text: values.q ?? '', states: values.state === undefined || values.state === '' ? [] : [values.state] }, { signal })
+    return { rows: page.workflows, nextPageToken: page.nextPageToken }
+  })
+  return (
+    <Page title="Workflows" fill>
+      <PageHead title="Workflows">What can be run in {project}.</PageHead>
+      <FilterFields
+        fields={[{ name: 'q', label: 'Name or title' }, { name: 'state', label: 'State', options: Object.entries(vocabularies.workflow).map(([value, { word }]) => ({ value, label: word })) }]}
+        values={values}
+        onChange={change}
+      />
+      <ListView
+        list={list}
+        what="workflows"
+        columns={columns(project)}
+        rowKey={(w) => w.name}
+        onOpen={(w) => { void navigate({ to: '/p/$project/workflows/$', params: { project, _splat: w.name } }) }}
+        filtered={filtered}
+        onClear={clear}
+        empty={<StateView kind="empty" title={`No workflows in ${project} yet.`}>Publish one: <code>signalbox workflow publish FILE --project {project}</code></StateView>}
+      />
+    </Page>
+  )
+}
