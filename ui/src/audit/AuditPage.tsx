@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
-import { useFilters, useProject } from '../app'
+import { useFilters, useProject, workflowParams } from '../app'
 import { clients, milliseconds, now, timestamp, usePages } from '../api'
 import type { AuditEntry } from '../gen/signalbox/v1/audit_pb'
 import { Button, type Column, FilterFields, Id, ListView, Menu, Page, PageHead, StateView, Time, useLinkRefusal } from '../kit'
@@ -15,7 +15,7 @@ function Subject({ entry }: { entry: AuditEntry }) {
       ? <Id id={subject}><Link to="/p/$project/batches/$id" params={{ project, id: subject }}>{`batch ${subject.slice(0, 8)}…${subject.slice(-4)}`}</Link></Id>
       : <Id id={subject}><Link to="/p/$project/runs/$id" params={{ project, id: subject }}>{`${subject.slice(0, 8)}…${subject.slice(-4)}`}</Link></Id>
   }
-  if (project !== '' && action.startsWith('workflow.')) return <Link to="/p/$project/workflows/$" params={{ project, _splat: subject }}>{subject}</Link>
+  if (project !== '' && action.startsWith('workflow.')) return <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, subject)}>{subject}</Link>
   return <span title={subject}>{subject}</span>
 }
 

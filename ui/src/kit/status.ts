@@ -114,7 +114,6 @@ export const vocabularies = {
     draft: w(CircleDashed, 'Draft', 'slate'),
     published: w(CircleCheck, 'Published', 'green'),
     paused: w(Hourglass, 'Paused', 'amber'),
-    deleted: w(Ban, 'Deleted', 'slate'),
   },
 } as const satisfies Record<string, Record<string, StatusWord>>
 

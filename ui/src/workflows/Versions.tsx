@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { workflowParams } from '../app'
 import { clients, milliseconds, usePages } from '../api'
 import type { WorkflowVersion } from '../gen/signalbox/v1/workflow_pb'
 import { Button, ErrorView, Id, Panel, Select, Skeleton, StateView, Table, Time } from '../kit'
@@ -45,7 +46,7 @@ export function Versions({ project, name, latest, from, to, onCompare }: { proje
 function Row({ project, name, version: v, before, onCompare }: { project: string; name: string; version: WorkflowVersion; before: WorkflowVersion | undefined; onCompare: (from: string, to: string) => void }) {
   return (
     <tr>
-      <td><Link to="/p/$project/workflows/$" params={{ project, _splat: name }} search={{ tab: 'source', version: v.version } as never}>{v.version}</Link></td>
+      <td><Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, name)} search={{ tab: 'source', version: v.version } as never}>{v.version}</Link></td>
       <td><Time at={milliseconds(v.publishTime)} /></td>
       <td>{v.publisher}</td>
       <td><Id id={v.hash} /></td>

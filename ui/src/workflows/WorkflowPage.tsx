@@ -11,7 +11,8 @@ import { Versions } from './Versions'
 /** One workflow: its versions and what changed between them, what starts it, and its controls. */
 export function WorkflowPage() {
   const project = useProject()
-  const { _splat: name = '' }: { _splat?: string } = useParams({ strict: false })
+  const params: { namespace?: string; name?: string } = useParams({ strict: false })
+  const name = `${params.namespace ?? ''}/${params.name ?? ''}`
   const { values, change } = useFilters(['tab', 'version', 'from', 'to'])
   const [dialog, setDialog] = useState<'' | 'pause' | 'delete'>('')
   const query = useQuery({ queryKey: ['workflow', project, name, values.version], queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }), refetchInterval: 15_000 })

@@ -1,12 +1,12 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useFilters, useProject } from '../app'
+import { useFilters, useProject, workflowParams } from '../app'
 import { clients, milliseconds, usePages } from '../api'
 import type { Workflow } from '../gen/signalbox/v1/workflow_pb'
 import { type Column, FilterFields, ListView, Page, PageHead, StateView, StatusBadge, Time, vocabularies } from '../kit'
 
 const columns = (project: string): Column<Workflow>[] => [
   { id: 'state', title: 'State', width: 116, cell: (w) => <StatusBadge of="workflow" status={w.state} /> },
-  { id: 'name', title: 'Workflow', width: 180, grow: true, cell: (w) => <Link to="/p/$project/workflows/$" params={{ project, _splat: w.name }}>{w.name}</Link> },
+  { id: 'name', title: 'Workflow', width: 180, grow: true, cell: (w) => <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, w.name)}>{w.name}</Link> },
   { id: 'title', title: 'Title', width: 180, grow: true, cell: (w) => <span title={w.summary}>{w.title === '' ? '–' : w.title}</span> },
   { id: 'version', title: 'Latest', width: 80, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
   { id: 'draft', title: 'Draft', width: 60, cell: (w) => (w.hasDraft ? 'yes' : '–') },
@@ -36,7 +36,7 @@ export function WorkflowsPage() {
         what="workflows"
         columns={columns(project)}
         rowKey={(w) => w.name}
-        onOpen={(w) => { void navigate({ to: '/p/$project/workflows/$', params: { project, _splat: w.name } }) }}
+        onOpen={(w) => { void navigate({ to: '/p/$project/workflows/$namespace/$name', params: workflowParams(project, w.name) }) }}
         filtered={filtered}
         onClear={clear}
         empty={<StateView kind="empty" title={`No workflows in ${project} yet.`}>Publish one: <code>signalbox workflow publish FILE --project {project}</code></StateView>}
