@@ -71,6 +71,14 @@ test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run e
 		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" \
 		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/test.sh
 
+.PHONY: e2e
+e2e: setup build ## Test the web UI in Chromium against the real platform, all tests
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" scripts/ui.sh e2e
+
+.PHONY: screenshots
+screenshots: setup build ## Take the pictures of every page in both themes into docs/images/studio
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" scripts/ui.sh shots
+
 .PHONY: setup
 setup: ## Install what the tests need from Debian's packages (as root), or say what to install
 	@scripts/require-go.sh

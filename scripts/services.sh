@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The services that tests need: Postgres and Redis.
+# What tests need beside Go and Node.js: Postgres, Redis, and Chromium with a font.
 #
 #   services.sh install          installs what is missing from Debian's packages (needs root), or says what to install
-#   services.sh with COMMAND…    starts both on free loopback ports with their data in a temporary folder, runs COMMAND
+#   services.sh with COMMAND…    starts Postgres and Redis on free loopback ports with their data in a temporary folder, runs COMMAND
 #                                with SIGNALBOX_TEST_POSTGRES (DSN) and SIGNALBOX_TEST_REDIS (URL) set, stops both
 set -euo pipefail
 
@@ -19,6 +19,7 @@ postgres_bin() {
 missing() {
 	postgres_bin >/dev/null || echo postgresql
 	command -v redis-server >/dev/null || echo redis-server
+	command -v "${CHROMIUM:-chromium}" >/dev/null || printf '%s\n' chromium fonts-dejavu-core
 }
 
 install() {

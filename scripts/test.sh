@@ -92,6 +92,8 @@ if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; t
 	sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
 fi
 
+scripts/ui.sh e2e short || exit 1
+
 # A few seconds for each target; `make prove` takes an hour.
 scripts/fuzz.sh 5000x plain || exit 1
 

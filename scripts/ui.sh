@@ -3,6 +3,8 @@
 #
 #   ui.sh build   builds it into internal/webui/dist, unless it was built from the same sources
 #   ui.sh check   checks types, style, unit tests and the size of what browsers load
+#   ui.sh e2e     tests it in Chromium against bin/signalbox; "ui.sh e2e short" runs the tests that make test runs
+#   ui.sh shots   takes the pictures of docs/images/studio
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,15 +64,26 @@ check() {
 	fi
 }
 
-if [ ! -f ui/package-lock.json ]; then
-	echo "There is no web UI in ui; skipped."
-	exit
-fi
+e2e() {
+	setup
+	if ! (cd ui && npm run --silent "$1"); then
+		echo "signalbox: the tests of the web UI in a browser failed; see above, and run \"npm run $1\" in ui." >&2
+		exit 1
+	fi
+}
+
+shots() {
+	setup
+	(cd ui && npm run --silent screenshots)
+}
+
 case "${1:-}" in
 build) build ;;
 check) check ;;
+e2e) if [ "${2:-}" = short ]; then e2e e2e:short; else e2e e2e; fi ;;
+shots) shots ;;
 *)
-	echo "usage: ui.sh build | check" >&2
+	echo "usage: ui.sh build | check | e2e [short] | shots" >&2
 	exit 2
 	;;
 esac
