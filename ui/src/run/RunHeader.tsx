@@ -1,4 +1,5 @@
 import { Link, useNavigate } from '@tanstack/react-router'
+import { workflowParams } from '../app'
 import { ChevronDown, ChevronLeft, ChevronRight, ExternalLink } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import { callError, clients, milliseconds, useLink } from '../api'
@@ -50,7 +51,7 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
       <div className={styles.title}>
         <h1 className={styles.status}><StatusBadge of="run" status={run.status} detail={run.queuedReason || run.waitingKind} size="large" /></h1>
         {run.cancelRequested && run.endTime === undefined ? <CancelRequestedBadge /> : null}
-        <Link to="/p/$project/workflows/$" params={{ project: run.project, _splat: run.workflow }} search={{ version: run.version }} className={styles.workflow}>{run.workflow}@{run.version}</Link>
+        <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(run.project, run.workflow)} search={{ version: run.version } as never} className={styles.workflow}>{run.workflow}@{run.version}</Link>
         <Id id={run.id} />
         <div className={styles.actions}>
           <Button refused={refused('replay')} onClick={() => { setOpen('replay') }}>Replay…</Button>
