@@ -1,6 +1,7 @@
-export { type Role, useCaller, useRefusal } from './access'
+export { useCaller, useRefusal } from './access'
 export { useFilters } from './filters'
 export { usePageKeys } from './keys'
 export { useProject, useProjects } from './project'
+export type { Role } from './roles'
 export { many, one, type Search } from './search'
 export { workflowParams } from './workflow'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { has } from './access'
+import { has } from './roles'
 
 describe('roles', () => {
   it('include viewing, and an administrator all', () => {
