@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ChevronDown, ChevronUp } from 'lucide-react'
-import { clients, milliseconds } from '../api'
+import { clients, hasEnded, milliseconds, useRun } from '../api'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import { type Alert, AlertSlot, Ago, Button, CancelRequestedBadge, Drawer, Elapsed, ErrorView, Facts, formatCount, Id, inWords, shortId, Skeleton, StatusBadge, statusWord, Time } from '../kit'
 import { RunDuration, statusDetail } from './columns'
@@ -12,11 +12,7 @@ const shownSteps = 8
 
 /** A run beside the list: what is wrong, its error, its last steps. */
 export function Peek({ project, id, listed, onClose, onPrevious, onNext }: { project: string; id: string; listed: Run | undefined; onClose: () => void; onPrevious: (() => void) | undefined; onNext: (() => void) | undefined }) {
-  const run = useQuery({
-    queryKey: ['run', project, id],
-    queryFn: async ({ signal }) => (await clients.runs.getRun({ project, id }, { signal })).run,
-    refetchInterval: (query) => (query.state.data?.endTime === undefined ? 5000 : false),
-  })
+  const run = useRun(project, id, listed === undefined || !hasEnded(listed.status) ? 5000 : false)
   const shown = run.data ?? listed
   return (
     <Drawer

@@ -7,6 +7,7 @@ import { usePageKeys } from '../app/keys'
 import { one, type Search } from '../app/search'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { Ago, AlertSlot, Button, command, CopyButton, copyText, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, toast, usePreferences } from '../kit'
+import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
 import { runColumns } from './columns'
 import { StatusCounts, total, useCounts, Views } from './Counts'
@@ -55,6 +56,7 @@ export function RunsPage() {
   const [active, setActive] = useState<string | undefined>(feed.active)
   const [paused, setPaused] = useState(false)
   const [filterOpen, setFilterOpen] = useState(false)
+  const [starting, setStarting] = useState(false)
   const [batch, setBatch] = useState<BatchAction | undefined>(undefined)
   const [pointer, setPointer] = useState(false)
   const [focus, setFocus] = useState(false)
@@ -122,6 +124,7 @@ export function RunsPage() {
       <PageHead
         title="Runs"
         actions={
+          <>
           <Menu
             trigger={<Button icon={<Download size={14} aria-hidden />} refused={link.state === 'live' ? undefined : 'There is no connection to the server'}>Export</Button>}
             items={[
@@ -133,6 +136,8 @@ export function RunsPage() {
               { label: 'Copy the CLI command of this list', onSelect: () => { void copyText(listCommand(project, filter)).then((done) => { toast(done ? 'Command copied' : 'The browser did not allow to copy', done ? 'normal' : 'error') }) } },
             ]}
           />
+          <Button kind="primary" icon={<Play size={14} aria-hidden />} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { setStarting(true) }}>Run…</Button>
+          </>
         }
       />
       <EngineAlert />
@@ -175,7 +180,7 @@ export function RunsPage() {
         {!state.ready ? (
           state.error === undefined ? <Skeleton rows={16} /> : <ListError error={state.error} filter={filter} onRetry={() => void feed.reload()} onClear={() => { change({ ...noFilter, order: filter.order }) }} />
         ) : shown.length === 0 ? (
-          isFiltered(filter) ? <NoMatch filter={filter} onChange={change} /> : <NoRuns project={project} />
+          isFiltered(filter) ? <NoMatch filter={filter} onChange={change} /> : <NoRuns project={project} onStart={() => { setStarting(true) }} />
         ) : (
           <DataTable
             label="Runs"
@@ -198,6 +203,7 @@ export function RunsPage() {
         )}
       </div>
       {peek === '' ? null : <Peek project={project} id={peek} listed={shown[peeked]} onClose={() => { showPeek('') }} onPrevious={peekAt(peeked - 1)} onNext={peekAt(peeked + 1)} />}
+      {starting ? <StartDialog project={project} workflow={filter.workflow} version={filter.version} onClose={() => { setStarting(false) }} /> : null}
       {batch === undefined ? null : <BatchDialog project={project} action={batch} selected={[...selected]} filter={filter} onClose={() => { setBatch(undefined) }} />}
     </Page>
   )
@@ -248,10 +254,10 @@ function ListError({ error, filter, onRetry, onClear }: { error: unknown; filter
   return <ErrorView error={error} what="Runs" onRetry={onRetry} />
 }
 
-function NoRuns({ project }: { project: string }) {
+function NoRuns({ project, onStart }: { project: string; onStart: () => void }) {
   const cli = command(['run', 'start', 'NAME'], { project, input: '{}' })
   return (
-    <StateView kind="empty" title={`No runs in ${project} yet`}>
+    <StateView kind="empty" title={`No runs in ${project} yet`} actions={<Button onClick={onStart}>Run…</Button>}>
       Start one with <code>{cli}</code> <CopyButton text={cli} label="Copy the command" />
     </StateView>
   )

@@ -1,0 +1,296 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Play } from 'lucide-react'
+import { useCallback, useMemo, useState } from 'react'
+import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useLink, useSystemStatus } from '../api'
+import { Ago, type Alert, AlertSlot, Button, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast } from '../kit'
+import { SchemaForm } from './SchemaForm'
+import { initial, withoutMarks, wrongNumbers } from './schema'
+import styles from './start.module.css'
+
+export interface StartDialogProps {
+  project: string
+  /** The workflow and version that the dialog begins with. */
+  workflow?: string
+  version?: string
+  /** Whether the workflow cannot be changed, because the page is about it. */
+  fixed?: boolean
+  onClose: () => void
+}
+
+/** readSchema reads the schema of a version's input; undefined if it has none, or none that a form can be made of. */
+function readSchema(text: string): Json | undefined {
+  if (text === '') return undefined
+  try {
+    const schema = readJson(text)
+    return isObject(schema) ? schema : undefined
+  } catch {
+    return undefined // too deep for a form: the server validates it nevertheless
+  }
+}
+
+/** parsed reads JSON text; the problem is a text for a person. */
+function parsed(text: string): { value: Json | undefined; problem: string | undefined } {
+  if (text.trim() === '') return { value: undefined, problem: undefined }
+  try {
+    return { value: readJson(text), problem: undefined }
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return { value: undefined, problem: error.message }
+  }
+}
+
+/** The input as a person writes it. */
+interface Draft {
+  workflow: string
+  /** The version whose schema the form has; empty before it was read. */
+  version: string
+  mode: 'form' | 'json'
+  /** In the form. */
+  value: Json | undefined
+  /** In JSON. */
+  text: string
+  /** Whether a person has changed it: then it is kept when the version changes. */
+  touched: boolean
+  /** Counts the times that the value was replaced as a whole, which makes the fields anew. */
+  filled: number
+}
+
+const noDraft: Draft = { workflow: '', version: '', mode: 'form', value: undefined, text: '', touched: false, filled: 0 }
+
+/** adopted returns the draft for a version: what was typed for another version of the workflow, or the defaults. */
+function adopted(before: Draft, workflow: string, version: string, schema: Json | undefined): Draft {
+  const next = { ...before, workflow, version, filled: before.filled + 1 }
+  if (before.touched && before.workflow === workflow) {
+    return schema === undefined && before.mode === 'form' ? { ...next, mode: 'json', text: printed(before.value) } : next
+  }
+  const value = schema === undefined ? undefined : initial(schema, schema, true)
+  return { ...next, touched: false, value, text: schema === undefined ? '{}' : '', mode: schema === undefined ? 'json' : 'form' }
+}
+
+const printed = (value: Json | undefined) => (value === undefined ? '' : printJson(value, 2))
+
+/** Starts a run: which workflow and version, with which input. */
+export default function StartDialog({ project, workflow: given = '', version: givenVersion = '', fixed = false, onClose }: StartDialogProps) {
+  const navigate = useNavigate()
+  const link = useLink()
+  const [name, setName] = useState(given)
+  const [version, setVersion] = useState(givenVersion)
+  // One request ID for the whole dialog: when an answer is lost, sending it again starts no second run.
+  const [requestId] = useState(newRequestID)
+  const [note, setNote] = useState<string | undefined>(undefined)
+  const [strict, setStrict] = useState(false)
+  const [broken, setBroken] = useState<ReadonlySet<string>>(new Set())
+  const onBroken = useCallback((pointer: string, is: boolean) => {
+    setBroken((before) => new Set(is ? [...before, pointer] : [...before].filter((p) => p !== pointer)))
+  }, [])
+
+  const names = useQuery({
+    queryKey: ['workflow-names', project],
+    queryFn: async ({ signal }) => (await clients.workflows.listWorkflows({ project, pageSize: 500 }, { signal })).workflows.map((w) => w.name),
+    enabled: !fixed,
+    staleTime: 30_000,
+  })
+  const known = fixed || (names.data?.includes(name) ?? false)
+  const versions = useQuery({
+    queryKey: ['version-names', project, name],
+    queryFn: async ({ signal }) => (await clients.workflows.listVersions({ project, workflow: name, pageSize: 200 }, { signal })).versions.map((v) => v.version),
+    enabled: known,
+    staleTime: 30_000,
+  })
+  const definition = useQuery({
+    queryKey: ['workflow-version', project, name, version],
+    queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version }, { signal }),
+    enabled: known,
+    refetchInterval: 10_000,
+    placeholderData: (before, query) => (query?.queryKey[2] === name ? before : undefined),
+  })
+  const workflow = known ? definition.data?.workflow : undefined
+  const read = definition.data?.version
+  const schemaText = read?.inputSchema?.json ?? ''
+  const schema = useMemo(() => readSchema(schemaText), [schemaText])
+
+  const [draft, setDraft] = useState<Draft>(noDraft)
+  if (workflow !== undefined && read !== undefined && (draft.workflow !== name || draft.version !== read.version)) setDraft(adopted(draft, name, read.version, schema))
+  const json = draft.mode === 'json' ? parsed(draft.text) : { value: draft.value, problem: undefined }
+  const wrong = wrongNumbers(json.value)
+  const body = json.value === undefined ? '' : printJson(json.value)
+
+  const start = useMutation({
+    mutationFn: () => clients.runs.startRun({ project, workflow: name, version, requestId, ...(body === '' ? {} : { input: { json: body } }) }),
+    onSuccess: ({ run, created }) => {
+      if (!created) toast('This request had started the run before; no second one was started.')
+      onClose()
+      if (run !== undefined) void navigate({ to: '/p/$project/runs/$id', params: { project, id: run.id } })
+    },
+  })
+  const error = start.isError ? callError(start.error) : undefined
+  const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
+  for (const { path, message } of error?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
+
+  const last = useMutation({
+    mutationFn: async () => {
+      const { runs: [newest] } = await clients.runs.listRuns({ project, workflow: name, pageSize: 1 })
+      return newest === undefined ? undefined : fetchRun(project, newest.id)
+    },
+    onSuccess: (run) => {
+      if (run?.input === undefined) {
+        setNote(run === undefined ? `There is no earlier run of ${name}.` : 'The last run had no input.')
+        return
+      }
+      const { value, removed } = withoutMarks(readJson(run.input.json))
+      setDraft((before) => ({ ...before, value, text: printed(value), touched: true, filled: before.filled + 1 }))
+      setNote(removed.length === 0 ? undefined : `Sensitive values of the last input are empty here: ${removed.map((p) => (p === '' ? 'the whole input' : p)).join(', ')}.`)
+    },
+  })
+
+  const refused =
+    link.state !== 'live' ? 'There is no connection to the server'
+    : workflow === undefined ? (name === '' ? 'Choose a workflow' : 'The workflow has not been read')
+    : workflow.state === 'paused' ? 'The workflow is paused'
+    : workflow.latestVersion === '' ? 'Nothing is published'
+    : definition.isPlaceholderData ? 'The version is being read'
+    : json.problem !== undefined ? 'The input is not JSON'
+    : broken.size > 0 ? 'A field contains text that is not JSON'
+    : wrong.length > 0 ? 'A number is not a number'
+    : undefined
+  const submit = () => {
+    setStrict(true)
+    if (refused === undefined && !start.isPending) start.mutate()
+  }
+  const rest = new Map<string, Json>([['workflow', name]])
+  if (version !== '') rest.set('version', version)
+  if (json.value !== undefined) rest.set('input', json.value)
+  rest.set('requestId', requestId)
+
+  return (
+    <Dialog
+      open
+      size="wide"
+      onClose={onClose}
+      title={fixed ? `Run ${name}` : 'Run a workflow'}
+      onSubmit={submit}
+      aside={workflow === undefined || json.problem !== undefined || wrong.length > 0 ? null : (
+        <CopyCommand
+          cli={command(['run', 'start', name], { project, version, input: body, 'request-id': requestId })}
+          rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs`, body: printJson(rest) }}
+        />
+      )}
+      actions={
+        <>
+          <Button onClick={onClose}>Close</Button>
+          <Button type="submit" kind="primary" icon={<Play size={14} aria-hidden />} refused={refused} busy={start.isPending}>Run</Button>
+        </>
+      }
+    >
+      <div className={styles.what}>
+        {fixed ? null : (
+          <>
+            <TextField
+              label="Workflow"
+              required
+              list="start-workflows"
+              placeholder="namespace/name"
+              value={name}
+              hint={workflow === undefined || workflow.summary === '' ? undefined : workflow.summary}
+              error={name !== '' && names.data !== undefined && !names.data.some((n) => n.startsWith(name)) ? `There is no workflow ${name} in ${project}` : undefined}
+              onChange={(event) => {
+                setName(event.target.value.trim())
+                setVersion('')
+              }}
+            />
+            <datalist id="start-workflows">{names.data?.map((n) => <option key={n} value={n} />)}</datalist>
+          </>
+        )}
+        <Select
+          label="Version"
+          disabled={!known}
+          value={version}
+          options={[{ value: '', label: workflow === undefined || workflow.latestVersion === '' ? 'The latest' : `The latest, ${workflow.latestVersion}` }, ...(versions.data ?? []).map((v) => ({ value: v, label: v }))]}
+          onChange={(event) => { setVersion(event.target.value) }}
+        />
+      </div>
+      {workflow === undefined ? null : <StartAlerts project={project} paused={workflow.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow.latestVersion === ''} />}
+      {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
+        : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
+        : !known ? null
+        : definition.data === undefined ? (definition.isError ? <ErrorView error={definition.error} what={name} onRetry={() => { void definition.refetch() }} /> : <Skeleton rows={6} height={28} />)
+        : workflow?.latestVersion === '' ? null
+        : (
+          <>
+            <div className={styles.bar}>
+              <div className={styles.switch} role="group" aria-label="Write the input as">
+                <button
+                  type="button"
+                  aria-pressed={draft.mode === 'form'}
+                  disabled={schema === undefined || json.problem !== undefined}
+                  onClick={() => { if (draft.mode === 'json') setDraft({ ...draft, mode: 'form', value: json.value, filled: draft.filled + 1 }) }}
+                >
+                  Form
+                </button>
+                <button type="button" aria-pressed={draft.mode === 'json'} onClick={() => { if (draft.mode === 'form') setDraft({ ...draft, mode: 'json', text: printed(draft.value) }) }}>JSON</button>
+              </div>
+              <Button busy={last.isPending} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { last.mutate() }}>Last input</Button>
+              {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
+              <span className={styles.size}>{body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
+            </div>
+            {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
+            {last.isError ? <p className={styles.error} role="alert">{callError(last.error).message}</p> : null}
+            {draft.mode === 'form' && schema !== undefined ? (
+              <SchemaForm
+                key={draft.filled}
+                schema={schema}
+                value={draft.value}
+                onChange={(value) => { setDraft((before) => ({ ...before, value, touched: true })) }}
+                errors={errors}
+                strict={strict}
+                disabled={start.isPending}
+                onBroken={onBroken}
+              />
+            ) : (
+              <>
+                <CodeEditor label="Input" value={draft.text} onChange={(text) => { setDraft((before) => ({ ...before, text, touched: true })) }} describedBy="start-json-problem" />
+                <p id="start-json-problem" className={styles.error} role="status">{json.problem ?? ''}</p>
+              </>
+            )}
+          </>
+        )}
+      {error === undefined ? null : (
+        <div className={styles.problem} role="alert">
+          {error.message} {error.reason === '' ? null : <code>{error.reason}</code>}
+          {error.unreached ? <div>It is not known whether the run was started. Run again: the same request starts one run only.</div> : null}
+          {error.retryAfter === undefined ? null : <div>Try again in {Math.ceil(error.retryAfter)} s.</div>}
+        </div>
+      )}
+    </Dialog>
+  )
+}
+
+/** What would refuse or delay the run, before it is started. */
+function StartAlerts({ project, paused, unpublished }: { project: string; paused: string | undefined; unpublished: boolean }) {
+  const status = useSystemStatus()
+  const workers = useQuery({
+    queryKey: ['alive-workers', project],
+    queryFn: ({ signal }) => clients.workers.listWorkers({ project, states: ['alive'], pageSize: 1 }, { signal }),
+    refetchInterval: 5000,
+    retry: false,
+  })
+  const connection = status.data?.connection
+  const queue = status.data?.queueMode
+  const alerts: Alert[] = []
+  if (paused !== undefined) alerts.push({ id: 'paused', tone: 'amber', title: 'The workflow is paused: new runs are refused', detail: paused })
+  if (unpublished) alerts.push({ id: 'unpublished', tone: 'amber', title: 'Nothing is published: there is no version to run', detail: 'Publish the draft of the workflow first.' })
+  if (connection !== undefined && connection.state !== 'connected' && connection.state !== 'degraded') {
+    alerts.push({
+      id: 'engine',
+      tone: 'red',
+      title: queue?.enabled ? 'Temporal is not available: the run will be queued' : 'Temporal is not available: the run will be refused',
+      since: <Ago at={milliseconds(connection.since)} />,
+      detail: queue?.enabled ? 'It starts when Temporal is available again.' : connection.lastError,
+    })
+  }
+  if (workers.data !== undefined && workers.data.workers.length === 0 && workers.data.errors.length === 0) {
+    alerts.push({ id: 'worker', tone: 'amber', title: `No worker serves ${project}: the run waits until one starts` })
+  }
+  return alerts.length === 0 ? null : <div className={styles.notes}><AlertSlot alerts={alerts} /></div>
+}
