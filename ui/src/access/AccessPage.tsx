@@ -1,10 +1,11 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { useCaller } from '../app'
+import { useCaller, useFilters } from '../app'
 import { clients, milliseconds, now, usePages } from '../api'
 import type { Token } from '../gen/signalbox/v1/token_pb'
-import { ActionDialog, Button, Chip, type Column, command, Facts, Id, ListView, Page, PageHead, Panel, StateView, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, Chip, type Column, command, Facts, Id, ListView, Page, PageHead, Panel, StateView, Tabs, Time, toast, useLinkRefusal } from '../kit'
 import { CreateTokenDialog } from './CreateTokenDialog'
+import { Sessions } from './Sessions'
 
 function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
   if (token.revokeTime !== undefined) return { word: 'Revoked', tone: 'slate' }
@@ -35,7 +36,9 @@ export function AccessPage() {
   const queries = useQueryClient()
   const [creating, setCreating] = useState(false)
   const [revoking, setRevoking] = useState<Token>()
-  const local = caller.data?.kind === 'local'
+  const { values, change } = useFilters(['tab'])
+  const tab = values.tab === 'sessions' ? 'sessions' : 'tokens'
+  const local = caller.data?.authentication === 'none'
   const list = usePages(['tokens'], async (pageToken, signal) => {
     const page = await clients.tokens.listTokens({ pageSize: 100, pageToken }, { signal })
     return { rows: page.tokens, nextPageToken: page.nextPageToken }
@@ -45,10 +48,12 @@ export function AccessPage() {
       <PageHead title="Access" actions={<Button refused={offline} onClick={() => { setCreating(true) }}>Create a token…</Button>} />
       <Panel title="You">
         {caller.data === undefined ? (caller.isError ? 'Not known.' : '…') : (
-          <Facts facts={[['Name', caller.data.name], ['Authenticated by', local ? 'nothing: this server listens on this machine only, and every caller is an administrator' : caller.data.kind], ['Roles', roles(caller.data.roles)]]} />
+          <Facts facts={[['Name', caller.data.actorName], ['Authenticated by', local ? 'nothing: this server listens on this machine only, and every caller is an administrator' : caller.data.authentication], caller.data.session === undefined ? undefined : ['Session ends', <Time key="e" at={milliseconds(caller.data.session.expireTime)} />], ['Roles', roles(caller.data.roles)]]} />
         )}
       </Panel>
-      <ListView list={list} what="tokens" columns={columns(setRevoking, offline)} rowKey={(t) => t.id} empty={<StateView kind="empty" title="No token that you may see.">Programs and people sign in with tokens. You see those for whose projects you are an administrator.</StateView>} />
+      <Tabs label="Tokens and sessions" tabs={[{ id: 'tokens', label: 'Tokens' }, { id: 'sessions', label: 'Sessions' }]} value={tab} onChange={(id) => { change({ tab: id === 'tokens' ? undefined : id }) }}>
+        {tab === 'sessions' ? <Sessions /> : <ListView list={list} what="tokens" columns={columns(setRevoking, offline)} rowKey={(t) => t.id} empty={<StateView kind="empty" title="No token that you may see.">Programs and people sign in with tokens. You see those for whose projects you are an administrator.</StateView>} />}
+      </Tabs>
       {creating ? <CreateTokenDialog onClose={() => { setCreating(false) }} /> : null}
       {revoking === undefined ? null : (
         <ActionDialog

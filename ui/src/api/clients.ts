@@ -6,6 +6,7 @@ import { EventService } from '../gen/signalbox/v1/event_pb'
 import { ProjectService } from '../gen/signalbox/v1/project_pb'
 import { QuotaService } from '../gen/signalbox/v1/quota_pb'
 import { RunService } from '../gen/signalbox/v1/run_pb'
+import { SessionService } from '../gen/signalbox/v1/session_pb'
 import { SystemService } from '../gen/signalbox/v1/system_pb'
 import { TokenService } from '../gen/signalbox/v1/token_pb'
 import { WorkerService } from '../gen/signalbox/v1/worker_pb'
@@ -19,6 +20,7 @@ export const events = createClient(EventService, transport)
 export const projects = createClient(ProjectService, transport)
 export const quotas = createClient(QuotaService, transport)
 export const runs = createClient(RunService, transport)
+export const sessions = createClient(SessionService, transport)
 export const system = createClient(SystemService, transport)
 export const tokens = createClient(TokenService, transport)
 export const workers = createClient(WorkerService, transport)

@@ -3,6 +3,7 @@ import { createConnectTransport } from '@connectrpc/connect-web'
 import { observeServerTime } from './clock'
 import { reportAnswer } from './link'
 import { csrfToken } from './csrf'
+import { requireSignIn } from './signin'
 
 /** observe reads the server's clock and the state of the link from each answer, and sends the session's CSRF token. */
 const observe: Interceptor = (next) => async (request) => {
@@ -16,7 +17,10 @@ const observe: Interceptor = (next) => async (request) => {
     reportAnswer(undefined)
     return answer
   } catch (error) {
-    if (!request.signal.aborted) reportAnswer(error)
+    if (!request.signal.aborted) {
+      reportAnswer(error)
+      requireSignIn(error)
+    }
     throw error
   }
 }

@@ -1,17 +1,19 @@
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import {
   Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Workflow, X,
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
-import { callError, clients, milliseconds, useLink, useSystemStatus } from '../api'
-import { Button, Elapsed, Menu, setPreferences, StaleNote, StatusBadge, Time, Tooltip, usePreferences } from '../kit'
+import { callError, clients, milliseconds, setCSRFToken, useLink, useSignInNeeded, useSystemStatus } from '../api'
+import { Button, Elapsed, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
+import { useCaller } from './access'
 import { useKeys } from './keys'
 import { useProject, useProjects } from './project'
 
 const Palette = lazy(() => import('./Palette'))
+const SignInOverlay = lazy(async () => ({ default: (await import('../session')).SignInOverlay }))
 const Shortcuts = lazy(() => import('./Shortcuts'))
 
 interface Entry {
@@ -43,6 +45,7 @@ const ofInstallation: Entry[] = [
 export function AppShell() {
   const project = useProject()
   const location = useLocation()
+  const signInNeeded = useSignInNeeded()
   const [open, setOpen] = useState(false)
   const [overlay, setOverlay] = useState<'palette' | 'keys' | ''>('')
   useKeys({ palette: () => { setOverlay('palette') }, help: () => { setOverlay('keys') } })
@@ -75,6 +78,7 @@ export function AppShell() {
         <Outlet />
       </main>
       <Suspense>
+        {signInNeeded && location.pathname !== '/sign-in' ? <SignInOverlay /> : null}
         {overlay === 'palette' ? <Palette project={project} onClose={() => { setOverlay('') }} /> : null}
         {overlay === 'keys' ? <Shortcuts onClose={() => { setOverlay('') }} /> : null}
       </Suspense>
@@ -146,8 +150,19 @@ function LinkState() {
 
 function UserMenu({ onKeys }: { onKeys: () => void }) {
   const preferences = usePreferences()
-  const who = useQuery({ queryKey: ['who-am-i'], queryFn: ({ signal }) => clients.tokens.whoAmI({}, { signal }), staleTime: 60_000 })
-  const name = who.data?.name ?? ''
+  const caller = useCaller()
+  const queries = useQueryClient()
+  const name = caller.data?.actorName ?? ''
+  const signOut = useMutation({
+    mutationFn: () => clients.sessions.signOut({}),
+    onSuccess: () => {
+      // Nothing of the session stays in the page.
+      queries.clear()
+      setCSRFToken('')
+      window.location.assign('/sign-in')
+    },
+    onError: (error) => { toast(callError(error).message, 'error') },
+  })
   const choice = <K extends 'theme' | 'zone' | 'density'>(key: K, value: (typeof preferences)[K], label: ReactNode) => ({
     key: `${key}-${value}`,
     label,
@@ -171,6 +186,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
         { kind: 'separator', label: '' },
         { label: 'Shortcuts by keys', checked: preferences.shortcuts, onSelect: () => { setPreferences({ shortcuts: !preferences.shortcuts }) } },
         { label: 'Show the shortcuts', onSelect: onKeys },
+        ...(caller.data?.authentication === 'session' ? [{ kind: 'separator' as const, label: '' }, { label: 'Sign out', onSelect: () => { signOut.mutate() } }] : []),
       ]}
     />
   )

@@ -1,9 +1,21 @@
 import { useQuery } from '@tanstack/react-query'
-import { clients } from '../api'
+import { clients, setCSRFToken } from '../api'
 import { has, type Role } from './roles'
 
-/** useCaller returns the caller's name and roles. */
-export const useCaller = () => useQuery({ queryKey: ['who-am-i'], queryFn: ({ signal }) => clients.tokens.whoAmI({}, { signal }), staleTime: 60_000 })
+export const sessionKey = ['session']
+
+/** useCaller returns how this browser is authenticated, as whom, and with which roles. */
+export const useCaller = () =>
+  useQuery({
+    queryKey: sessionKey,
+    queryFn: async ({ signal }) => {
+      const { current } = await clients.sessions.getSession({}, { signal })
+      if (current === undefined) throw new Error('the server did not return the session')
+      setCSRFToken(current.csrfToken)
+      return current
+    },
+    staleTime: 60_000,
+  })
 
 /** useRefusal returns a function that says why the caller may not act: "Needs operator in shop"; undefined if it may, or if its roles are not known. */
 export function useRefusal(): (wanted: Role, project: string) => string | undefined {

@@ -69,6 +69,7 @@ const tree = root.addChildren([
   top('/system', () => import('../system'), 'SystemPage'),
   top('/projects', () => import('../projects'), 'ProjectsPage'),
   top('/projects/$name', () => import('../projects'), 'ProjectPage'),
+  top('/sign-in', () => import('../session'), 'SignInPage'),
   top('/access', () => import('../access'), 'AccessPage'),
 ])
 

@@ -16,10 +16,12 @@ export interface DialogProps {
   aside?: ReactNode
   size?: 'small' | 'normal' | 'wide'
   onSubmit?: () => void
+  /** Whether it can be closed without an answer. */
+  closable?: boolean
 }
 
 /** A modal dialog, a full screen on a phone. Ctrl-Enter submits. Clicking beside it does not close it: typed text would be lost. */
-export function Dialog({ title, description, open, onClose, children, actions, aside, size = 'normal', onSubmit }: DialogProps) {
+export function Dialog({ title, description, open, onClose, children, actions, aside, size = 'normal', onSubmit, closable = true }: DialogProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault()
     event.stopPropagation()
@@ -44,9 +46,11 @@ export function Dialog({ title, description, open, onClose, children, actions, a
           >
             <header className={styles.head}>
               <Radix.Title className={styles.title}>{title}</Radix.Title>
-              <Radix.Close asChild>
-                <Button kind="quiet" aria-label="Close" icon={<X size={16} aria-hidden />} />
-              </Radix.Close>
+              {closable ? (
+                <Radix.Close asChild>
+                  <Button kind="quiet" aria-label="Close" icon={<X size={16} aria-hidden />} />
+                </Radix.Close>
+              ) : null}
             </header>
             {description === undefined ? null : <Radix.Description className={styles.description}>{description}</Radix.Description>}
             <div className={styles.body}>{children}</div>

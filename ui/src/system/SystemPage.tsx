@@ -1,7 +1,7 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useRefusal } from '../app'
-import { clients, durationMilliseconds, milliseconds, observeServerTime } from '../api'
+import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
 import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
@@ -12,17 +12,7 @@ export function SystemPage() {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
-  const query = useQuery({
-    queryKey: ['system-status'],
-    queryFn: async ({ signal }) => {
-      const sent = performance.now()
-      const answer = await clients.system.getStatus({}, { signal })
-      const time = milliseconds(answer.time)
-      if (time !== undefined) observeServerTime(time, sent, 'exact')
-      return answer
-    },
-    refetchInterval: 5000,
-  })
+  const query = useSystemStatus()
   const status = query.data
   const close = () => { setDialog('') }
   return (

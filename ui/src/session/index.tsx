@@ -1,0 +1,2 @@
+export { SignInOverlay } from './SignInOverlay'
+export { SignInPage } from './SignInPage'
