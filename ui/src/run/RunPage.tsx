@@ -6,6 +6,7 @@ import { AlertSlot, ErrorView, Page, shortId, Skeleton, type Tab, Tabs } from '.
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { useRunAlerts } from './alerts'
 import { AuditTab } from './AuditTab'
+import { GraphTab } from './GraphTab'
 import { JsonTab } from './JsonTab'
 import { useLive, useSteps } from './live'
 import { useSearchText } from './location'
@@ -45,6 +46,7 @@ function Loaded({ run }: { run: Run }) {
 
   const summary = steps.data?.summary ?? run.stepSummary
   const tabs: Tab[] = [
+    { id: 'graph', label: 'Graph' },
     { id: 'timeline', label: 'Timeline' },
     { id: 'steps', label: 'Steps', count: String(run.stepsTotal) },
     { id: 'related', label: 'Related', count: String(related(run).length) },
@@ -53,11 +55,12 @@ function Loaded({ run }: { run: Run }) {
   ]
   const asked = get('tab')
   const tab = tabs.some((t) => t.id === asked) ? asked : 'steps'
+  const withSteps = tab === 'steps' || tab === 'timeline' || tab === 'graph'
   const toFailure = (by: number) => {
     if (failed.length === 0) return
     const at = failed.findIndex((step) => step.number === selected?.number)
     const next = failed[at < 0 ? (by > 0 ? 0 : failed.length - 1) : (at + by + failed.length) % failed.length]
-    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', find: '', ...(tab === 'timeline' ? {} : { tab: 'steps' }) })
+    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', find: '', ...(withSteps ? {} : { tab: 'steps' }) })
   }
   usePageKeys({
     ...Object.fromEntries(tabs.map((t, i) => [String(i + 1), () => { set({ tab: t.id }) }])),
@@ -65,7 +68,6 @@ function Loaded({ run }: { run: Run }) {
     N: () => { toFailure(-1) },
   })
 
-  const withSteps = tab === 'steps' || tab === 'timeline'
   return (
     <>
       <RunHeader run={run} failed={failed.at(-1)} />
@@ -77,6 +79,7 @@ function Loaded({ run }: { run: Run }) {
               <div className={styles.left}>
                 {steps.data === undefined ? (steps.isError ? <ErrorView error={steps.error} what="The steps" onRetry={() => { void steps.refetch() }} /> : <Skeleton rows={8} height={20} gap={12} />)
                   : tab === 'steps' ? <StepsTab run={run} root={root} failed={failed} summary={summary} complete={steps.data.complete} selected={selected} onSelect={select} onFailure={toFailure} />
+                  : tab === 'graph' ? <GraphTab run={run} root={root} steps={list} summary={summary} selected={selected} onSelect={select} />
                   : <TimelineTab run={run} root={root} summary={summary} selected={selected} onSelect={select} />}
               </div>
               {selected === undefined ? null : <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => { select('') }} />}
