@@ -1,8 +1,9 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { callError, clients, newRequestID, now, useLink } from '../api'
-import { Button, command, copyText, Dialog, inWords, plural, Select, TextArea, TextField, toast } from '../kit'
+import { callError, clients, newRequestID, now } from '../api'
+import { useRefusal } from '../app'
+import { Button, command, CopyCommand, Dialog, inWords, plural, Select, TextArea, TextField, useLinkRefusal } from '../kit'
 import { batchFilter, filterFlags, type RunFilter } from './filter'
 import styles from './runs.module.css'
 
@@ -19,7 +20,8 @@ const most = 10_000
 /** Applies one action to many runs: the selected ones, or all that match the filter. */
 export function BatchDialog({ project, action, selected, filter, onClose }: { project: string; action: BatchAction; selected: string[]; filter: RunFilter; onClose: () => void }) {
   const navigate = useNavigate()
-  const link = useLink()
+  const offline = useLinkRefusal()
+  const role = useRefusal()
   const [requestId] = useState(newRequestID)
   const [time] = useState(now)
   const [all, setAll] = useState(false)
@@ -52,12 +54,12 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
   const rateWrong = rate.trim() === '' || !Number.isFinite(rateNumber) || rateNumber < 0.1 || rateNumber > 500
   const count = all ? preview.data?.total : BigInt(selected.length)
   const refused =
-    link.state !== 'live' ? 'There is no connection to the server'
-    : reason.trim() === '' ? 'Give a reason'
+    offline ?? role('operator', project) ?? (
+    reason.trim() === '' ? 'Give a reason'
     : rateWrong ? 'The rate is from 0.1 to 500 runs per second'
     : count === 0n ? 'No run is selected'
     : !all && selected.length > most ? 'At most 10,000 runs can be selected one by one; take all that match'
-    : undefined
+    : undefined)
   const flags = { project, action, reason, rate: rate === '50' ? '' : rate, latest: action === 'replay' && version === 'latest' }
   const cli = all ? command(['batch', 'start'], { ...flags, ...filterFlags(filter), all: Object.values(filterFlags(filter)).every((v) => v === '' || v === false) }) : command(['batch', 'start', ...selected], flags)
   return (
@@ -67,7 +69,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
       title={`${inWords(action)} ${count === undefined ? 'runs' : plural(count, 'run')}`}
       description={explained[action]}
       onSubmit={() => { if (refused === undefined && !start.isPending) start.mutate() }}
-      aside={<Button kind="quiet" onClick={() => { void copyText(cli).then((done) => { toast(done ? 'Command copied' : 'The browser did not allow to copy', done ? 'normal' : 'error') }) }}>Copy CLI</Button>}
+      aside={<CopyCommand cli={cli} />}
       actions={
         <>
           <Button onClick={onClose}>Close</Button>
@@ -90,7 +92,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
           <Select label="Version" value={version} options={[{ value: '', label: "Each run's own version" }, { value: 'latest', label: 'The latest published version' }]} onChange={(event) => { setVersion(event.target.value) }} />
         ) : null}
         <div className={styles.rate}>
-          <TextField label="Runs per second, at most" inputMode="decimal" value={rate} error={fieldError('rate') ?? (rateWrong ? 'From 0.1 to 500' : undefined)} onChange={(event) => { setRate(event.target.value) }} />
+          <TextField label="Runs per second" inputMode="decimal" value={rate} error={fieldError('rate') ?? (rateWrong ? 'From 0.1 to 500' : undefined)} onChange={(event) => { setRate(event.target.value) }} />
         </div>
         {error === undefined ? null : <p className={styles.failure} role="alert">{error.message} {error.reason === '' ? null : <code>{error.reason}</code>}</p>}
       </div>

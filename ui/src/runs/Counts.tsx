@@ -8,7 +8,7 @@ import styles from './runs.module.css'
 /** useCounts counts runs by status and problem, each 5 s. */
 export const useCounts = (project: string, filter: RunFilter) =>
   useQuery({
-    queryKey: ['run-counts', project, filter.workflow, filter.since, filter.from, filter.to],
+    queryKey: ['run-counts', project, filter.workflow, filter.group, filter.since, filter.from, filter.to],
     queryFn: ({ signal }) => clients.runs.countRuns(countRequest(project, filter, now()), { signal }),
     refetchInterval: 5000,
   })

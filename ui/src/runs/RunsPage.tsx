@@ -1,15 +1,15 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Download, Pause, Play, RefreshCw } from 'lucide-react'
-import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { callError, milliseconds, now, useLink, useSystemStatus } from '../api'
-import { usePageKeys } from '../app/keys'
-import { one, type Search } from '../app/search'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { callError, milliseconds, now, useSystemStatus } from '../api'
+import { one, type Search, usePageKeys, useRefusal } from '../app'
+import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Ago, AlertSlot, Button, command, CopyButton, copyText, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, toast, usePreferences } from '../kit'
+import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, usePreferences } from '../kit'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
-import { runColumns } from './columns'
+import { type RowControl, runColumns } from './columns'
 import { StatusCounts, total, useCounts, Views } from './Counts'
 import { RunFeed } from './feed'
 import { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
@@ -17,6 +17,8 @@ import { FilterBar, Periods } from './FilterBar'
 import { Peek } from './Peek'
 import { mostRows } from './rows'
 import styles from './runs.module.css'
+
+const ReplayDialog = lazy(() => import('../control/ReplayDialog'))
 
 /** useFeed returns the feed of a filter: the one that an earlier visit of the page left, or a new one. */
 function useFeed(project: string, filter: RunFilter): RunFeed {
@@ -49,7 +51,9 @@ export function RunsPage() {
   const feed = useFeed(project, filter)
   const state = useSyncExternalStore(feed.subscribe, feed.snapshot)
   const counts = useCounts(project, filter)
-  const link = useLink()
+  const role = useRefusal()
+  const offline = useLinkRefusal()
+  const refused = offline ?? role('operator', project)
 
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const anchor = useRef<string | undefined>(undefined)
@@ -57,6 +61,7 @@ export function RunsPage() {
   const [paused, setPaused] = useState(false)
   const [filterOpen, setFilterOpen] = useState(false)
   const [starting, setStarting] = useState(false)
+  const [control, setControl] = useState<{ control: RowControl; run: Run } | undefined>(undefined)
   const [batch, setBatch] = useState<BatchAction | undefined>(undefined)
   const [pointer, setPointer] = useState(false)
   const [focus, setFocus] = useState(false)
@@ -65,7 +70,7 @@ export function RunsPage() {
   const searchField = useRef<HTMLDivElement>(null)
 
   useEffect(() => { setSelected(new Set()) }, [project, filterKey])
-  useEffect(() => { feed.hold(pointer || focus || scrolled || selected.size > 0 || peek !== '' || batch !== undefined) }, [feed, pointer, focus, scrolled, selected, peek, batch])
+  useEffect(() => { feed.hold(pointer || focus || scrolled || selected.size > 0 || peek !== '' || batch !== undefined || control !== undefined) }, [feed, pointer, focus, scrolled, selected, peek, batch, control])
   useEffect(() => { feed.pause(paused) }, [feed, paused])
 
   const setSearch = useCallback((change: (before: Search) => Search) => { void navigate({ to: '.', search: (before: Search) => change(before), replace: true }) }, [navigate])
@@ -98,12 +103,18 @@ export function RunsPage() {
     order: filter.order,
     onOrder: () => { change({ order: filter.order === 'newest' ? 'oldest' : 'newest' }) },
     onOpen: openRun,
+    onControl: (name, run) => { setControl({ control: name, run }) },
+    refused,
     selected,
     allSelected,
     onSelect: select,
     onSelectAll: () => { setSelected(allSelected ? new Set() : new Set(shown.map((run) => run.id))) },
   })
 
+  const endControl = () => {
+    setControl(undefined)
+    void feed.refresh()
+  }
   const peeked = shown.findIndex((run) => run.id === peek)
   const peekAt = (index: number) => {
     const run = shown[index]
@@ -126,17 +137,17 @@ export function RunsPage() {
         actions={
           <>
           <Menu
-            trigger={<Button icon={<Download size={14} aria-hidden />} refused={link.state === 'live' ? undefined : 'There is no connection to the server'}>Export</Button>}
+            trigger={<Button icon={<Download size={14} aria-hidden />} refused={offline}>Export</Button>}
             items={[
               ...(['csv', 'json'] as const).map((format) => ({
                 label: format === 'csv' ? 'CSV' : 'JSON, one run per line',
                 onSelect: () => { download(exportAddress(project, filter, format, now())) },
               })),
               { kind: 'separator', label: '' },
-              { label: 'Copy the CLI command of this list', onSelect: () => { void copyText(listCommand(project, filter)).then((done) => { toast(done ? 'Command copied' : 'The browser did not allow to copy', done ? 'normal' : 'error') }) } },
+              { label: 'Copy the CLI command of this list', onSelect: () => { copyCLI(listCommand(project, filter)) } },
             ]}
           />
-          <Button kind="primary" icon={<Play size={14} aria-hidden />} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { setStarting(true) }}>Run…</Button>
+          <Button kind="primary" icon={<Play size={14} aria-hidden />} refused={refused} onClick={() => { setStarting(true) }}>Run…</Button>
           </>
         }
       />
@@ -163,7 +174,7 @@ export function RunsPage() {
           <button type="button" className={styles.linkButton} onClick={() => { setSelected(new Set()) }}>Clear the selection</button>
           <span className={styles.end}>
             {(['replay', 'cancel', 'terminate'] as const).map((action) => (
-              <Button key={action} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { setBatch(action) }}>{action === 'replay' ? 'Replay…' : action === 'cancel' ? 'Cancel…' : 'Terminate…'}</Button>
+              <Button key={action} refused={refused} onClick={() => { setBatch(action) }}>{action === 'replay' ? 'Replay…' : action === 'cancel' ? 'Cancel…' : 'Terminate…'}</Button>
             ))}
           </span>
         </div>
@@ -204,6 +215,9 @@ export function RunsPage() {
       </div>
       {peek === '' ? null : <Peek project={project} id={peek} listed={shown[peeked]} onClose={() => { showPeek('') }} onPrevious={peekAt(peeked - 1)} onNext={peekAt(peeked + 1)} />}
       {starting ? <StartDialog project={project} workflow={filter.workflow} version={filter.version} onClose={() => { setStarting(false) }} /> : null}
+      {control === undefined ? null : control.control === 'replay'
+        ? <Suspense><ReplayDialog run={control.run} onClose={endControl} /></Suspense>
+        : <ControlDialog control={control.control} run={control.run} onClose={endControl} />}
       {batch === undefined ? null : <BatchDialog project={project} action={batch} selected={[...selected]} filter={filter} onClose={() => { setBatch(undefined) }} />}
     </Page>
   )

@@ -1,8 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import { Ellipsis } from 'lucide-react'
 import { milliseconds } from '../api'
+import { refusalOf } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Button, CancelRequestedBadge, Chip, type Column, command, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
+import { Button, CancelRequestedBadge, Chip, type Column, command, copyCLI, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
 import { triggerWord } from './filter'
 import styles from './runs.module.css'
 
@@ -34,7 +35,12 @@ function RunProblem({ run }: { run: Run }) {
   return <span className={styles.failure} title={run.error.detail === '' ? undefined : run.error.detail}>{status}{run.error.title === '' ? run.error.type : run.error.title}</span>
 }
 
-const copied = (what: string) => (done: boolean) => { toast(done ? `${what} copied` : 'The browser did not allow to copy', done ? 'normal' : 'error') }
+const copied = (done: boolean) => { toast(done ? 'ID copied.' : 'The browser did not allow to copy', done ? 'normal' : 'error') }
+
+/** The controls that a row offers; the page of the run has all of them. */
+export type RowControl = 'replay' | 'cancel' | 'terminate'
+
+const controlNames: [RowControl, string][] = [['replay', 'Replay…'], ['cancel', 'Cancel…'], ['terminate', 'Terminate…']]
 
 export interface ColumnOptions {
   project: string
@@ -42,6 +48,9 @@ export interface ColumnOptions {
   order: 'newest' | 'oldest'
   onOrder: () => void
   onOpen: (run: Run) => void
+  onControl: (control: RowControl, run: Run) => void
+  /** Why no control can be used at the moment. */
+  refused: string | undefined
   selected: ReadonlySet<string>
   allSelected: boolean
   onSelect: (key: string, range: boolean) => void
@@ -49,7 +58,7 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, zone, order, onOrder, onOpen, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, zone, order, onOrder, onOpen, onControl, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
   return [
     {
@@ -97,9 +106,10 @@ export function runColumns({ project, zone, order, onOrder, onOpen, selected, al
           trigger={<Button kind="quiet" className={styles.menu} aria-label={`Actions of run ${shortId(run.id)}`} icon={<Ellipsis size={16} aria-hidden />} />}
           items={[
             { label: 'Open', onSelect: () => { onOpen(run) } },
-            { kind: 'separator', label: '' },
-            { label: 'Copy the ID', onSelect: () => { void copyText(run.id).then(copied('ID')) } },
-            { label: 'Copy the CLI command', onSelect: () => { void copyText(command(['run', 'show', run.id], { project })).then(copied('Command')) } },
+            ...controlNames.map(([control, label]) => ({ label, danger: control === 'terminate', refused: refused ?? refusalOf(run, control), onSelect: () => { onControl(control, run) } })),
+            { kind: 'separator' as const, label: '' },
+            { label: 'Copy the ID', onSelect: () => { void copyText(run.id).then(copied) } },
+            { label: 'Copy the CLI command', onSelect: () => { copyCLI(command(['run', 'show', run.id], { project })) } },
           ]}
         />
       ),

@@ -80,7 +80,8 @@ export class RunFeed {
     }
   }
 
-  private readonly refresh = async (): Promise<void> => {
+  /** refresh reads the rows again, at once and then each 5 s. */
+  readonly refresh = async (): Promise<void> => {
     window.clearTimeout(this.timer)
     const { signal } = this.abort
     if (!document.hidden && !this.paused) {

@@ -5,7 +5,7 @@ vi.stubGlobal('document', { documentElement: { dataset: {} } })
 const { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 
@@ -53,7 +53,7 @@ describe('the same filter elsewhere', () => {
   it('is an export and a command', () => {
     expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
     expect(listCommand('shop', full)).toBe(
-      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
+      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
     )
   })
 })

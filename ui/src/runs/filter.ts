@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestamp } from '../api'
-import { many, one, type Search } from '../app/search'
+import { many, one, type Search } from '../app'
 import type { BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
 import type { ListRunsRequestSchema } from '../gen/signalbox/v1/run_pb'
 import { command, formatFullTime, inWords, statusWord, vocabularies, type Zone } from '../kit'
@@ -15,6 +15,8 @@ export interface RunFilter {
   text: string
   /** Codes of stuck runs; "any" for all of them. */
   problems: string[]
+  /** Key of a group of failed runs, from the page of problems. */
+  group: string
   notReplayed: boolean
   /** Only runs of the last time, such as 24h; empty with from or to. */
   since: string
@@ -33,7 +35,7 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopte
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', notReplayed: false, since: '', from: '', to: '', order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -81,6 +83,7 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     trigger: checked('trigger', (v) => triggers.includes(v), 'not a trigger'),
     text: one(search, 'q').trim(),
     problems: among('problem', ['any', ...problemCodes], 'a code of a problem'),
+    group: one(search, 'group'),
     notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
     since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
     from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
@@ -112,6 +115,7 @@ export function writeFilter(filter: RunFilter): Search {
     trigger: text(filter.trigger),
     q: text(filter.text),
     problem: text(filter.problems.join(',')),
+    group: text(filter.group),
     'not-replayed': filter.notReplayed ? 'true' : undefined,
     since: text(filter.since),
     from: text(filter.from),
@@ -146,13 +150,14 @@ export const listRequest = (project: string, filter: RunFilter, now: number): Me
   trigger: filter.trigger,
   text: filter.text,
   problems: filter.problems,
+  failureGroup: filter.group,
   notReplayed: filter.notReplayed,
   order: filter.order,
   ...times(filter, now),
 })
 
 /** countRequest returns the request for the counts of the filter's workflow and period, which is what the API counts by. */
-export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, workflow: filter.workflow, ...times(filter, now) })
+export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, workflow: filter.workflow, failureGroup: filter.group, ...times(filter, now) })
 
 /** countsMatch reports whether countRequest counts exactly the runs of the filter, each status for itself. */
 export const countsMatch = (filter: RunFilter): boolean =>
@@ -166,6 +171,7 @@ export const batchFilter = (filter: RunFilter, now: number): MessageInitShape<ty
     version: filter.version,
     trigger: filter.trigger,
     problems: filter.problems,
+    failureGroup: filter.group,
     notReplayed: filter.notReplayed,
     ...times(filter, now),
   }
@@ -178,6 +184,7 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean>
   trigger: filter.trigger,
   text: filter.text,
   problem: filter.problems.join(','),
+  'failure-group': filter.group,
   'not-replayed': filter.notReplayed,
   since: filter.since === '' ? filter.from : filter.since,
   until: filter.to,
@@ -198,6 +205,7 @@ export function exportAddress(project: string, filter: RunFilter, format: 'csv' 
     version: filter.version,
     trigger: filter.trigger,
     text: filter.text,
+    failure_group: filter.group,
     not_replayed: filter.notReplayed ? 'true' : '',
     since: since === undefined ? '' : new Date(since).toISOString(),
     until: until === undefined ? '' : new Date(until).toISOString(),
@@ -222,6 +230,7 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
     filter.version === '' ? undefined : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
     filter.trigger === '' ? undefined : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
     filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
+    filter.group === '' ? undefined : { name: 'group', text: `Failures like ${filter.group.slice(0, 12)}`, without: { group: '' } },
     filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
     filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
     filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },

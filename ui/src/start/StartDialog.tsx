@@ -1,9 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
-import { useCallback, useMemo, useState } from 'react'
-import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useLink, useSystemStatus } from '../api'
-import { Ago, type Alert, AlertSlot, Button, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast } from '../kit'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useSystemStatus } from '../api'
+import { useRefusal } from '../app'
+import { Ago, type Alert, AlertSlot, Button, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useLinkRefusal } from '../kit'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
 import styles from './start.module.css'
@@ -73,7 +74,8 @@ const printed = (value: Json | undefined) => (value === undefined ? '' : printJs
 /** Starts a run: which workflow and version, with which input. */
 export default function StartDialog({ project, workflow: given = '', version: givenVersion = '', fixed = false, onClose }: StartDialogProps) {
   const navigate = useNavigate()
-  const link = useLink()
+  const offline = useLinkRefusal()
+  const role = useRefusal()
   const [name, setName] = useState(given)
   const [version, setVersion] = useState(givenVersion)
   // One request ID for the whole dialog: when an answer is lost, sending it again starts no second run.
@@ -125,6 +127,8 @@ export default function StartDialog({ project, workflow: given = '', version: gi
     },
   })
   const error = start.isError ? callError(start.error) : undefined
+  const problem = useRef<HTMLDivElement>(null)
+  useEffect(() => { problem.current?.scrollIntoView({ block: 'nearest' }) }, [start.error])
   const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
   for (const { path, message } of error?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
 
@@ -145,15 +149,15 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   })
 
   const refused =
-    link.state !== 'live' ? 'There is no connection to the server'
-    : workflow === undefined ? (name === '' ? 'Choose a workflow' : 'The workflow has not been read')
+    offline ?? role('operator', project) ??
+    (workflow === undefined ? (name === '' ? 'Choose a workflow' : 'The workflow has not been read')
     : workflow.state === 'paused' ? 'The workflow is paused'
     : workflow.latestVersion === '' ? 'Nothing is published'
     : definition.isPlaceholderData ? 'The version is being read'
     : json.problem !== undefined ? 'The input is not JSON'
     : broken.size > 0 ? 'A field contains text that is not JSON'
     : wrong.length > 0 ? 'A number is not a number'
-    : undefined
+    : undefined)
   const submit = () => {
     setStrict(true)
     if (refused === undefined && !start.isPending) start.mutate()
@@ -210,6 +214,13 @@ export default function StartDialog({ project, workflow: given = '', version: gi
           onChange={(event) => { setVersion(event.target.value) }}
         />
       </div>
+      {error === undefined ? null : (
+        <div className={styles.problem} role="alert" ref={problem}>
+          {error.message} {error.reason === '' ? null : <code>{error.reason}</code>}
+          {error.unreached ? <div>It is not known whether the run was started. Run again: the same request starts one run only.</div> : null}
+          {error.retryAfter === undefined ? null : <div>Try again in {Math.ceil(error.retryAfter)} s.</div>}
+        </div>
+      )}
       {workflow === undefined ? null : <StartAlerts project={project} paused={workflow.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow.latestVersion === ''} />}
       {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
         : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
@@ -230,7 +241,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
                 </button>
                 <button type="button" aria-pressed={draft.mode === 'json'} onClick={() => { if (draft.mode === 'form') setDraft({ ...draft, mode: 'json', text: printed(draft.value) }) }}>JSON</button>
               </div>
-              <Button busy={last.isPending} refused={link.state === 'live' ? undefined : 'There is no connection to the server'} onClick={() => { last.mutate() }}>Last input</Button>
+              <Button busy={last.isPending} refused={offline} onClick={() => { last.mutate() }}>Last input</Button>
               {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
               <span className={styles.size}>{body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
@@ -255,13 +266,6 @@ export default function StartDialog({ project, workflow: given = '', version: gi
             )}
           </>
         )}
-      {error === undefined ? null : (
-        <div className={styles.problem} role="alert">
-          {error.message} {error.reason === '' ? null : <code>{error.reason}</code>}
-          {error.unreached ? <div>It is not known whether the run was started. Run again: the same request starts one run only.</div> : null}
-          {error.retryAfter === undefined ? null : <div>Try again in {Math.ceil(error.retryAfter)} s.</div>}
-        </div>
-      )}
     </Dialog>
   )
 }

@@ -5,6 +5,7 @@ import { useFilters, useProject, useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds } from '../api'
 import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
 import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import { StartDialog } from '../start'
 import { Source } from './Source'
 import { Versions } from './Versions'
 
@@ -14,7 +15,7 @@ export function WorkflowPage() {
   const params: { namespace?: string; name?: string } = useParams({ strict: false })
   const name = `${params.namespace ?? ''}/${params.name ?? ''}`
   const { values, change } = useFilters(['tab', 'version', 'from', 'to'])
-  const [dialog, setDialog] = useState<'' | 'pause' | 'delete'>('')
+  const [dialog, setDialog] = useState<'' | 'start' | 'pause' | 'delete'>('')
   const query = useQuery({ queryKey: ['workflow', project, name, values.version], queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }), refetchInterval: 15_000 })
   const data = query.data
   const workflow = data?.workflow
@@ -46,7 +47,7 @@ export function WorkflowPage() {
           </Tabs>
         </>
       )}
-      {dialog === '' || workflow === undefined ? null : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
+      {dialog === '' || workflow === undefined ? null : dialog === 'start' ? <StartDialog fixed project={project} workflow={workflow.name} version={values.version ?? ''} onClose={() => { setDialog('') }} /> : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
     </Page>
   )
 }
@@ -57,7 +58,7 @@ function alerts(w: Workflow): Alert[] {
   return []
 }
 
-function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'pause' | 'delete') => void }) {
+function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'start' | 'pause' | 'delete') => void }) {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
@@ -70,6 +71,7 @@ function Actions({ project, workflow: w, onDialog }: { project: string; workflow
   return (
     <>
       <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link>
+      <Button kind="primary" refused={offline ?? refusal('operator', project)} onClick={() => { onDialog('start') }}>Run…</Button>
       {w.state === 'paused'
         ? <Button refused={publisher} onClick={() => { unpause().catch((error: unknown) => { toast(error instanceof Error ? error.message : 'failed', 'error') }) }}>Unpause</Button>
         : <Button refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('pause') }}>Pause…</Button>}
