@@ -94,6 +94,7 @@ const (
 	SignInNotNeeded      = "SIGN_IN_NOT_NEEDED"
 	RateLimited          = "RATE_LIMITED"
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
+	TooManyWatches       = "TOO_MANY_WATCHES"
 )
 
 // Field is one invalid part of a request.

@@ -301,6 +301,7 @@ func (a *api) GetVersion(context.Context, *connect.Request[signalboxv1.GetVersio
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(signalboxv1connect.NewRunServiceHandler(a))
+	mux.Handle(signalboxv1connect.NewWatchServiceHandler(watches{a}))
 	mux.Handle(signalboxv1connect.NewWorkflowServiceHandler(&workflows{api: a}))
 	mux.Handle(signalboxv1connect.NewProjectServiceHandler(a))
 	mux.Handle(signalboxv1connect.NewAuditServiceHandler(a))

@@ -414,3 +414,29 @@ func TestRunShowHasFailedStepAndControls(t *testing.T) {
 	require.Regexp(t, `(?m)^temporal ui +http://localhost:8233/x$`, wide)
 	require.Regexp(t, `(?m)^not now\n +cancel: The run has ended already: it is failed\n +replay: Needs operator in shop$`, wide)
 }
+
+func TestListIsWatched(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	table := shell.start(ctx, "run", "list", "--status", "running", "--watch")
+	records := shell.start(ctx, "run", "list", "--watch", "--limit", "7", "-o", "json")
+	eventually(t, table, "run-1 running demo/hello 1.0.0 0/0")
+	eventually(t, records, `"running"`)
+	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.Problem{Title: "Not\x1b there"} })
+	eventually(t, table, `run-1 failed demo/hello 1.0.0 0/0 Not\x1b there [no longer matches]`)
+	eventually(t, records, `"failed"`)
+	interrupt()
+	<-table.done
+	<-records.done
+	require.Equal(t, exit.Interrupted, table.code)
+	for line := range strings.Lines(records.out.String()) {
+		require.True(t, json.Valid([]byte(line)), "one object per line: %s", line)
+	}
+	for _, wrong := range [][]string{{"--limit", "0"}, {"--limit", "201"}, {"-o", "yaml"}} {
+		c := shell.run(t, append([]string{"run", "list", "--watch"}, wrong...)...)
+		require.Equal(t, exit.Usage, c.code, wrong)
+	}
+}

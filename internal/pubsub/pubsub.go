@@ -14,8 +14,9 @@ import (
 
 // Notifier connects notifications with subscriptions. It is safe for concurrent use.
 type Notifier struct {
-	mu      sync.Mutex
-	waiting map[string]*topic
+	mu          sync.Mutex
+	waiting     map[string]*topic
+	collections map[*Collection]struct{}
 }
 
 // topic holds the subscriptions of one name.
@@ -26,7 +27,7 @@ type topic struct {
 
 // NewNotifier returns a notifier without subscriptions.
 func NewNotifier() *Notifier {
-	return &Notifier{waiting: map[string]*topic{}}
+	return &Notifier{waiting: map[string]*topic{}, collections: map[*Collection]struct{}{}}
 }
 
 // Subscribe returns a channel that receives a value after changes of the name (several changes may share one value), and a function that
@@ -57,6 +58,9 @@ func (b *Notifier) Subscribe(of string) (<-chan struct{}, func()) {
 func (b *Notifier) Notify(of string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for c := range b.collections {
+		c.add(of)
+	}
 	n := b.waiting[of]
 	if n == nil {
 		return

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/livelist"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -149,7 +150,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	}
 	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st, p.engine, p.changes, options)
 	opts := rpc.Options{
-		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, Projects: projects, Audit: st,
+		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
 		Platform:          p.system.service(st),
 		TemporalNamespace: "default", TaskQueue: contract.TaskQueue,

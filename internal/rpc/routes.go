@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
+	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
 
 const welcome = `Signalbox
@@ -178,6 +179,9 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(o.Dispatchers, o.Projects), options))
 		add(signalboxv1connect.NewWorkerServiceHandler(platform.NewWorkers(o.Dispatchers, o.Projects), options))
+	}
+	if o.RunLists != nil {
+		add(signalboxv1connect.NewWatchServiceHandler(watch.NewService(runs, o.RunLists, o.Batches, o.Platform), options))
 	}
 	if o.Quotas != nil {
 		add(signalboxv1connect.NewQuotaServiceHandler(handler.NewQuotas(o.Quotas), options))

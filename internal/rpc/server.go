@@ -37,6 +37,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
 
 // Options configure the server. Zero bounds have the defaults named.
@@ -47,6 +48,8 @@ type Options struct {
 	// The services; all nil in a process that serves only health, metrics and its own system status.
 	Workflows handler.WorkflowService
 	Runs      handler.RunService
+	// RunLists provides lists of runs for watches; optional.
+	RunLists watch.RunLists
 	// Codec decrypts payloads for Temporal's UI.
 	Codec Codec
 	// Unredacted reads runs without marks; optional.

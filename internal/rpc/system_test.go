@@ -47,7 +47,17 @@ func newFakeSystem() *fakeSystem {
 	}}
 }
 
-func (f *fakeSystem) Status() conntype.Status { return f.connection }
+func (f *fakeSystem) Status() conntype.Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.connection
+}
+
+func (f *fakeSystem) setConnection(c conntype.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.connection = c
+}
 
 func (f *fakeSystem) ResetBreaker() {
 	f.mu.Lock()

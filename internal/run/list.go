@@ -10,30 +10,35 @@ import (
 
 // List lists runs.
 func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
+	f, err := s.Checked(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return s.store.ListRuns(ctx, f)
+}
+
+// Checked returns the filter with the full name of its workflow, or why it cannot select anything.
+func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
 	for _, status := range f.Statuses {
 		if !status.Known() {
-			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
+			return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
 				WithField("statuses", "unknown status %q", status)
 		}
 	}
 	for _, code := range f.Problems {
 		if code != AnyProblem && !slices.Contains(Codes(), code) {
-			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
+			return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
 				WithField("problems", "unknown code %q", code)
 		}
 	}
 	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
+		return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
 	}
 	if err := failuregroup.Check("failure_group", f.FailureGroup); err != nil {
-		return nil, err
+		return f, err
 	}
-	f, err := s.resolved(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return s.store.ListRuns(ctx, f)
+	return s.resolved(ctx, f)
 }
 
 // Count counts a project's runs that match the filter's workflow, failure group and time, where they are set.

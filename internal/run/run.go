@@ -366,10 +366,18 @@ type Filter struct {
 	NotReplayed bool
 	// FailureGroup is a key as [FailureGroup] returns it.
 	FailureGroup string
+	// IDs selects among these runs. The list is not limited to a page then, and an unknown project matches nothing.
+	IDs []string
 	// OldestFirst reverses the order.
 	OldestFirst bool
 	After       *Cursor
 	Limit       int
+}
+
+// RowVersion is the sequence of a run's row.
+type RowVersion struct {
+	ID       string
+	Sequence int64
 }
 
 // AnyProblem stands for all codes of [Stuck] in a [Filter].
@@ -424,6 +432,8 @@ type Rows interface {
 	GetRun(ctx context.Context, project, id string) (Run, error)
 	// ListRuns returns runs without input and output.
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)
+	// RowVersions returns the IDs and sequences of the runs that ListRuns returns.
+	RowVersions(ctx context.Context, f Filter) ([]RowVersion, error)
 	// CountRuns counts the runs of a project that match the filter's workflow, failure group and time, where they are set.
 	CountRuns(ctx context.Context, f Filter) (Counts, error)
 	// ListSteps returns up to limit steps with numbers above after, in order.

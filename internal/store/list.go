@@ -20,7 +20,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		query, args := runrow.Page(f, headColumns, spread)
 		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
-			return ledger.NeedProject(ctx, c, f.Project)
+			return needProjectOf(ctx, c, f)
 		}
 		if err != nil {
 			return err
@@ -31,6 +31,33 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		return runrow.AttachBehind(ctx, c, s.db.Dialect(), list)
 	})
 	return list, err
+}
+
+// RowVersions implements [run.Store].
+func (s *Store) RowVersions(ctx context.Context, f run.Filter) (list []run.RowVersion, err error) {
+	err = s.db.ReadList(ctx, "list versions of runs", func(ctx context.Context, c sqldb.Conn) error {
+		spread, err := runrow.SpreadOf(ctx, c, s.db.Dialect(), f)
+		if err != nil {
+			return err
+		}
+		query, args := runrow.Page(f, `id, sequence`, spread)
+		list, err = sqlrow.Collect(ctx, c, query, args, func(row sqlrow.Scanner) (v run.RowVersion, err error) {
+			return v, row.Scan(&v.ID, &v.Sequence)
+		})
+		if err == nil && len(list) == 0 {
+			return needProjectOf(ctx, c, f)
+		}
+		return err
+	})
+	return list, err
+}
+
+// needProjectOf returns an error if the project of an empty list does not exist.
+func needProjectOf(ctx context.Context, c sqldb.Conn, f run.Filter) error {
+	if len(f.IDs) > 0 {
+		return nil
+	}
+	return ledger.NeedProject(ctx, c, f.Project)
 }
 
 // CountRuns implements [run.Store].

@@ -115,6 +115,9 @@ func (s *Service) Status(ctx context.Context) Status {
 	return status
 }
 
+// Connection returns the state of this process's connection to Temporal. It never blocks.
+func (s *Service) Connection() conntype.Status { return s.connector.Status() }
+
 // publicError returns an error in the form for callers; the log has the rest.
 func publicError(ctx context.Context, err error) string {
 	if f, ok := apperror.From(err); ok {

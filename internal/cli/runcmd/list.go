@@ -18,6 +18,7 @@ type listFlags struct {
 
 	request, by, text string
 	limit             int
+	watch             bool
 }
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -25,8 +26,12 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
+		Long: `List runs, newest first. With --watch, print the first --limit runs (200 at most), and then one line whenever a run of the list
+changes, is created, or ceases to match; with -o json one JSON object per line. If the server becomes unavailable, the command
+waits for it, and prints the list again if the server cannot report what has changed since. Ctrl-C ends the command.`,
 		Example: `  signalbox run list --status running,waiting
   signalbox run list --problem any
+  signalbox run list --status failed --watch
   signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,6 +43,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().BoolVar(&flags.watch, "watch", false, "print the runs as they change")
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
@@ -47,6 +53,9 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	request, err := listRequest(s, flags)
 	if err != nil {
 		return err
+	}
+	if flags.watch {
+		return watchList(ctx, s, request, flags.limit)
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),

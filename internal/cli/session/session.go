@@ -220,6 +220,11 @@ func (s *Session) Runs() signalboxv1connect.RunServiceClient {
 	return signalboxv1connect.NewRunServiceClient(s.client, s.url())
 }
 
+// Watches returns the client of the WatchService.
+func (s *Session) Watches() signalboxv1connect.WatchServiceClient {
+	return signalboxv1connect.NewWatchServiceClient(s.client, s.url())
+}
+
 // Workflows returns the client of the WorkflowService.
 func (s *Session) Workflows() signalboxv1connect.WorkflowServiceClient {
 	return signalboxv1connect.NewWorkflowServiceClient(s.client, s.url())

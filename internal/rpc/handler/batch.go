@@ -54,7 +54,7 @@ func (h *Batches) StartBatch(
 		Project: message.ProjectOf(m.GetProject()), Action: batch.Action(m.GetAction()), RunIDs: m.GetRunIds(), Filter: filter,
 		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(), DryRun: m.GetDryRun(),
 	})
-	return message.Reply(&signalboxv1.StartBatchResponse{Batch: batchMessage(b), Created: created}, err)
+	return message.Reply(&signalboxv1.StartBatchResponse{Batch: BatchMessage(b), Created: created}, err)
 }
 
 // GetBatch returns one batch.
@@ -62,7 +62,7 @@ func (h *Batches) GetBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.GetBatchRequest],
 ) (*connect.Response[signalboxv1.GetBatchResponse], error) {
 	b, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.GetBatchResponse{Batch: batchMessage(b)}, err)
+	return message.Reply(&signalboxv1.GetBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
 // ListBatches lists batches, newest first.
@@ -76,7 +76,7 @@ func (h *Batches) ListBatches(
 		func(b batch.Batch) string { return b.ID })
 	res := &signalboxv1.ListBatchesResponse{NextPageToken: next}
 	for _, b := range batches {
-		res.Batches = append(res.Batches, batchMessage(b))
+		res.Batches = append(res.Batches, BatchMessage(b))
 	}
 	return message.Reply(res, err)
 }
@@ -107,7 +107,7 @@ func (h *Batches) PauseBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseBatchRequest],
 ) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
 	b, err := h.service.Pause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.PauseBatchResponse{Batch: batchMessage(b)}, err)
+	return message.Reply(&signalboxv1.PauseBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
 // UnpauseBatch resumes a paused batch.
@@ -115,7 +115,7 @@ func (h *Batches) UnpauseBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseBatchRequest],
 ) (*connect.Response[signalboxv1.UnpauseBatchResponse], error) {
 	b, err := h.service.Unpause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.UnpauseBatchResponse{Batch: batchMessage(b)}, err)
+	return message.Reply(&signalboxv1.UnpauseBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
 // RetryBatch repeats the failed items.
@@ -123,7 +123,7 @@ func (h *Batches) RetryBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.RetryBatchRequest],
 ) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
 	b, err := h.service.Retry(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: batchMessage(b)}, err)
+	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
 func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
@@ -145,7 +145,8 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 	return f, err
 }
 
-func batchMessage(b batch.Batch) *signalboxv1.Batch {
+// BatchMessage returns the message of a batch.
+func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 	m := &signalboxv1.Batch{
 		Id: b.ID, Project: b.Project, Action: string(b.Action), Status: string(b.Status), Reason: b.Reason, Rate: b.Rate,
 		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded, Refused: b.Refused, Failed: b.Failed, Waiting: b.Waiting,

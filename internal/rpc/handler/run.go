@@ -24,6 +24,8 @@ type RunService interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 	Get(ctx context.Context, project, id string) (run.Run, error)
 	List(ctx context.Context, f run.Filter) ([]run.Run, error)
+	// Checked returns the filter with the full name of its workflow, or why it cannot select anything.
+	Checked(ctx context.Context, f run.Filter) (run.Filter, error)
 	Count(ctx context.Context, f run.Filter) (run.Counts, error)
 	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
 	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
@@ -103,7 +105,7 @@ func started[T any](r run.Run, m *T, err error) (*connect.Response[T], error) {
 func (h *Runs) GetRun(
 	ctx context.Context, req *connect.Request[signalboxv1.GetRunRequest],
 ) (*connect.Response[signalboxv1.GetRunResponse], error) {
-	if err := idGiven(req.Msg.GetId()); err != nil {
+	if err := RequireID(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
 	done, err := h.reads.acquire(ctx, message.ProjectOf(req.Msg.GetProject()))
@@ -208,11 +210,16 @@ func (h *Runs) CountRuns(
 	}
 	defer done()
 	counts, err := h.service.Count(ctx, f)
+	return message.Reply(CountsMessage(counts), err)
+}
+
+// CountsMessage returns the message of counts.
+func CountsMessage(counts run.Counts) *signalboxv1.CountRunsResponse {
 	more := make([]string, len(counts.More))
 	for i, status := range counts.More {
 		more[i] = string(status)
 	}
-	return message.Reply(&signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}, err)
+	return &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
 }
 
 // ListSteps lists a run's steps in order of entry.
@@ -220,7 +227,7 @@ func (h *Runs) ListSteps(
 	ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest],
 ) (*connect.Response[signalboxv1.ListStepsResponse], error) {
 	m := req.Msg
-	if err := idGiven(m.GetId()); err != nil {
+	if err := RequireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	done, err := h.reads.acquire(ctx, message.ProjectOf(m.GetProject()))
@@ -251,7 +258,8 @@ func (h *Runs) ListSteps(
 	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary)}, err)
 }
 
-func idGiven(id string) error {
+// RequireID returns an error for a missing ID of a run.
+func RequireID(id string) error {
 	if id != "" {
 		return nil
 	}

@@ -25,9 +25,16 @@ type SystemInfo struct {
 	ServerID string
 }
 
+// Engine is this process's connection to Temporal.
+type Engine interface {
+	// Connection returns its state. It never blocks.
+	Connection() conntype.Status
+}
+
 // SystemService is the domain's service of the platform as a whole.
 type SystemService interface {
 	Status(ctx context.Context) system.Status
+	Engine
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
 }

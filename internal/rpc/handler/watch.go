@@ -22,7 +22,7 @@ func (h *Runs) WatchRun(
 	ctx context.Context, req *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse],
 ) error {
 	m := req.Msg
-	if err := idGiven(m.GetId()); err != nil {
+	if err := RequireID(m.GetId()); err != nil {
 		return err
 	}
 	if m.GetAfterSequence() < 0 {
@@ -32,7 +32,7 @@ func (h *Runs) WatchRun(
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
 		return h.service.Watch(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
-			return w.change(&signalboxv1.WatchRunResponse{Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary)})
+			return w.change(h.Change(ctx, c))
 		})
 	})
 }

@@ -61,6 +61,7 @@ func Table() []Rule {
 	add(signalboxv1connect.ProjectServiceName, projects()...)
 	add(signalboxv1connect.WorkflowServiceName, workflows()...)
 	add(signalboxv1connect.RunServiceName, runs()...)
+	add(signalboxv1connect.WatchServiceName, Rule{"Watch", auth.Viewer, Project, ""})
 	add(signalboxv1connect.BatchServiceName, batches()...)
 	add(signalboxv1connect.EventServiceName, events()...)
 	add(signalboxv1connect.QuotaServiceName, quotas()...)

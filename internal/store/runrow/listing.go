@@ -29,6 +29,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	var hits []string
 	var w sqlrow.Where
 	switch {
+	case len(f.IDs) > 0:
+		return `SELECT ` + columns + ` FROM runs` + amongIDs(&w, f) + order, w.Args
 	case len(f.Problems) > 0:
 		hits = stuck(&w, f, page)
 	case f.FailureGroup != "":
@@ -52,6 +54,33 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		hits = indexScan(&w, f, page, false)
 	}
 	return `SELECT ` + columns + ` FROM runs WHERE id IN (` + strings.Join(hits, ` UNION ALL `) + `)` + page, w.Args
+}
+
+// amongIDs returns the conditions of a filter that names the runs: each is looked up by its key.
+func amongIDs(w *sqlrow.Where, f run.Filter) string {
+	marks := make([]string, len(f.IDs))
+	for i, id := range f.IDs {
+		marks[i] = w.Arg(id)
+	}
+	w.Conditions = append(w.Conditions, `runs.id IN (`+strings.Join(marks, `, `)+`)`)
+	conditions(w, f, "runs.created_at", "runs.id")
+	within(w, "status", f.Statuses)
+	if f.Text != "" {
+		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+`)`)
+	}
+	if len(f.Problems) > 0 {
+		of := sqlrow.Where{Conditions: []string{`v.run_id = runs.id`, `v.sequence = runs.sequence`}, Args: w.Args}
+		if !f.AnyProblem() {
+			codes := make([]string, len(f.Problems))
+			for i, code := range f.Problems {
+				codes[i] = of.Arg(code)
+			}
+			of.Conditions = append(of.Conditions, `v.code IN (`+strings.Join(codes, `, `)+`)`)
+		}
+		w.Args = of.Args
+		w.Conditions = append(w.Conditions, `EXISTS (SELECT 1 FROM run_verdicts v`+of.String()+`)`)
+	}
+	return w.String()
 }
 
 // indexScan reads a page in index order, each status from its range. It adds arguments only to w, which all parts share.

@@ -34,7 +34,7 @@ type Spread struct {
 
 // SpreadOf counts in the indexes, up to the number that distinguishes few from many.
 func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) (s Spread, err error) {
-	if f.Text == "" || len(f.Problems) > 0 {
+	if f.Text == "" || len(f.Problems) > 0 || len(f.IDs) > 0 {
 		return s, nil
 	}
 	few := func(where string, args ...any) (bool, error) {

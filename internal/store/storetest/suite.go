@@ -129,6 +129,7 @@ func cases() []test {
 		{"failure groups", testFailureGroups},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
+		{"list runs and filters agree", testFilterMatches},
 		{"runs page under inserts", testRunsPageUnderInserts},
 		{"steps", testSteps},
 		{"updates", testUpdates},

@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
+func conditions() []string {
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs"}
+}
+
+// testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
+func testFilterMatches(t *testing.T, open Opener) {
+	for field := range reflect.TypeFor[run.Filter]().Fields() {
+		if !slices.Contains([]string{"OldestFirst", "After", "Limit"}, field.Name) {
+			require.Contains(t, conditions(), field.Name, "a new condition must be in Filter.Matches, or in BeyondRow, and in this test")
+		}
+	}
+	s := open(t)
+	l := newLister(t, s)
+	replay := newRun("replay", 5)
+	replay.Trigger, replay.ReplayOf = run.TriggerReplay, l.runs[0].ID
+	insert(t, s, replay)
+	ids := []string{replay.ID}
+	for _, r := range l.runs {
+		ids = append(ids, r.ID)
+	}
+	rows, err := s.ListRuns(t.Context(), run.Filter{IDs: ids})
+	require.NoError(t, err)
+	require.Len(t, rows, len(ids))
+
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // test data
+	hits, excluded := 0, 0
+	for range 500 {
+		f := randomFilter(random, rows)
+		require.Equal(t, versions(rows, f), selected(t, s, f), "seed %d: %+v", seed, f)
+		hits += len(versions(rows, f))
+		f.NotReplayed = true
+		require.True(t, f.BeyondRow())
+		left := selected(t, s, f)
+		for _, id := range left {
+			require.Contains(t, versions(rows, f), id, "seed %d: %+v", seed, f)
+			require.NotEqual(t, replay.ReplayOf, id)
+		}
+		excluded += len(versions(rows, f)) - len(left)
+	}
+	require.Positive(t, hits)
+	require.Positive(t, excluded)
+	for _, r := range rows {
+		if group := run.FailureGroup(r); group != "" {
+			f := run.Filter{Project: r.Project, FailureGroup: group, Limit: len(rows)}
+			require.True(t, f.BeyondRow())
+			require.Contains(t, selected(t, s, f), r.ID)
+			require.Subset(t, versions(rows, f), selected(t, s, f))
+			f.IDs = ids
+			require.Contains(t, selected(t, s, f), r.ID)
+		}
+	}
+}
+
+func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
+	pick := func() run.Run { return rows[random.IntN(len(rows))] }
+	sometimes := func() bool { return random.IntN(4) == 0 }
+	f := run.Filter{Project: here, Limit: len(rows)}
+	set := func(do func()) {
+		if sometimes() {
+			do()
+		}
+	}
+	set(func() { f.Project = pick().Project })
+	set(func() { f.Statuses = []run.Status{pick().Status, pick().Status} })
+	set(func() { f.Workflow = pick().Workflow })
+	set(func() { f.Workflow, f.Version = pick().Workflow, pick().Version })
+	set(func() { f.RequestID = pick().RequestID })
+	set(func() { f.Since = pick().CreatedAt })
+	set(func() { f.Until = pick().CreatedAt })
+	set(func() { f.Problems = []string{run.AnyProblem} })
+	set(func() { f.Problems = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
+	set(func() { f.Trigger = pick().Trigger })
+	set(func() { id := pick().ID; f.Text = id[:random.IntN(len(id)+1)] })
+	set(func() { id := pick().RequestID; f.Text = id[:random.IntN(len(id)+1)] })
+	set(func() { f.IDs = []string{pick().ID, pick().ID, pick().ID, "none"} })
+	return f
+}
+
+// versions returns the IDs of the rows that match, in the order of IDs.
+func versions(rows []run.Run, f run.Filter) []string {
+	found := []string{}
+	for _, r := range rows {
+		if f.Matches(r) {
+			found = append(found, r.ID)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// selected returns the IDs that the store selects, and requires that both forms of the list agree.
+func selected(t *testing.T, s Store, f run.Filter) []string {
+	t.Helper()
+	list, err := s.RowVersions(t.Context(), f)
+	require.NoError(t, err)
+	full, err := s.ListRuns(t.Context(), f)
+	require.NoError(t, err)
+	require.Len(t, full, len(list))
+	ids := []string{}
+	for i, v := range list {
+		require.Equal(t, v, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence})
+		ids = append(ids, v.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
