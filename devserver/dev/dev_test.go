@@ -137,6 +137,7 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	one := start(t, elsewhere, "--publish", workflow(t, "one"), "--run", "one", "--data-dir", folder)
 	two := start(t, nil, "--publish", workflow(t, "two"), "--run", "two")
 	require.Contains(t, one.out.String(), `{"from":"one"}`)
+	require.Contains(t, one.out.String(), "Web UI    "+one.api+"/\n")
 	require.Contains(t, two.out.String(), `{"from":"two"}`)
 	require.FileExists(t, filepath.Join(folder, "signalbox.db"))
 	require.Equal(t, []string{"tests/one"}, runs(t, one))
