@@ -19,6 +19,9 @@ import (
 // compressFrom is the size in bytes from which compression saves a packet.
 const compressFrom = 1 << 10
 
+// filePolicy is for workers, whose policy is that of the response with their script: they may import other files.
+const filePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 // file is one file of the UI. It is read and compressed once, when it is first requested.
 type file struct {
 	name string
@@ -70,6 +73,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, immutable bool) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Security-Policy", filePolicy)
 	if kind := contentType(f.name); kind != "" {
 		h.Set("Content-Type", kind)
 	}

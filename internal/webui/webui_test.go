@@ -109,6 +109,7 @@ func TestFilesWithHashesNeverExpire(t *testing.T) {
 	require.Equal(t, "public, max-age=31536000, immutable", w.Header().Get("Cache-Control"))
 	require.Equal(t, "text/javascript; charset=utf-8", w.Header().Get("Content-Type"))
 	require.Equal(t, 8000, w.Body.Len())
+	require.Contains(t, w.Header().Get("Content-Security-Policy"), "script-src 'self'", "a worker's policy is that of its script")
 	require.Equal(t, "font/woff2", get(h, "/assets/f-1.woff2").Header().Get("Content-Type"))
 }
 
