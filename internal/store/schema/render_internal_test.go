@@ -43,6 +43,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0026_payloads.sql", "2bc693a3cc8d", "780bd617e697"},
 		{"0027_repairs.sql", "f33b6210a977", "58e2ff2486f5"},
 		{"0028_step_waits.sql", "f668258b661b", "f668258b661b"},
+		{"0029_sessions.sql", "afbeae417128", "e8ac567f25f3"},
 	}
 }
 

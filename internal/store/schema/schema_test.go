@@ -312,6 +312,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE steps SET wait_details = '{"deadlineBy":"/timeout"}' WHERE run_id = 'r1'`},
 			want:   map[string]string{`SELECT wait_details FROM steps WHERE run_id = 'r1'`: `{"deadlineBy":"/timeout"}`},
 		},
+		29: {
+			insert: []string{`INSERT INTO sessions (id, hash, token, created_at, last_used_at, idle, expires_at, ended_at) VALUES ('s1', 'h', 't1', 1, 2, 3, 4, NULL)`},
+			want:   map[string]string{`SELECT token FROM sessions WHERE id = 's1' AND ended_at IS NULL`: "t1"},
+		},
 		32: {
 			insert: []string{
 				`UPDATE runs SET failure_group = '00aa11bb22cc33dd' WHERE id = 'r1'`,
