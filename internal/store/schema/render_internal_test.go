@@ -44,6 +44,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0027_repairs.sql", "f33b6210a977", "58e2ff2486f5"},
 		{"0028_step_waits.sql", "f668258b661b", "f668258b661b"},
 		{"0029_sessions.sql", "afbeae417128", "e8ac567f25f3"},
+		{"0032_problems.sql", "8531c36d7cd9", "821dd461d165"},
 	}
 }
 
