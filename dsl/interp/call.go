@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	}
 	f.call = EffectID(m.newID())
 	m.calls[f.call] = f
+	f.step.method, f.step.host = request.Method, hostOf(request)
 	f.step.beginAttempt(1, m.now)
 	f.step.requests = m.start.Interpreter >= BoundedSince
 	m.recorder.markDirty(f.step)
@@ -50,6 +52,20 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
 		Once: f.step.requests && f.task.ForbidsRepeat(),
 	})
+}
+
+// hostOf returns the host and port of a request's URL; empty where it has none, and where a secret is part of it.
+func hostOf(r *HTTPRequest) string {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return ""
+	}
+	for placeholder := range r.Secrets {
+		if strings.Contains(u.Host, placeholder) {
+			return ""
+		}
+	}
+	return u.Host
 }
 
 // RecordAttempts records the requests of a call in flight, with results that are known or lost, before the call is sent
@@ -96,7 +112,7 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 	}
 	r.Method = strings.ToUpper(r.Method)
 	fuel := m.fuel()
-	url, err := b.URI(f.input, vars, fuel)
+	uri, err := b.URI(f.input, vars, fuel)
 	m.spend(fuel.Used())
 	if problem = expressionError(err, at); problem != nil {
 		return nil, problem
@@ -123,20 +139,20 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			}
 		}
 	}
-	m.setPlaceholders(r, url, headers, query)
+	m.setPlaceholders(r, uri, headers, query)
 	return r, nil
 }
 
 // setPlaceholders completes a request: it replaces secrets by placeholders.
-func (m *Machine) setPlaceholders(r *HTTPRequest, url any, headers, query map[string]any) {
+func (m *Machine) setPlaceholders(r *HTTPRequest, uri any, headers, query map[string]any) {
 	placeholders := opaque.New()
 	if len(m.doc.Use.Secrets) > 0 {
-		placeholders.Reserve(r.Method, url, headers, query, r.Body)
+		placeholders.Reserve(r.Method, uri, headers, query, r.Body)
 		if r.Authentication != nil {
 			placeholders.Reserve(r.Authentication.Properties)
 		}
 	}
-	r.URL = placeholders.Text(url)
+	r.URL = placeholders.Text(uri)
 	r.Headers, r.Query = placeholders.Texts(headers), placeholders.Texts(query)
 	r.Body = placeholders.Value(r.Body)
 	if r.Authentication != nil {

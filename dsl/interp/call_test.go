@@ -156,7 +156,7 @@ func TestCallFailureIsTheStandardError(t *testing.T) {
 	}, got)
 	s := w.step("/do/0/o/do/0/c")
 	ended := epoch.Add(time.Second)
-	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got, Outcome: interp.OutcomeFailed}}, s.Attempts)
+	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got, Outcome: interp.OutcomeFailed, Method: "GET", Host: "x"}}, s.Attempts)
 }
 
 const retrying = `
@@ -354,4 +354,24 @@ do:
 	w.completes(`["a", "b"]`)
 	require.Equal(t, 1, moves)
 	require.Len(t, w.calls, 10)
+}
+
+func TestAttemptsRecordMethodAndHost(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ endpoint, want string }{
+		"credentials, path and query": {`https://user:pw@api.example:8443/v1/orders?key=1`, "DELETE api.example:8443"},
+		"an expression":               {`${ "http://" + .host + "/v1" }`, "DELETE shop.example"},
+		"a secret in the path":        {`${ "https://api.example/" + $secrets.key }`, "DELETE api.example"},
+		"a secret in the host":        {`${ "https://" + $secrets.key + ".example/" }`, "DELETE "},
+		"no URL":                      {`${ "::" }`, "DELETE "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDriver(t, document("use: {secrets: [key]}\ndo: [{c: {call: http, with: {method: delete, endpoint: '"+tc.endpoint+"'}}}]"), `{"host": "shop.example"}`)
+			w.origin = func(interp.Call) answer { return ok(1) }
+			w.run()
+			a := w.step("/do/0/c").Attempts[0]
+			require.Equal(t, tc.want, a.Method+" "+a.Host)
+		})
+	}
 }

@@ -39,6 +39,8 @@ type step struct {
 	attempts   []AttemptRecord
 	kept       bool // see StepRecord.Kept
 	requests   bool // attempts are the requests of a call
+	method     string
+	host       string // see AttemptRecord
 	dirty      bool
 }
 
@@ -97,7 +99,7 @@ func (s *step) beginAttempt(number int, now time.Time) {
 	if len(s.attempts) >= maxAttempts {
 		s.attempts = s.attempts[len(s.attempts)-maxAttempts+1:]
 	}
-	s.attempts = append(s.attempts, AttemptRecord{Number: number, StartedAt: now})
+	s.attempts = append(s.attempts, AttemptRecord{Number: number, StartedAt: now, Method: s.method, Host: s.host})
 }
 
 func (s *step) endAttempt(now time.Time, err *dsl.Error) {

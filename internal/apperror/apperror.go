@@ -54,6 +54,7 @@ const (
 	WorkflowNotPublished = "WORKFLOW_NOT_PUBLISHED"
 	WorkflowHasOpenRuns  = "WORKFLOW_HAS_OPEN_RUNS"
 	RunNotFound          = "RUN_NOT_FOUND"
+	StepNotFound         = "STEP_NOT_FOUND"
 	RunEnded             = "RUN_ENDED"
 	RunStarting          = "RUN_STARTING"
 	RunNotStarted        = "RUN_NOT_STARTED"

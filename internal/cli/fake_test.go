@@ -195,11 +195,37 @@ func (a *api) ListSteps(_ context.Context, request *connect.Request[signalboxv1.
 	if _, err := a.find(request.Msg.GetId()); err != nil {
 		return nil, err
 	}
+	a.note(proto.CloneOf(request.Msg))
 	response := &signalboxv1.ListStepsResponse{}
 	for _, step := range a.steps[request.Msg.GetId()] {
 		response.Steps = append(response.Steps, proto.CloneOf(step))
 	}
 	return connect.NewResponse(response), nil
+}
+
+func (a *api) GetStep(_ context.Context, request *connect.Request[signalboxv1.GetStepRequest]) (*connect.Response[signalboxv1.GetStepResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(proto.CloneOf(request.Msg))
+	for _, step := range a.steps[request.Msg.GetId()] {
+		if step.GetNumber() == request.Msg.GetNumber() {
+			return connect.NewResponse(&signalboxv1.GetStepResponse{Step: proto.CloneOf(step)}), nil
+		}
+	}
+	return nil, refusal(connect.CodeNotFound, "STEP_NOT_FOUND", "the run has no such step")
+}
+
+func (a *api) SummarizeSteps(_ context.Context, request *connect.Request[signalboxv1.SummarizeStepsRequest]) (*connect.Response[signalboxv1.SummarizeStepsResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.find(request.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&signalboxv1.SummarizeStepsResponse{Tasks: []*signalboxv1.TaskTotals{
+		{Pointer: "/do/0/x", Task: "x", Kind: "call", Statuses: map[string]int64{"failed": 2, "completed": 3}, Attempts: new(int64(9)), FirstFailed: 4,
+			Total: durationpb.New(3 * time.Second), Longest: durationpb.New(time.Second)},
+		{Pointer: "/do/1/y", Task: "y", Kind: "set", Statuses: map[string]int64{"completed": 7}, NotListed: 2, Total: durationpb.New(0), Longest: durationpb.New(0)},
+	}}), nil
 }
 
 func (a *api) CancelRun(_ context.Context, request *connect.Request[signalboxv1.CancelRunRequest]) (*connect.Response[signalboxv1.CancelRunResponse], error) {

@@ -310,7 +310,7 @@ func TestStepsShowTheRequestsOfCalls(t *testing.T) {
 	}
 	moment := func(second int) string { return output.Moment(at(second)) }
 	short := strings.NewReplacer("S0", moment(0), "S1", moment(1), "S2", moment(2), "S3", moment(3), "S7", moment(7), "S8", moment(8))
-	require.Equal(t, short.Replace("STEP TASK ATTEMPT STARTED DURATION OUTCOME HTTP\n"+
+	require.Equal(t, short.Replace("STEP TASK ATTEMPT STARTED DURATION OUTCOME HTTP REQUEST\n"+
 		"3 again 1 unknown unknown unknown\n3 again 2 S3 4s answered 503\n3 again 3 S8 open\n4 lost 1 S1 1s unknown\n"), rows())
 	require.Contains(t, rows("-o", "wide"), short.Replace("2 once 1 S0 2s answered 200 S2\n"))
 }
@@ -439,4 +439,38 @@ func TestListIsWatched(t *testing.T) {
 		c := shell.run(t, append([]string{"run", "list", "--watch"}, wrong...)...)
 		require.Equal(t, exit.Usage, c.code, wrong)
 	}
+}
+
+func TestStepsAreFilteredAndSummarized(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.runs = append(a.runs, &signalboxv1.Run{Id: "run-1", Project: "default", Status: "running"})
+	a.steps["run-1"] = []*signalboxv1.Step{{
+		Number: 1, Task: "x", Kind: "call", Status: "failed", Path: "/do/0/x", Input: &signalboxv1.JsonValue{Json: `{"n":1.50}`},
+		StartTime: timestamppb.New(time.Unix(1, 0)), EndTime: timestamppb.New(time.Unix(2, 0)),
+		Attempts: []*signalboxv1.Attempt{
+			{Number: 1, Outcome: "answered", HttpStatus: new(int32(503)), Method: "POST", Host: "stock.example:8443"},
+			{Number: 2, Outcome: "unknown"},
+		},
+	}}
+	c := shell.run(t, "run", "steps", "run-1", "--pointer", "/do/0/x", "--parent", "/", "--status", "failed,waiting", "--text", "stock", "--basic", "--newest")
+	require.Zero(t, c.code, c.err.String())
+	sent := last[*signalboxv1.ListStepsRequest](t, a)
+	require.Equal(t, []any{"/do/0/x", "/", []string{"failed", "waiting"}, "stock", "basic", "newest"},
+		[]any{sent.GetPointer(), sent.GetParentPath(), sent.GetStatuses(), sent.GetText(), sent.GetView(), sent.GetOrder()})
+
+	c = shell.run(t, "run", "step", "run-1", "1", "--unredacted")
+	require.Zero(t, c.code, c.err.String())
+	require.True(t, last[*signalboxv1.GetStepRequest](t, a).GetUnredacted())
+	require.Regexp(t, `(?m)^input +\{"n":1.50\}$`, c.out.String())
+	require.Contains(t, c.out.String(), "503   POST stock.example:8443\n")
+	require.Contains(t, shell.run(t, "run", "step", "run-1", "1", "-o", "json").out.String(), `"host": "stock.example:8443"`)
+	requireRefusal(t, shell.run(t, "run", "step", "run-1", "2"), exit.NotFound, "STEP_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "run", "step", "run-1", "zero"), exit.Usage, "zero")
+
+	c = shell.run(t, "run", "summary", "run-1")
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^x +call +3 completed, 2 failed +9 +3s +1s +4 +/do/0/x$`, c.out.String())
+	require.Regexp(t, `(?m)^y +set +7 completed +unknown `, c.out.String())
+	requireRefusal(t, shell.run(t, "run", "summary", "nope"), exit.NotFound, "nope")
 }

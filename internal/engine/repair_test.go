@@ -151,8 +151,9 @@ func TestRebuildRestoresLostRecords(t *testing.T) {
 			require.False(t, got.EndedAt.Before(got.StartedAt))
 
 			var rows []recordedStep
-			list, err := kept.ListSteps(t.Context(), project.Default, id, 0, 10_000)
+			listPage, err := kept.ListSteps(t.Context(), project.Default, id, run.StepFilter{Limit: 10_000})
 			require.NoError(t, err)
+			list := listPage.Steps
 			for _, s := range list {
 				rows = append(rows, recordedStep{s.Number, s.Path, s.Status, string(s.Output)})
 			}
@@ -293,8 +294,9 @@ func TestRebuildOfARunEndedFromOutside(t *testing.T) {
 			require.NotNil(t, got.Error)
 			require.Equal(t, at.UTC().Truncate(time.Microsecond), got.EndedAt)
 			require.True(t, got.StartedAt.Before(got.EndedAt.Add(-59*time.Minute)), "the start of the run, not of the rebuild")
-			list, err := kept.ListSteps(t.Context(), project.Default, id, 0, 10)
+			listPage, err := kept.ListSteps(t.Context(), project.Default, id, run.StepFilter{Limit: 10})
 			require.NoError(t, err)
+			list := listPage.Steps
 			require.Len(t, list, 1)
 			require.Equal(t, []string{"/do/0/rest", "canceled"}, []string{list[0].Path, list[0].Status})
 		})

@@ -117,6 +117,29 @@ func TestRESTStepsAndProjects(t *testing.T) {
 	require.Len(t, steps, 1)
 	require.Equal(t, "/do/0/greet", steps[0].(map[string]any)["pointer"])
 
+	of := "/v1/projects/default/runs/" + id
+	shown := p.do("GET", of+"/steps/1", "").ok()["step"].(map[string]any)
+	require.Equal(t, "/do/0/greet", shown["pointer"])
+	tasks := p.do("GET", of+"/steps:summarize", "").ok()["tasks"].([]any)
+	require.Equal(t, "/do/0/greet", tasks[0].(map[string]any)["pointer"])
+	require.Equal(t, json.Number("1"), tasks[0].(map[string]any)["statuses"].(map[string]any)[shown["status"].(string)])
+	for query, n := range map[string]int{
+		"pointer=/do/0/greet": 1, "pointer=/do/1/other": 0, "parentPath=/": 1, "parentPath=/do/0/greet": 0, "statuses=waiting": 0, "text=GREET": 1, "text=nothing": 0,
+		"view=basic&order=newest": 1,
+	} {
+		found, _ := p.do("GET", of+"/steps?"+query, "").ok()["steps"].([]any)
+		require.Len(t, found, n, query)
+	}
+	for query, says := range map[string]string{
+		"view=wide": "full or basic", "order=up": "oldest or newest", "statuses=happy": "happy", "parentPath=do": "/ for the steps", "text=" + strings.Repeat("x", 201): "201 bytes",
+	} {
+		require.Contains(t, p.do("GET", of+"/steps?"+query, "").fails(400, "INVALID_ARGUMENT"), says)
+	}
+	require.Contains(t, p.do("GET", of+"/steps/99", "").fails(404, "STEP_NOT_FOUND"), "99")
+	p.do("GET", of+"/steps/0", "").fails(400, "INVALID_ARGUMENT")
+	p.do("GET", "/v1/projects/default/runs/none/steps/1", "").fails(404, "RUN_NOT_FOUND")
+	p.do("GET", "/v1/projects/default/runs/none/steps:summarize", "").fails(404, "RUN_NOT_FOUND")
+
 	made := p.do("POST", "/v1/projects", `{"name":"shop","description":"Orders"}`).ok()["project"].(map[string]any)
 	require.Equal(t, contract.TaskQueue("shop"), made["taskQueue"])
 	require.Equal(t, made, p.do("GET", "/v1/projects/shop", "").ok()["project"])
@@ -141,6 +164,9 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 		Steps: []run.Step{{
 			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
 			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
+		}, {
+			Number: 2, Path: "/do/1/again", Pointer: "/do/1/again", Task: "again", Kind: "try", Status: "waiting", WaitingKind: "retry", WaitUntil: later,
+			StartedAt: now, Position: 5, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Method: "GET", Host: "x:1"}},
 		}},
 	}})
 	require.NoError(t, err)
@@ -157,6 +183,10 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 		map[string]any{"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "error": want},
 		map[string]any{"number": json.Number("2"), "startTime": "2026-01-02T03:04:06Z"},
 	}, step["attempts"])
+	retrying := p.do("GET", "/v1/projects/default/runs/"+id+"/steps/2", "").ok()["step"].(map[string]any)
+	require.Equal(t, []any{map[string]any{
+		"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "method": "GET", "host": "x:1", "nextTime": "2026-01-02T03:04:06Z",
+	}}, retrying["attempts"])
 }
 
 func TestRunsAreLinkedToTemporalUI(t *testing.T) {

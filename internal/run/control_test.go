@@ -171,8 +171,9 @@ func TestCancelEndsOpenSteps(t *testing.T) {
 	b.engine.cancel = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	_, err := b.Cancel(b.ctx, here, r.ID, "")
 	require.NoError(t, err)
-	list, err := b.Steps(b.ctx, here, r.ID, 0, 10)
+	listPage, err := b.Steps(b.ctx, here, r.ID, run.StepFilter{Limit: 10})
 	require.NoError(t, err)
+	list := listPage.Steps
 	require.Len(t, list, 1)
 	require.Equal(t, "canceled", list[0].Status)
 }

@@ -222,8 +222,9 @@ func TestTerminate(t *testing.T) {
 	require.Equal(t, []any{run.Terminated, "blind", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Contains(t, b.audited(t), "run.terminate blind")
 	require.Equal(t, []string{"terminate " + r.ID + " blind"}, b.engine.called())
-	list, err := b.Steps(b.ctx, here, r.ID, 0, 10)
+	listPage, err := b.Steps(b.ctx, here, r.ID, run.StepFilter{Limit: 10})
 	require.NoError(t, err)
+	list := listPage.Steps
 	require.Equal(t, "canceled", list[0].Status)
 }
 

@@ -227,6 +227,10 @@ type Attempt struct {
 	Outcome string `json:"outcome,omitempty"`
 	// HTTPStatus is the status of the response; 0: none.
 	HTTPStatus int `json:"httpStatus,omitempty"`
+	// Method and Host are those of the request of a call: its method, and the host and port of its URL. They are empty
+	// where they are unknown, and for other tasks.
+	Method string `json:"method,omitempty"`
+	Host   string `json:"host,omitempty"`
 }
 
 // StepWait describes what an open step waits for, as far as only the interpreter can report it.
@@ -346,6 +350,56 @@ type StepCursor struct {
 	Number   int64
 }
 
+// StepFilter selects the steps of a run to list. Zero fields match everything.
+type StepFilter struct {
+	// After is the number of the last step of the previous page; 0 on the first page.
+	After int64
+	// Limit is the maximum number of steps of the page.
+	Limit int
+	// Pointer is the JSON pointer of the steps' task.
+	Pointer string
+	// ParentPath is the path of the step that contains the steps directly, or of one of its iterations; [TopLevel] for
+	// the steps of the document's own list.
+	ParentPath string
+	Statuses   []string
+	// Text is contained in the name of the task, the title or detail of the error, or the JSON text of the stored input or
+	// output. The case of the letters a to z does not matter. A page reads at most [MaxScan] steps to find it.
+	Text string
+	// Basic omits inputs, outputs and attempts.
+	Basic bool
+	// NewestFirst reverses the order.
+	NewestFirst bool
+}
+
+// TopLevel is the ParentPath of the steps of the document's own list.
+const TopLevel = "/"
+
+// MaxScan is the maximum number of steps that one page reads to search for a text.
+const MaxScan = 2000
+
+// StepPage is one page of steps.
+type StepPage struct {
+	Steps []Step
+	// Last is the number after which the next page begins; 0 if this is the last page. A page that searches for a text may
+	// have fewer steps than its limit, or none, and not be the last one.
+	Last int64
+}
+
+// TaskTotals are totals of the steps of one task of a run, those without rows included.
+type TaskTotals struct {
+	Pointer, Task, Kind string
+	// Statuses has the number of steps by status.
+	Statuses map[string]int64
+	// FirstStart is the start of the first step, LastEnd the end of the last one that has ended; both of the steps with rows.
+	FirstStart, LastEnd time.Time
+	// Attempts is the number of attempts of the steps with rows; Summarized is the number of steps without rows.
+	Attempts, Summarized int64
+	// Total and Longest are durations of the steps that have ended.
+	Total, Longest time.Duration
+	// FirstFailed is the number of the first failed step; 0 if none has failed.
+	FirstFailed int64
+}
+
 // Filter selects the runs to list. Zero fields match everything.
 type Filter struct {
 	Project   string
@@ -436,8 +490,10 @@ type Rows interface {
 	RowVersions(ctx context.Context, f Filter) ([]RowVersion, error)
 	// CountRuns counts the runs of a project that match the filter's workflow, failure group and time, where they are set.
 	CountRuns(ctx context.Context, f Filter) (Counts, error)
-	// ListSteps returns up to limit steps with numbers above after, in order.
-	ListSteps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error)
+	// ListSteps returns a page of the steps of a run by number.
+	ListSteps(ctx context.Context, project, id string, f StepFilter) (StepPage, error)
+	// SumSteps returns totals of the steps of a run by task, in the order of the first step of each.
+	SumSteps(ctx context.Context, project, id string) ([]TaskTotals, error)
 	// StepSummary returns the summary of the steps without rows: the tasks that changed after a sequence. It is nil
 	// when all steps have rows, or none of the tasks changed since.
 	StepSummary(ctx context.Context, project, id string, after int64) (*StepSummary, error)

@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -189,12 +192,46 @@ func (s *Service) Get(ctx context.Context, project, id string) (Run, error) {
 	return r, err
 }
 
-// Steps lists a run's steps in order of entry.
-func (s *Service) Steps(ctx context.Context, project, id string, after int64, limit int) ([]Step, error) {
-	if _, err := s.Get(ctx, project, id); err != nil {
-		return nil, err
+// Steps lists a run's steps by number.
+func (s *Service) Steps(ctx context.Context, project, id string, f StepFilter) (StepPage, error) {
+	for _, status := range f.Statuses {
+		if !slices.Contains(StepStatuses(), status) {
+			return StepPage{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "step status %q is not one of %s",
+				status, strings.Join(StepStatuses(), ", ")).WithField("statuses", "unknown status")
+		}
 	}
-	return s.store.ListSteps(ctx, project, id, after, limit)
+	if len(f.Text) > maxStepText {
+		return StepPage{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the text has %d bytes: search for at most %d",
+			len(f.Text), maxStepText).WithField("text", "is too long")
+	}
+	if f.ParentPath != "" && !strings.HasPrefix(f.ParentPath, "/") {
+		return StepPage{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"parent path %q: give the path of a step, or / for the steps of the document's own list", f.ParentPath).
+			WithField("parentPath", "must begin with /")
+	}
+	if _, err := s.Get(ctx, project, id); err != nil {
+		return StepPage{}, err
+	}
+	return s.store.ListSteps(ctx, project, id, f)
+}
+
+// maxStepText is the maximum length in bytes of a text that steps are searched for.
+const maxStepText = 200
+
+// StepStatuses are the statuses of steps.
+func StepStatuses() []string {
+	return []string{"running", "waiting", "completed", "failed", "skipped", "canceled"}
+}
+
+// NoStep is the error for a step that the run does not have, or that has no row because a summary counts it.
+func NoStep(id string, number int64) error {
+	return apperror.New(apperror.NotFound, apperror.StepNotFound,
+		"run %q has no step %d, or the step is only counted in the summary of a long run", id, number)
+}
+
+// SumSteps returns totals of a run's steps by task.
+func (s *Service) SumSteps(ctx context.Context, project, id string) ([]TaskTotals, error) {
+	return s.store.SumSteps(ctx, project, id)
 }
 
 // StepSummary returns the summary of the steps that have no rows; nil when all have.

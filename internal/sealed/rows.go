@@ -337,6 +337,13 @@ func (s *runSecrets) step(step run.Step) (run.Step, bool) {
 		if attempts[i].Error, changed = s.problem(attempts[i].Error); changed {
 			step.Attempts, hidden = attempts, true
 		}
+		if attempts[i].Method, changed = s.secrets.Text(attempts[i].Method); changed {
+			step.Attempts, hidden = attempts, true
+		}
+		if host := s.text(attempts[i].Host); host != attempts[i].Host {
+			attempts[i].Host = host
+			step.Attempts, hidden = attempts, true
+		}
 	}
 	return step, hidden
 }

@@ -53,8 +53,9 @@ func write(t *testing.T, v *sealed.Sealer, kept *store.Store, id, execution stri
 			Output: json.RawMessage(output), Error: p, Position: position << 32}},
 	}})
 	require.NoError(t, err)
-	steps, err := kept.ListSteps(t.Context(), here, id, position-1, 1)
+	stepsPage, err := kept.ListSteps(t.Context(), here, id, run.StepFilter{After: position - 1, Limit: 1})
 	require.NoError(t, err)
+	steps := stepsPage.Steps
 	require.Len(t, steps, 1)
 	return steps[0]
 }
@@ -139,8 +140,9 @@ func TestSecretsInUpdatesAreHiddenByEveryProcess(t *testing.T) {
 			Input: json.RawMessage(`"{\"pin\":\"12\""`), InputShown: json.RawMessage(`"{\"pin\":\"⟦redacted⟧\""`), Output: json.RawMessage(`{"said":"planted-word"}`)}},
 	}})
 	require.NoError(t, err)
-	steps, err := kept.ListSteps(t.Context(), here, "r1", 2, 1)
+	stepsPage, err := kept.ListSteps(t.Context(), here, "r1", run.StepFilter{After: 2, Limit: 1})
 	require.NoError(t, err)
+	steps := stepsPage.Steps
 	require.Equal(t, `{"said":"`+redact.Mark+`"}`, string(steps[0].Output))
 	require.Equal(t, `"{\"pin\":\"`+redact.Mark+`\""`, string(steps[0].Input))
 	opened, err := second.OpenSteps(t.Context(), "r1", steps)
@@ -168,8 +170,9 @@ func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
 	step := write(t, ring("k1"), kept, "r1", "x", 3, `{"said":"planted-card planted-first planted-second"}`, nil)
 	mark := redact.Mark
 	require.Equal(t, `{"said":"`+mark+` `+mark+` `+mark+`"}`, string(step.Output))
-	steps, err := kept.ListSteps(t.Context(), here, "r1", 0, 9)
+	stepsPage, err := kept.ListSteps(t.Context(), here, "r1", run.StepFilter{Limit: 9})
 	require.NoError(t, err)
+	steps := stepsPage.Steps
 	steps, err = ring("k2").OpenSteps(t.Context(), "r1", steps)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"password":"planted-first"}`, string(steps[0].Output))

@@ -229,12 +229,13 @@ func (sl *Sealer) Open(ctx context.Context, r run.Run) (run.Run, error) {
 	return r, nil
 }
 
-// OpenSteps returns steps of a run with their original values, in place. The steps must be in order of their numbers.
+// OpenSteps returns steps of a run with their original values, in place. The steps must be in order of their numbers, ascending or descending.
 func (sl *Sealer) OpenSteps(ctx context.Context, id string, steps []run.Step) ([]run.Step, error) {
 	if len(steps) == 0 {
 		return steps, nil
 	}
-	list, err := sl.sealed.SealedOf(ctx, id, run.OriginalStep, steps[0].Number-1, steps[len(steps)-1].Number)
+	first, last := steps[0].Number, steps[len(steps)-1].Number
+	list, err := sl.sealed.SealedOf(ctx, id, run.OriginalStep, min(first, last)-1, max(first, last))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (s *Starter) Start(ctx context.Context, r run.Run) (string, error) {
 // Runs reads redacted runs.
 type Runs interface {
 	Get(ctx context.Context, project, id string) (run.Run, error)
-	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
+	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 }
 
 // Auditor writes audit entries of actions that change nothing.
@@ -82,17 +82,17 @@ func (w *Viewer) Run(ctx context.Context, project, id string) (run.Run, error) {
 	return r, w.note(ctx, project, id, "the run")
 }
 
-// Steps returns steps of a run without marks.
-func (w *Viewer) Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error) {
+// Steps returns steps of a run without marks. A text of the filter is searched in the redacted values.
+func (w *Viewer) Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error) {
 	if err := auth.Require(ctx, project, auth.Admin); err != nil {
-		return nil, err
+		return run.StepPage{}, err
 	}
-	steps, err := w.runs.Steps(ctx, project, id, after, limit)
-	if err != nil {
-		return nil, err
+	page, err := w.runs.Steps(ctx, project, id, f)
+	if err != nil || f.Basic {
+		return page, err
 	}
-	if steps, err = w.sealer.OpenSteps(ctx, id, steps); err != nil {
-		return nil, err
+	if page.Steps, err = w.sealer.OpenSteps(ctx, id, page.Steps); err != nil {
+		return run.StepPage{}, err
 	}
-	return steps, w.note(ctx, project, id, "its steps")
+	return page, w.note(ctx, project, id, "its steps")
 }

@@ -189,3 +189,32 @@ func BenchmarkWaits(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSumSteps sums up the 10,000 steps of one run of 20 tasks.
+func BenchmarkSumSteps(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			id := benchInsert(b, s, 0)
+			payload := json.RawMessage(`"` + strings.Repeat("x", 8<<10) + `"`)
+			for from := int64(1); from <= 10_000; from += 500 {
+				u := run.Update{RunID: id, Position: from}
+				for n := from; n < from+500; n++ {
+					pointer, now := fmt.Sprintf("/do/0/loop/do/%d/t%d", n%20, n%20), time.Unix(1767225600+n, 0)
+					u.Steps = append(u.Steps, run.Step{
+						Number: n, Path: pointer, Pointer: pointer, Task: fmt.Sprint("t", n%20), Kind: "call", Status: "completed", StartedAt: now, EndedAt: now, Position: from,
+						Input: payload, Output: payload, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &now, Outcome: "answered", HTTPStatus: 200}},
+					})
+				}
+				_, err := s.ApplyUpdates(b.Context(), []run.Update{u})
+				require.NoError(b, err)
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				list, err := s.SumSteps(b.Context(), "default", id)
+				require.NoError(b, err)
+				require.Len(b, list, 20)
+			}
+		})
+	}
+}

@@ -11,26 +11,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const selectStep = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at,
-sequence, position, error, attempts, input, output, kept FROM steps`
-
-func scanStep(row sqlrow.Scanner) (t run.Step, err error) {
-	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind, sqlrow.TimeInto(&t.WaitUntil),
-		sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &t.Sequence, &t.Position, sqlrow.JSONInto(&t.Error),
-		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output), &t.Kept)
-	return t, err
-}
-
 // ListSteps implements [run.Store].
-func (s *Store) ListSteps(
-	ctx context.Context, project, id string, after int64, limit int,
-) (list []run.Step, err error) {
+func (s *Store) ListSteps(ctx context.Context, project, id string, f run.StepFilter) (page run.StepPage, err error) {
 	err = s.db.ReadList(ctx, "list steps", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := needRunOf(ctx, c, project, id); err != nil {
 			return err
 		}
-		list, err = sqlrow.Collect(ctx, c, selectStep+` WHERE run_id = $1 AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
-			[]any{id, after}, scanStep)
+		page, err = runrow.ListSteps(ctx, c, s.db.Dialect(), id, f)
+		return err
+	})
+	return page, err
+}
+
+// SumSteps implements [run.Store].
+func (s *Store) SumSteps(ctx context.Context, project, id string) (list []run.TaskTotals, err error) {
+	err = s.db.ReadList(ctx, "sum up steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := needRunOf(ctx, c, project, id); err != nil {
+			return err
+		}
+		list, err = runrow.SumSteps(ctx, c, s.db.Dialect(), id)
 		return err
 	})
 	return list, err
@@ -106,9 +105,9 @@ func (s *Store) ChangedSteps(
 	ctx context.Context, id string, after run.StepCursor, upTo int64, limit int,
 ) (list []run.Step, err error) {
 	err = s.db.ReadList(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectStep+
-			` WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(limit),
-			[]any{id, after.Sequence, after.Number, upTo}, scanStep)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+runrow.StepColumns+
+			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(limit),
+			[]any{id, after.Sequence, after.Number, upTo}, runrow.ScanStep)
 		if err == nil && len(list) == 0 {
 			err = needRun(ctx, c, id)
 		}

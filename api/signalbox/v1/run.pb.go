@@ -1570,9 +1570,10 @@ type Step struct {
 	Attempts  []*Attempt             `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// Sequence of the run at the last change of the step.
 	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// What an open step waits for. Set only by ListSteps.
+	// What an open step waits for. Set only by ListSteps and GetStep, and not in the basic view.
 	Wait *Wait `protobuf:"bytes,16,opt,name=wait,proto3" json:"wait,omitempty"`
-	// For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps.
+	// For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps and
+	// GetStep, and not in the basic view.
 	Uncaught      string `protobuf:"bytes,17,opt,name=uncaught,proto3" json:"uncaught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1738,7 +1739,14 @@ type Attempt struct {
 	// result was lost: the request may have been sent). Empty while the request is in progress, and for other tasks.
 	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// HTTP status of the response; absent if there is none.
-	HttpStatus    *int32 `protobuf:"varint,6,opt,name=http_status,json=httpStatus,proto3,oneof" json:"http_status,omitempty"`
+	HttpStatus *int32 `protobuf:"varint,6,opt,name=http_status,json=httpStatus,proto3,oneof" json:"http_status,omitempty"`
+	// Method of the request of a call; empty if it is unknown, and for other tasks.
+	Method string `protobuf:"bytes,7,opt,name=method,proto3" json:"method,omitempty"`
+	// Host and port of the request's URL, without path, query and credentials. Empty if they are unknown, if a secret is
+	// part of them, and for other tasks.
+	Host string `protobuf:"bytes,8,opt,name=host,proto3" json:"host,omitempty"`
+	// For the last attempt of a step that waits for a retry: when the next attempt is due.
+	NextTime      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_time,json=nextTime,proto3" json:"next_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1813,6 +1821,27 @@ func (x *Attempt) GetHttpStatus() int32 {
 		return *x.HttpStatus
 	}
 	return 0
+}
+
+func (x *Attempt) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *Attempt) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Attempt) GetNextTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextTime
+	}
+	return nil
 }
 
 type StartRunRequest struct {
@@ -2286,7 +2315,22 @@ type ListStepsRequest struct {
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Whether the response contains the sensitive values. Requires the role admin; each such call is recorded in the
 	// audit log.
-	Unredacted    bool `protobuf:"varint,5,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
+	Unredacted bool `protobuf:"varint,5,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
+	// Only steps of the task with this JSON pointer.
+	Pointer string `protobuf:"bytes,6,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// Only steps that the step with this path contains directly; with the path of an iteration, such as /do/0/loop/for/3,
+	// only those of this iteration. "/" selects the steps of the document's own list.
+	ParentPath string `protobuf:"bytes,7,opt,name=parent_path,json=parentPath,proto3" json:"parent_path,omitempty"`
+	// Only steps with one of these statuses.
+	Statuses []string `protobuf:"bytes,8,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// Only steps with this text in the name of the task, the title or detail of the error, or the JSON text of the redacted
+	// input or output, in letters a to z of either case. A page reads at most 2000 steps to find it: it may have fewer steps
+	// than page_size, or none, and a next_page_token.
+	Text string `protobuf:"bytes,9,opt,name=text,proto3" json:"text,omitempty"`
+	// "full" (default), or "basic": without input, output, attempts, wait and uncaught. The basic view is never unredacted.
+	View string `protobuf:"bytes,10,opt,name=view,proto3" json:"view,omitempty"`
+	// Order of entry: "oldest" (default) or "newest" first.
+	Order         string `protobuf:"bytes,11,opt,name=order,proto3" json:"order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2356,11 +2400,54 @@ func (x *ListStepsRequest) GetUnredacted() bool {
 	return false
 }
 
+func (x *ListStepsRequest) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetParentPath() string {
+	if x != nil {
+		return x.ParentPath
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *ListStepsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
+}
+
+func (x *ListStepsRequest) GetOrder() string {
+	if x != nil {
+		return x.Order
+	}
+	return ""
+}
+
 type ListStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listed steps. Steps that the summary counts are omitted.
-	Steps         []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
-	NextPageToken string  `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	Steps []*Step `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Counts of the steps that are not listed, on each page; absent if all are listed.
 	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2418,6 +2505,353 @@ func (x *ListStepsResponse) GetSummary() *StepSummary {
 	return nil
 }
 
+type GetStepRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The step's number, from 1.
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// Whether the response contains the sensitive values. Requires the role admin; each such call is recorded in the
+	// audit log.
+	Unredacted    bool `protobuf:"varint,4,opt,name=unredacted,proto3" json:"unredacted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStepRequest) Reset() {
+	*x = GetStepRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStepRequest) ProtoMessage() {}
+
+func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
+func (*GetStepRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GetStepRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetStepRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GetStepRequest) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GetStepRequest) GetUnredacted() bool {
+	if x != nil {
+		return x.Unredacted
+	}
+	return false
+}
+
+type GetStepResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Step          *Step                  `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStepResponse) Reset() {
+	*x = GetStepResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStepResponse) ProtoMessage() {}
+
+func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
+func (*GetStepResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetStepResponse) GetStep() *Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+type SummarizeStepsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizeStepsRequest) Reset() {
+	*x = SummarizeStepsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizeStepsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizeStepsRequest) ProtoMessage() {}
+
+func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
+func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SummarizeStepsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *SummarizeStepsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type SummarizeStepsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Totals by task: in the order of the first listed step of each, then the tasks without listed steps.
+	Tasks         []*TaskTotals `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizeStepsResponse) Reset() {
+	*x = SummarizeStepsResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizeStepsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizeStepsResponse) ProtoMessage() {}
+
+func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
+func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// TaskTotals contains totals of all steps of one task of a run.
+type TaskTotals struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON pointer of the task in the document.
+	Pointer string `protobuf:"bytes,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// The task's name.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Number of steps by status. Statuses without steps are omitted.
+	Statuses map[string]int64 `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Start of the first listed step, and end of the last listed step that has ended.
+	FirstStartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=first_start_time,json=firstStartTime,proto3" json:"first_start_time,omitempty"`
+	LastEndTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_end_time,json=lastEndTime,proto3" json:"last_end_time,omitempty"`
+	// Number of attempts of all steps; absent if it is unknown because steps are not listed.
+	Attempts *int64 `protobuf:"varint,7,opt,name=attempts,proto3,oneof" json:"attempts,omitempty"`
+	// Sum of the durations of the steps that have ended, and the longest of them.
+	Total   *durationpb.Duration `protobuf:"bytes,8,opt,name=total,proto3" json:"total,omitempty"`
+	Longest *durationpb.Duration `protobuf:"bytes,9,opt,name=longest,proto3" json:"longest,omitempty"`
+	// Number of the first listed step that failed; 0 if none failed.
+	FirstFailed int64 `protobuf:"varint,10,opt,name=first_failed,json=firstFailed,proto3" json:"first_failed,omitempty"`
+	// Number of the steps that are not listed.
+	NotListed     int64 `protobuf:"varint,11,opt,name=not_listed,json=notListed,proto3" json:"not_listed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskTotals) Reset() {
+	*x = TaskTotals{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskTotals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskTotals) ProtoMessage() {}
+
+func (x *TaskTotals) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
+func (*TaskTotals) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TaskTotals) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *TaskTotals) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *TaskTotals) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *TaskTotals) GetStatuses() map[string]int64 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *TaskTotals) GetFirstStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstStartTime
+	}
+	return nil
+}
+
+func (x *TaskTotals) GetLastEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastEndTime
+	}
+	return nil
+}
+
+func (x *TaskTotals) GetAttempts() int64 {
+	if x != nil && x.Attempts != nil {
+		return *x.Attempts
+	}
+	return 0
+}
+
+func (x *TaskTotals) GetTotal() *durationpb.Duration {
+	if x != nil {
+		return x.Total
+	}
+	return nil
+}
+
+func (x *TaskTotals) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+func (x *TaskTotals) GetFirstFailed() int64 {
+	if x != nil {
+		return x.FirstFailed
+	}
+	return 0
+}
+
+func (x *TaskTotals) GetNotListed() int64 {
+	if x != nil {
+		return x.NotListed
+	}
+	return 0
+}
+
 type WatchRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -2430,7 +2864,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2876,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2889,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -2493,7 +2927,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2939,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2952,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -2553,7 +2987,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2999,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +3012,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -2611,7 +3045,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +3057,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +3070,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -2663,7 +3097,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +3109,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +3122,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -2741,7 +3175,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +3187,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +3200,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -2802,7 +3236,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +3248,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +3261,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -2860,7 +3294,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2872,7 +3306,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2885,7 +3319,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -2906,7 +3340,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3352,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3365,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -2964,7 +3398,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2976,7 +3410,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2989,7 +3423,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -3010,7 +3444,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3456,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3469,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -3068,7 +3502,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3514,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3527,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -3124,7 +3558,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3136,7 +3570,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3149,7 +3583,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -3212,7 +3646,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3658,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3671,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -3264,7 +3698,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3710,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3723,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -3330,7 +3764,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3776,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3789,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -3619,7 +4053,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
 	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
 	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
-	"\buncaught\x18\x11 \x01(\tR\buncaught\"\x90\x02\n" +
+	"\buncaught\x18\x11 \x01(\tR\buncaught\"\xf5\x02\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
@@ -3628,7 +4062,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x18\n" +
 	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12$\n" +
 	"\vhttp_status\x18\x06 \x01(\x05H\x00R\n" +
-	"httpStatus\x88\x01\x01B\x0e\n" +
+	"httpStatus\x88\x01\x01\x12\x16\n" +
+	"\x06method\x18\a \x01(\tR\x06method\x12\x12\n" +
+	"\x04host\x18\b \x01(\tR\x04host\x127\n" +
+	"\tnext_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bnextTimeB\x0e\n" +
 	"\f_http_status\"\xaf\x01\n" +
 	"\x0fStartRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
@@ -3669,7 +4106,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x02\n" +
 	"\x10ListStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1b\n" +
@@ -3678,11 +4115,52 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1e\n" +
 	"\n" +
 	"unredacted\x18\x05 \x01(\bR\n" +
-	"unredacted\"\x9a\x01\n" +
+	"unredacted\x12\x18\n" +
+	"\apointer\x18\x06 \x01(\tR\apointer\x12\x1f\n" +
+	"\vparent_path\x18\a \x01(\tR\n" +
+	"parentPath\x12\x1a\n" +
+	"\bstatuses\x18\b \x03(\tR\bstatuses\x12\x12\n" +
+	"\x04text\x18\t \x01(\tR\x04text\x12\x12\n" +
+	"\x04view\x18\n" +
+	" \x01(\tR\x04view\x12\x14\n" +
+	"\x05order\x18\v \x01(\tR\x05order\"\x9a\x01\n" +
 	"\x11ListStepsResponse\x12(\n" +
 	"\x05steps\x18\x01 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x123\n" +
-	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"b\n" +
+	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"r\n" +
+	"\x0eGetStepRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x1e\n" +
+	"\n" +
+	"unredacted\x18\x04 \x01(\bR\n" +
+	"unredacted\"9\n" +
+	"\x0fGetStepResponse\x12&\n" +
+	"\x04step\x18\x01 \x01(\v2\x12.signalbox.v1.StepR\x04step\"A\n" +
+	"\x15SummarizeStepsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"H\n" +
+	"\x16SummarizeStepsResponse\x12.\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x18.signalbox.v1.TaskTotalsR\x05tasks\"\xab\x04\n" +
+	"\n" +
+	"TaskTotals\x12\x18\n" +
+	"\apointer\x18\x01 \x01(\tR\apointer\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12B\n" +
+	"\bstatuses\x18\x04 \x03(\v2&.signalbox.v1.TaskTotals.StatusesEntryR\bstatuses\x12D\n" +
+	"\x10first_start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x0efirstStartTime\x12>\n" +
+	"\rlast_end_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vlastEndTime\x12\x1f\n" +
+	"\battempts\x18\a \x01(\x03H\x00R\battempts\x88\x01\x01\x12/\n" +
+	"\x05total\x18\b \x01(\v2\x19.google.protobuf.DurationR\x05total\x123\n" +
+	"\alongest\x18\t \x01(\v2\x19.google.protobuf.DurationR\alongest\x12!\n" +
+	"\ffirst_failed\x18\n" +
+	" \x01(\x03R\vfirstFailed\x12\x1d\n" +
+	"\n" +
+	"not_listed\x18\v \x01(\x03R\tnotListed\x1a;\n" +
+	"\rStatusesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\v\n" +
+	"\t_attempts\"b\n" +
 	"\x0fWatchRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
@@ -3759,13 +4237,15 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04text\x18\n" +
 	" \x01(\tR\x04text\x12!\n" +
 	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\f \x01(\tR\ffailureGroup2\xb1\f\n" +
+	"\rfailure_group\x18\f \x01(\tR\ffailureGroup2\xd1\x0e\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
 	"\x06GetRun\x12\x1b.signalbox.v1.GetRunRequest\x1a\x1c.signalbox.v1.GetRunResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/runs/{id}\x90\x02\x01\x12q\n" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
-	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12K\n" +
+	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12\x82\x01\n" +
+	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x98\x01\n" +
+	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12K\n" +
 	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
 	"\tCountRuns\x12\x1e.signalbox.v1.CountRunsRequest\x1a\x1f.signalbox.v1.CountRunsResponse\",\x82\xd3\xe4\x93\x02#\x12!/v1/projects/{project}/runs:count\x90\x02\x01\x12\x80\x01\n" +
 	"\tCancelRun\x12\x1e.signalbox.v1.CancelRunRequest\x1a\x1f.signalbox.v1.CancelRunResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/runs/{id}:cancel\x12\x8c\x01\n" +
@@ -3790,156 +4270,174 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_signalbox_v1_run_proto_goTypes = []any{
-	(*Run)(nil),                   // 0: signalbox.v1.Run
-	(*ControlState)(nil),          // 1: signalbox.v1.ControlState
-	(*FailedStep)(nil),            // 2: signalbox.v1.FailedStep
-	(*Wait)(nil),                  // 3: signalbox.v1.Wait
-	(*AwaitedEvent)(nil),          // 4: signalbox.v1.AwaitedEvent
-	(*AwaitedKey)(nil),            // 5: signalbox.v1.AwaitedKey
-	(*AwaitedRun)(nil),            // 6: signalbox.v1.AwaitedRun
-	(*StepSummary)(nil),           // 7: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),           // 8: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),            // 9: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                 // 10: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),            // 11: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),     // 12: signalbox.v1.TemporalReference
-	(*Step)(nil),                  // 13: signalbox.v1.Step
-	(*Attempt)(nil),               // 14: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),       // 15: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),      // 16: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),         // 17: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 18: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),       // 19: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 20: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),      // 21: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),     // 22: signalbox.v1.ListStepsResponse
-	(*WatchRunRequest)(nil),       // 23: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),      // 24: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),      // 25: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),     // 26: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),      // 27: signalbox.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),     // 28: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),   // 29: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),  // 30: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),       // 31: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),      // 32: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),     // 33: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),    // 34: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),      // 35: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),     // 36: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),      // 37: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),     // 38: signalbox.v1.ExportRunsRequest
-	nil,                           // 39: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                           // 40: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
-	(*JsonValue)(nil),             // 42: signalbox.v1.JsonValue
-	(*Problem)(nil),               // 43: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),   // 44: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),     // 45: google.api.HttpBody
+	(*Run)(nil),                    // 0: signalbox.v1.Run
+	(*ControlState)(nil),           // 1: signalbox.v1.ControlState
+	(*FailedStep)(nil),             // 2: signalbox.v1.FailedStep
+	(*Wait)(nil),                   // 3: signalbox.v1.Wait
+	(*AwaitedEvent)(nil),           // 4: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),             // 5: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),             // 6: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),            // 7: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),            // 8: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),             // 9: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                  // 10: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),             // 11: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),      // 12: signalbox.v1.TemporalReference
+	(*Step)(nil),                   // 13: signalbox.v1.Step
+	(*Attempt)(nil),                // 14: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),        // 15: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),       // 16: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),          // 17: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 18: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),        // 19: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 20: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 21: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 22: signalbox.v1.ListStepsResponse
+	(*GetStepRequest)(nil),         // 23: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 24: signalbox.v1.GetStepResponse
+	(*SummarizeStepsRequest)(nil),  // 25: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 26: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 27: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 28: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 29: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 30: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 31: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 32: signalbox.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),      // 33: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 34: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 35: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 36: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 37: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 38: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 39: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 40: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 41: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 42: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 43: signalbox.v1.ExportRunsRequest
+	nil,                            // 44: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 45: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 46: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 48: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 49: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 50: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 51: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	41, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	41, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	41, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	41, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	42, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	42, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	43, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	47, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	47, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	47, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	47, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	48, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	48, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	49, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	12, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	41, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	47, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	10, // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	11, // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	42, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	48, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	9,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	7,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	3,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	1,  // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	2,  // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	41, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	41, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	41, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	47, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	47, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	47, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	4,  // 20: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	6,  // 21: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	42, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	48, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	5,  // 23: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	41, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	42, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	47, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	48, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	8,  // 26: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	44, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	44, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	44, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	41, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	41, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	41, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	41, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	41, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	41, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	41, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	42, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	42, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	43, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	50, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	50, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	50, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	47, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	47, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	47, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	47, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	47, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	47, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	47, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	48, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	48, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	49, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
 	14, // 40: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	3,  // 41: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	41, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	41, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	43, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	42, // 45: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 46: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 47: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	41, // 48: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 49: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 50: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	13, // 51: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 52: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 53: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	13, // 54: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 55: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 56: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	41, // 57: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 58: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	39, // 59: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	40, // 60: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 61: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 62: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 63: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	42, // 64: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	42, // 65: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 66: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	41, // 67: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	41, // 68: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	15, // 69: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	17, // 70: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	19, // 71: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	21, // 72: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	23, // 73: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	27, // 74: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	25, // 75: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	29, // 76: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	31, // 77: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	33, // 78: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	35, // 79: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	37, // 80: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	38, // 81: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	16, // 82: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	18, // 83: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	20, // 84: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	22, // 85: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	24, // 86: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	28, // 87: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	26, // 88: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	30, // 89: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	32, // 90: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	34, // 91: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	36, // 92: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	45, // 93: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	45, // 94: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	82, // [82:95] is the sub-list for method output_type
-	69, // [69:82] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	47, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	47, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	49, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	47, // 45: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	48, // 46: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	0,  // 47: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 48: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	47, // 49: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	47, // 50: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 51: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	13, // 52: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 53: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	13, // 54: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	27, // 55: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	44, // 56: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	47, // 57: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	47, // 58: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	50, // 59: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	50, // 60: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,  // 61: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	13, // 62: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 63: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 64: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	47, // 65: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	47, // 66: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	45, // 67: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	46, // 68: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	0,  // 69: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 70: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 71: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	48, // 72: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	48, // 73: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 74: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	47, // 75: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	47, // 76: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	15, // 77: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	17, // 78: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	19, // 79: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	21, // 80: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	23, // 81: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	25, // 82: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	28, // 83: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	32, // 84: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	30, // 85: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	34, // 86: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	36, // 87: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	38, // 88: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	40, // 89: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	42, // 90: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	43, // 91: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	16, // 92: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	18, // 93: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	20, // 94: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	22, // 95: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	24, // 96: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	26, // 97: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	29, // 98: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	33, // 99: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	31, // 100: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	35, // 101: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	37, // 102: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	39, // 103: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	41, // 104: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	51, // 105: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	51, // 106: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	92, // [92:107] is the sub-list for method output_type
+	77, // [77:92] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -3950,13 +4448,14 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

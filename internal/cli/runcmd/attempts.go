@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -31,7 +32,7 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 		return nil
 	}
 	s.Note("requests of calls:")
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "+ENDED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "REQUEST", "+ENDED"), rows)
 }
 
 // attemptRow is the row of a request. The start of one that an earlier worker sent is not known.
@@ -50,6 +51,7 @@ func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
 		status = fmt.Sprint(a.GetHttpStatus())
 	}
 	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), fmt.Sprint(a.GetNumber()), began, took, cmp.Or(a.GetOutcome(), "open"), status, ended,
+		fmt.Sprint(step.GetNumber()), step.GetTask(), fmt.Sprint(a.GetNumber()), began, took, cmp.Or(a.GetOutcome(), "open"), status,
+		strings.TrimSpace(a.GetMethod() + " " + a.GetHost()), ended,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ import (
 )
 
 func stepsCommand(s *session.Session) *cobra.Command {
+	request := &signalboxv1.ListStepsRequest{}
+	var basic, newest bool
 	cmd := &cobra.Command{
 		Use:   "steps ID",
 		Short: "List a run's steps in the order they were entered",
@@ -32,24 +35,54 @@ did not handle the error.`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return listSteps(cmd.Context(), s, args[0])
+			request.Project, request.Id = s.Project(), args[0]
+			if basic {
+				request.View = "basic"
+			}
+			if newest {
+				request.Order = "newest"
+			}
+			return listSteps(cmd.Context(), s, request)
 		},
 	}
+	flags := cmd.Flags()
+	flags.StringVar(&request.Pointer, "pointer", "", "only steps of the task with this JSON `pointer`")
+	flags.StringVar(&request.ParentPath, "parent", "", "only steps that the step with this `path` contains directly; / for the document's own list")
+	flags.StringSliceVar(&request.Statuses, "status", nil, "only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
+	flags.StringVar(&request.Text, "text", "", "only steps with this `text` in the name of the task, the error, the input or the output")
+	flags.BoolVar(&basic, "basic", false, "without inputs, outputs and attempts, for runs of many steps")
+	flags.BoolVar(&newest, "newest", false, "the newest step first")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(stepStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
 
-func listSteps(ctx context.Context, s *session.Session, id string) error {
+// stepStatuses are the words of a step's life.
+func stepStatuses() []string {
+	return []string{statusRunning, statusWaiting, statusCompleted, statusFailed, "skipped", statusCanceled}
+}
+
+// filtered reports whether a request selects some of the steps, so that a summary of those that are not listed does not fit the list.
+func filtered(r *signalboxv1.ListStepsRequest) bool {
+	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" || r.GetOrder() != ""
+}
+
+func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.ListStepsRequest) error {
 	var summary *signalboxv1.StepSummary
 	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
-		response, err := session.Call(ctx, s, s.Runs().ListSteps, &signalboxv1.ListStepsRequest{
-			Project: s.Project(), Id: id, PageSize: size, PageToken: token,
-		}, "list the steps of run %q", id)
-		summary = response.GetSummary() // that of the last page is as new as the last steps
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Runs().ListSteps, request, "list the steps of run %q", request.GetId())
+		if !filtered(request) {
+			summary = response.GetSummary() // that of the last page is as new as the last steps
+		}
 		return response.GetSteps(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
+	}
+	none := "no step has been entered yet"
+	if filtered(request) {
+		none = "no steps match"
 	}
 	before, _ := slices.BinarySearchFunc(found, summary.GetFrom(), func(step *signalboxv1.Step, n int64) int { return cmp.Compare(step.GetNumber(), n) })
 	var items []proto.Message
@@ -60,7 +93,7 @@ func listSteps(ctx context.Context, s *session.Session, id string) error {
 		items = append(items, step)
 	}
 	err = session.Listing[proto.Message]{
-		Thing: "step", None: "no step has been entered yet",
+		Thing: "step", None: none,
 		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "DETAIL", "+STARTED", "+ERROR"),
 		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)

@@ -39,7 +39,7 @@ func TestCallThatIsHandedOverIsSentOnce(t *testing.T) {
 	require.Len(t, b.requests, 1)
 	require.Equal(t, []flow.AttachRequest{{ID: "x1"}}, b.attaches)
 	require.Equal(t, []interp.AttemptRecord{
-		{Number: 1, StartedAt: sent.StartedAt, EndedAt: &sent.EndedAt, Outcome: interp.OutcomeAnswered, HTTPStatus: 200},
+		{Number: 1, StartedAt: sent.StartedAt, EndedAt: &sent.EndedAt, Outcome: interp.OutcomeAnswered, HTTPStatus: 200, Method: "GET", Host: "x"},
 	}, b.recorder.steps[1].Attempts)
 }
 

@@ -360,8 +360,9 @@ type rows struct {
 func rowsOf(rt *rapid.T, s *storetest.Plain, id string) rows {
 	r, err := s.GetRun(rt.Context(), project.Default, id)
 	require.NoError(rt, err)
-	list, err := s.ListSteps(rt.Context(), project.Default, id, 0, 1000)
+	listPage, err := s.ListSteps(rt.Context(), project.Default, id, run.StepFilter{Limit: 1000})
 	require.NoError(rt, err)
+	list := listPage.Steps
 	r.ID, r.RequestID, r.Sequence, r.WrittenAt = "", "", 0, time.Time{}
 	for i := range list {
 		list[i].Sequence = 0

@@ -59,8 +59,9 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 		var original kept
 		require.NoError(t, json.Unmarshal(late.Legacy, &original))
 		require.Equal(t, "canceled", original.Waits[0].Status)
-		steps, err := to.ListSteps(t.Context(), "shop", "late", 0, 10)
+		stepsPage, err := to.ListSteps(t.Context(), "shop", "late", run.StepFilter{Limit: 10})
 		require.NoError(t, err)
+		steps := stepsPage.Steps
 		require.Equal(t, "canceled", steps[0].Status)
 		alive, err := to.GetRun(t.Context(), "shop", "late-temporal")
 		require.NoError(t, err)

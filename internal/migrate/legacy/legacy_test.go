@@ -173,8 +173,9 @@ func requireImported(t *testing.T, to *storetest.Plain, engine, status string) {
 	require.NoError(t, err)
 	var original kept
 	require.NoError(t, json.Unmarshal(r.Legacy, &original))
-	steps, err := to.ListSteps(t.Context(), "shop", r.ID, 0, 10)
+	stepsPage, err := to.ListSteps(t.Context(), "shop", r.ID, run.StepFilter{Limit: 10})
 	require.NoError(t, err)
+	steps := stepsPage.Steps
 	require.Len(t, steps, 2)
 
 	require.Equal(t, run.TriggerImport, r.Trigger)
@@ -260,8 +261,9 @@ func everything(t *testing.T, to *storetest.Plain) string {
 	for _, r := range list {
 		whole, err := to.GetRun(t.Context(), "shop", r.ID)
 		require.NoError(t, err)
-		steps, err := to.ListSteps(t.Context(), "shop", r.ID, 0, 100)
+		stepsPage, err := to.ListSteps(t.Context(), "shop", r.ID, run.StepFilter{Limit: 100})
 		require.NoError(t, err)
+		steps := stepsPage.Steps
 		text, err := json.Marshal([]any{whole, steps})
 		require.NoError(t, err)
 		all.Write(text)

@@ -7,8 +7,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
@@ -27,8 +25,9 @@ type RunService interface {
 	// Checked returns the filter with the full name of its workflow, or why it cannot select anything.
 	Checked(ctx context.Context, f run.Filter) (run.Filter, error)
 	Count(ctx context.Context, f run.Filter) (run.Counts, error)
-	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
+	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
+	SumSteps(ctx context.Context, project, id string) ([]run.TaskTotals, error)
 	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
@@ -50,7 +49,7 @@ type RunOptions struct {
 // Unredacted reads runs without marks, for callers with the permission.
 type Unredacted interface {
 	Run(ctx context.Context, project, id string) (run.Run, error)
-	Steps(ctx context.Context, project, id string, after int64, limit int) ([]run.Step, error)
+	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 }
 
 // errUnredactedDisabled is the error if this server never shows sensitive values.
@@ -222,93 +221,10 @@ func CountsMessage(counts run.Counts) *signalboxv1.CountRunsResponse {
 	return &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
 }
 
-// ListSteps lists a run's steps in order of entry.
-func (h *Runs) ListSteps(
-	ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest],
-) (*connect.Response[signalboxv1.ListStepsResponse], error) {
-	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
-		return nil, err
-	}
-	done, err := h.reads.acquire(ctx, message.ProjectOf(m.GetProject()))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	list := h.service.Steps
-	if m.GetUnredacted() {
-		if h.opts.Unredacted == nil {
-			return nil, errUnredactedDisabled()
-		}
-		list = h.opts.Unredacted.Steps
-	}
-	steps, next, err := page.List(m, stepsDefault, stepsMost,
-		func(after *int64, limit int) ([]run.Step, error) {
-			return list(ctx, message.ProjectOf(m.GetProject()), m.GetId(), page.From(after), limit)
-		},
-		func(s run.Step) int64 { return s.Number })
-	if err != nil {
-		return nil, err
-	}
-	shown := stepMessages(steps)
-	if err := h.explainSteps(ctx, message.ProjectOf(m.GetProject()), m.GetId(), steps, shown); err != nil {
-		return nil, err
-	}
-	summary, err := h.service.StepSummary(ctx, message.ProjectOf(m.GetProject()), m.GetId())
-	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary)}, err)
-}
-
 // RequireID returns an error for a missing ID of a run.
 func RequireID(id string) error {
 	if id != "" {
 		return nil
 	}
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").WithField("id", "is required")
-}
-
-func stepMessages(steps []run.Step) []*signalboxv1.Step {
-	messages := make([]*signalboxv1.Step, len(steps))
-	for i, s := range steps {
-		messages[i] = &signalboxv1.Step{
-			Number: s.Number, Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind,
-			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
-			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
-			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Problem(s.Error),
-			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence,
-		}
-	}
-	return messages
-}
-
-func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
-	messages := make([]*signalboxv1.Attempt, len(attempts))
-	for i, a := range attempts {
-		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: message.Problem(a.Error), //nolint:gosec // retries stay far below
-			Outcome: a.Outcome,
-		}
-		if a.HTTPStatus != 0 {
-			messages[i].HttpStatus = new(int32(a.HTTPStatus)) //nolint:gosec // three digits
-		}
-		if a.EndedAt != nil {
-			messages[i].EndTime = message.Timestamp(*a.EndedAt)
-		}
-	}
-	return messages
-}
-
-// summaryMessage returns nil if all steps are listed.
-func summaryMessage(s *run.StepSummary) *signalboxv1.StepSummary {
-	if s == nil {
-		return nil
-	}
-	m := &signalboxv1.StepSummary{From: s.From, To: s.To, Steps: s.Steps()}
-	for _, t := range s.Tasks {
-		m.Tasks = append(m.Tasks, &signalboxv1.TaskSummary{
-			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Count: t.Count,
-			Completed: t.Completed, Failed: t.Failed, Skipped: t.Skipped, Canceled: t.Canceled,
-			Shortest: durationpb.New(t.Shortest), Longest: durationpb.New(t.Longest), Total: durationpb.New(t.Total),
-		})
-	}
-	return m
 }

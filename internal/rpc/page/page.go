@@ -124,6 +124,31 @@ func List[C, T any](
 	return items, token, err
 }
 
+// Search returns one page of a list that is searched in parts: the page may have fewer items than fit and not be the last one. list returns
+// at most limit items, and the position after which the next page begins; nil after the last one.
+func Search[C, T any](
+	req Request, standard, most int, list func(after *C, limit int) ([]T, *C, error),
+) (items []T, next string, err error) {
+	size, err := sizeOf(req.GetPageSize(), standard, most)
+	if err != nil {
+		return nil, "", err
+	}
+	key, err := Key(req)
+	if err != nil {
+		return nil, "", err
+	}
+	after, err := Decode[C](req.GetPageToken(), key)
+	if err != nil {
+		return nil, "", err
+	}
+	items, last, err := list(after, size)
+	if err != nil || last == nil {
+		return items, "", err
+	}
+	next, err = Encode(*last, key)
+	return items, next, err
+}
+
 func sizeOf(asked int32, standard, most int) (int, error) {
 	switch {
 	case asked == 0:

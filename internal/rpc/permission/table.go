@@ -115,6 +115,8 @@ func runs() []Rule {
 		{"ListRuns", auth.Viewer, Project, ""},
 		{"CountRuns", auth.Viewer, Project, ""},
 		{"ListSteps", auth.Viewer, Project, unredacted},
+		{"GetStep", auth.Viewer, Project, unredacted},
+		{"SummarizeSteps", auth.Viewer, Project, ""},
 		{"WatchRun", auth.Viewer, Project, ""},
 		{"CancelRun", auth.Operator, Project, ""},
 		{"TerminateRun", auth.Operator, Project, ""},

@@ -264,7 +264,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 	e := entry(audit.RunCancel, here, "none")
 	for name, call := range map[string]func() error{
 		"get":           func() error { _, err := s.GetRun(ctx, here, "none"); return err },
-		"steps":         func() error { _, err := s.ListSteps(ctx, here, "none", 0, 1); return err },
+		"steps":         func() error { _, err := s.ListSteps(ctx, here, "none", run.StepFilter{Limit: 1}); return err },
 		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.StepCursor{}, 1, 1); return err },
 		"remove":        func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
 		"hand over":     func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
@@ -275,7 +275,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 	}
 	for name, call := range map[string]func(project string) error{
 		"get":    func(p string) error { _, err := s.GetRun(ctx, p, "r1"); return err },
-		"steps":  func(p string) error { _, err := s.ListSteps(ctx, p, "r1", 0, 1); return err },
+		"steps":  func(p string) error { _, err := s.ListSteps(ctx, p, "r1", run.StepFilter{Limit: 1}); return err },
 		"cancel": func(p string) error { _, err := s.MarkCancelRequested(ctx, p, "r1", "", e); return err },
 	} {
 		t.Run(name+" in another project", func(t *testing.T) {
@@ -488,6 +488,10 @@ func testSteps(t *testing.T, open Opener) {
 	step := func(number, position int64) run.Step {
 		return run.Step{Number: number, Path: fmt.Sprintf("/do/%d", number), Status: "running", Position: position}
 	}
+	page := func(project, id string, f run.StepFilter) ([]run.Step, error) {
+		found, err := s.ListSteps(t.Context(), project, id, f)
+		return found.Steps, err
+	}
 	numbers := func(list []run.Step, err error) []int64 {
 		require.NoError(t, err)
 		var got []int64
@@ -503,10 +507,10 @@ func testSteps(t *testing.T, open Opener) {
 	second := get(t, s, "r1").Sequence
 	require.Equal(t, first+1, second)
 
-	require.Equal(t, []int64{1, 2, 3, 10}, numbers(s.ListSteps(ctx, here, "r1", 0, 100)))
-	require.Equal(t, []int64{3, 10}, numbers(s.ListSteps(ctx, here, "r1", 2, 100)))
-	require.Equal(t, []int64{2, 3}, numbers(s.ListSteps(ctx, here, "r1", 1, 2)))
-	require.Empty(t, numbers(s.ListSteps(ctx, here, "r1", 10, 100)))
+	require.Equal(t, []int64{1, 2, 3, 10}, numbers(page(here, "r1", run.StepFilter{Limit: 100})))
+	require.Equal(t, []int64{3, 10}, numbers(page(here, "r1", run.StepFilter{After: 2, Limit: 100})))
+	require.Equal(t, []int64{2, 3}, numbers(page(here, "r1", run.StepFilter{After: 1, Limit: 2})))
+	require.Empty(t, numbers(page(here, "r1", run.StepFilter{After: 10, Limit: 100})))
 
 	cursor := func(sequence, number int64) run.StepCursor { return run.StepCursor{Sequence: sequence, Number: number} }
 	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), second, 100)))

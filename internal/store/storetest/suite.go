@@ -132,6 +132,9 @@ func cases() []test {
 		{"list runs and filters agree", testFilterMatches},
 		{"runs page under inserts", testRunsPageUnderInserts},
 		{"steps", testSteps},
+		{"filters of steps", testStepFilters},
+		{"search of steps", testStepSearch},
+		{"totals of steps", testStepTotals},
 		{"updates", testUpdates},
 		{"updates are guarded", testUpdatesGuarded},
 		{"summaries", testSummaries},
@@ -290,8 +293,9 @@ func get(t testing.TB, s Store, id string) run.Run {
 
 func steps(t testing.TB, s Store, id string) []run.Step {
 	t.Helper()
-	list, err := s.ListSteps(t.Context(), here, id, 0, 10000)
+	listPage, err := s.ListSteps(t.Context(), here, id, run.StepFilter{Limit: 10000})
 	require.NoError(t, err)
+	list := listPage.Steps
 	return list
 }
 

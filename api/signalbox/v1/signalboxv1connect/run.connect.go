@@ -42,6 +42,11 @@ const (
 	RunServiceListRunsProcedure = "/signalbox.v1.RunService/ListRuns"
 	// RunServiceListStepsProcedure is the fully-qualified name of the RunService's ListSteps RPC.
 	RunServiceListStepsProcedure = "/signalbox.v1.RunService/ListSteps"
+	// RunServiceGetStepProcedure is the fully-qualified name of the RunService's GetStep RPC.
+	RunServiceGetStepProcedure = "/signalbox.v1.RunService/GetStep"
+	// RunServiceSummarizeStepsProcedure is the fully-qualified name of the RunService's SummarizeSteps
+	// RPC.
+	RunServiceSummarizeStepsProcedure = "/signalbox.v1.RunService/SummarizeSteps"
 	// RunServiceWatchRunProcedure is the fully-qualified name of the RunService's WatchRun RPC.
 	RunServiceWatchRunProcedure = "/signalbox.v1.RunService/WatchRun"
 	// RunServiceCountRunsProcedure is the fully-qualified name of the RunService's CountRuns RPC.
@@ -78,6 +83,11 @@ type RunServiceClient interface {
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
 	// ListSteps lists the steps of a run in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
+	// GetStep returns one step of a run. It is refused with STEP_NOT_FOUND if the run has no such step, and if the step is
+	// only counted in the summary of a long run.
+	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
+	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
+	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
 	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
 	// interrupted watch with the last sequence that it received.
@@ -146,6 +156,20 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getStep: connect.NewClient[v1.GetStepRequest, v1.GetStepResponse](
+			httpClient,
+			baseURL+RunServiceGetStepProcedure,
+			connect.WithSchema(runServiceMethods.ByName("GetStep")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		summarizeSteps: connect.NewClient[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse](
+			httpClient,
+			baseURL+RunServiceSummarizeStepsProcedure,
+			connect.WithSchema(runServiceMethods.ByName("SummarizeSteps")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watchRun: connect.NewClient[v1.WatchRunRequest, v1.WatchRunResponse](
 			httpClient,
 			baseURL+RunServiceWatchRunProcedure,
@@ -206,19 +230,21 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 
 // runServiceClient implements RunServiceClient.
 type runServiceClient struct {
-	startRun     *connect.Client[v1.StartRunRequest, v1.StartRunResponse]
-	getRun       *connect.Client[v1.GetRunRequest, v1.GetRunResponse]
-	listRuns     *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
-	listSteps    *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
-	watchRun     *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
-	countRuns    *connect.Client[v1.CountRunsRequest, v1.CountRunsResponse]
-	cancelRun    *connect.Client[v1.CancelRunRequest, v1.CancelRunResponse]
-	terminateRun *connect.Client[v1.TerminateRunRequest, v1.TerminateRunResponse]
-	pauseRun     *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
-	unpauseRun   *connect.Client[v1.UnpauseRunRequest, v1.UnpauseRunResponse]
-	replayRun    *connect.Client[v1.ReplayRunRequest, v1.ReplayRunResponse]
-	exportRun    *connect.Client[v1.ExportRunRequest, httpbody.HttpBody]
-	exportRuns   *connect.Client[v1.ExportRunsRequest, httpbody.HttpBody]
+	startRun       *connect.Client[v1.StartRunRequest, v1.StartRunResponse]
+	getRun         *connect.Client[v1.GetRunRequest, v1.GetRunResponse]
+	listRuns       *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
+	listSteps      *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
+	getStep        *connect.Client[v1.GetStepRequest, v1.GetStepResponse]
+	summarizeSteps *connect.Client[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse]
+	watchRun       *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
+	countRuns      *connect.Client[v1.CountRunsRequest, v1.CountRunsResponse]
+	cancelRun      *connect.Client[v1.CancelRunRequest, v1.CancelRunResponse]
+	terminateRun   *connect.Client[v1.TerminateRunRequest, v1.TerminateRunResponse]
+	pauseRun       *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
+	unpauseRun     *connect.Client[v1.UnpauseRunRequest, v1.UnpauseRunResponse]
+	replayRun      *connect.Client[v1.ReplayRunRequest, v1.ReplayRunResponse]
+	exportRun      *connect.Client[v1.ExportRunRequest, httpbody.HttpBody]
+	exportRuns     *connect.Client[v1.ExportRunsRequest, httpbody.HttpBody]
 }
 
 // StartRun calls signalbox.v1.RunService.StartRun.
@@ -239,6 +265,16 @@ func (c *runServiceClient) ListRuns(ctx context.Context, req *connect.Request[v1
 // ListSteps calls signalbox.v1.RunService.ListSteps.
 func (c *runServiceClient) ListSteps(ctx context.Context, req *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error) {
 	return c.listSteps.CallUnary(ctx, req)
+}
+
+// GetStep calls signalbox.v1.RunService.GetStep.
+func (c *runServiceClient) GetStep(ctx context.Context, req *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error) {
+	return c.getStep.CallUnary(ctx, req)
+}
+
+// SummarizeSteps calls signalbox.v1.RunService.SummarizeSteps.
+func (c *runServiceClient) SummarizeSteps(ctx context.Context, req *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {
+	return c.summarizeSteps.CallUnary(ctx, req)
 }
 
 // WatchRun calls signalbox.v1.RunService.WatchRun.
@@ -302,6 +338,11 @@ type RunServiceHandler interface {
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
 	// ListSteps lists the steps of a run in order of entry.
 	ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error)
+	// GetStep returns one step of a run. It is refused with STEP_NOT_FOUND if the run has no such step, and if the step is
+	// only counted in the summary of a long run.
+	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
+	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
+	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
 	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
 	// interrupted watch with the last sequence that it received.
@@ -363,6 +404,20 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 		RunServiceListStepsProcedure,
 		svc.ListSteps,
 		connect.WithSchema(runServiceMethods.ByName("ListSteps")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceGetStepHandler := connect.NewUnaryHandler(
+		RunServiceGetStepProcedure,
+		svc.GetStep,
+		connect.WithSchema(runServiceMethods.ByName("GetStep")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceSummarizeStepsHandler := connect.NewUnaryHandler(
+		RunServiceSummarizeStepsProcedure,
+		svc.SummarizeSteps,
+		connect.WithSchema(runServiceMethods.ByName("SummarizeSteps")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -431,6 +486,10 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 			runServiceListRunsHandler.ServeHTTP(w, r)
 		case RunServiceListStepsProcedure:
 			runServiceListStepsHandler.ServeHTTP(w, r)
+		case RunServiceGetStepProcedure:
+			runServiceGetStepHandler.ServeHTTP(w, r)
+		case RunServiceSummarizeStepsProcedure:
+			runServiceSummarizeStepsHandler.ServeHTTP(w, r)
 		case RunServiceWatchRunProcedure:
 			runServiceWatchRunHandler.ServeHTTP(w, r)
 		case RunServiceCountRunsProcedure:
@@ -472,6 +531,14 @@ func (UnimplementedRunServiceHandler) ListRuns(context.Context, *connect.Request
 
 func (UnimplementedRunServiceHandler) ListSteps(context.Context, *connect.Request[v1.ListStepsRequest]) (*connect.Response[v1.ListStepsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ListSteps is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.GetStep is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.SummarizeSteps is not implemented"))
 }
 
 func (UnimplementedRunServiceHandler) WatchRun(context.Context, *connect.Request[v1.WatchRunRequest], *connect.ServerStream[v1.WatchRunResponse]) error {

@@ -1,0 +1,118 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func stepCommand(s *session.Session) *cobra.Command {
+	var unredacted bool
+	cmd := &cobra.Command{
+		Use:               "step ID NUMBER",
+		Short:             "Show one step of a run with its input, output, error and attempts",
+		Args:              session.Args(2, 2, "ID NUMBER"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || number < 1 {
+				return exit.Usagef("step %q: give the number of a step, from 1", args[1])
+			}
+			return showStep(cmd.Context(), s, &signalboxv1.GetStepRequest{
+				Project: s.Project(), Id: args[0], Number: number, Unredacted: unredacted,
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&unredacted, "unredacted", false, "show sensitive values; requires an administrator, and is audited")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetStepRequest) error {
+	response, err := session.Call(ctx, s, s.Runs().GetStep, request, "show step %d of run %q", request.GetNumber(), request.GetId())
+	if err != nil {
+		return err
+	}
+	step := response.GetStep()
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), step)
+	}
+	problem := ""
+	if step.GetError() != nil {
+		problem = problemLine(step.GetError())
+	}
+	err = output.Card(s.Out, s.Style(), []output.Field{
+		{Name: "step", Value: fmt.Sprint(step.GetNumber())},
+		{Name: "task", Value: step.GetTask()},
+		{Name: "kind", Value: step.GetKind()},
+		{Name: "path", Value: step.GetPath()},
+		{Name: "status", Value: step.GetStatus()},
+		{Name: "started", Value: output.Moment(step.GetStartTime())},
+		{Name: "ended", Value: output.Moment(step.GetEndTime())},
+		{Name: "duration", Value: stepTook(step)},
+		{Name: "attempts", Value: tries(step)},
+		{Name: "detail", Value: stepDetail(step, s.Now())},
+		{Name: "error", Value: problem},
+		{Name: "input", Value: step.GetInput().GetJson()},
+		{Name: "output", Value: step.GetOutput().GetJson()},
+	})
+	if err != nil {
+		return err
+	}
+	return printAttempts(s, []*signalboxv1.Step{step})
+}
+
+func summaryCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "summary ID",
+		Short: "Show totals of a run's steps by task",
+		Long: `Show totals of all steps of a run by task: how many there are by status, their attempts and durations. Of a long run the
+steps that "run steps" does not list are included; the number of attempts is unknown then.`,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showTotals(cmd.Context(), s, args[0])
+		},
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func showTotals(ctx context.Context, s *session.Session, id string) error {
+	response, err := session.Call(ctx, s, s.Runs().SummarizeSteps, &signalboxv1.SummarizeStepsRequest{Project: s.Project(), Id: id},
+		"summarize the steps of run %q", id)
+	if err != nil {
+		return err
+	}
+	return session.Listing[*signalboxv1.TaskTotals]{
+		Thing: "task", None: "no step has been entered yet",
+		Columns: output.Columns("TASK", "KIND", "STEPS", "ATTEMPTS", "TOTAL", "LONGEST", "FIRST FAILED", "POINTER", "+STARTED", "+ENDED"),
+		Row: func(t *signalboxv1.TaskTotals) []string {
+			var steps []string
+			for _, status := range slices.Sorted(maps.Keys(t.GetStatuses())) {
+				steps = append(steps, fmt.Sprintf("%d %s", t.GetStatuses()[status], status))
+			}
+			attempts, failed := unknown, ""
+			if t.Attempts != nil {
+				attempts = fmt.Sprint(t.GetAttempts())
+			}
+			if t.GetFirstFailed() > 0 {
+				failed = fmt.Sprint(t.GetFirstFailed())
+			}
+			return []string{
+				t.GetTask(), t.GetKind(), strings.Join(steps, ", "), attempts, length(t.GetTotal()), length(t.GetLongest()), failed, t.GetPointer(),
+				output.Moment(t.GetFirstStartTime()), output.Moment(t.GetLastEndTime()),
+			}
+		},
+	}.Print(s, response.GetTasks(), false)
+}
