@@ -114,7 +114,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
             )}
             {edit === undefined || edit.syntax === '' ? null : <p className={styles.wrong} role="alert">The input is not JSON: {edit.syntax}.</p>}
           </section>
-          {draft === undefined || edit === undefined ? null : (
+          {draft === undefined || edit === undefined ? null : edit.syntax !== '' ? <p className={styles.faint}>The changes are listed when the input is JSON.</p> : (
             <Changes draft={draft} operations={operations} problems={edit.problems} kept={edit.kept} value={edit.value} onDraft={setDraft} />
           )}
         </div>

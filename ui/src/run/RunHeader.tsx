@@ -4,11 +4,11 @@ import { ChevronDown, ChevronLeft, ChevronRight, ExternalLink } from 'lucide-rea
 import { lazy, Suspense, useState } from 'react'
 import { callError, clients, milliseconds, useLink } from '../api'
 import { usePageKeys } from '../app/keys'
+import { lastList } from '../app/list'
 import { type Control, ControlDialog, refusalOf } from '../control'
 import { Button, CancelRequestedBadge, command, copyCLI, copyCurl, copyText, Elapsed, formatDuration, Id, Menu, type MenuItem, StatusBadge, Time, toast, Tooltip } from '../kit'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import { incident } from './incident'
-import { useOrigin } from './location'
 import styles from './run.module.css'
 
 const ReplayDialog = lazy(() => import('../control/ReplayDialog'))
@@ -83,11 +83,11 @@ function TemporalLink({ run }: { run: Run }) {
 
 /** The way back to the list with its filters, and to the runs before and after this one there. */
 function Trail({ run }: { run: Run }) {
-  const origin = useOrigin()
+  const origin = lastList(run.project)
   const navigate = useNavigate()
   const at = origin?.ids.indexOf(run.id) ?? -1
   const go = (id: string | undefined) => {
-    if (id !== undefined) void navigate({ to: runPath(run.project, id), state: true, search: {} })
+    if (id !== undefined) void navigate({ to: runPath(run.project, id), search: {} })
   }
   const previous = at > 0 ? origin?.ids[at - 1] : undefined
   const next = at >= 0 ? origin?.ids[at + 1] : undefined

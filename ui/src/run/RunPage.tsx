@@ -35,7 +35,7 @@ export function RunPage() {
 function Loaded({ run }: { run: Run }) {
   const { get, set } = useSearchText()
   const steps = useSteps(run.project, run.id)
-  useLive(run.project, run.id, run, steps.isSuccess && steps.data.complete)
+  useLive(run.project, run.id, run, steps.data)
   const list = useMemo(() => steps.data?.steps ?? [], [steps.data])
   const root = useMemo(() => buildTree(list), [list])
   const failed = useMemo(() => failures(root), [root])

@@ -9,6 +9,8 @@ export interface Steps {
   summary: StepSummary | undefined
   /** Whether all pages have been read. */
   complete: boolean
+  /** Sequence of the run up to which all changes are in the list; a watch goes on after it. */
+  since: bigint
 }
 
 const stepsKey = (project: string, id: string) => ['run-steps', project, id] as const
@@ -16,13 +18,19 @@ const stepsKey = (project: string, id: string) => ['run-steps', project, id] as 
 async function readSteps(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<Steps> {
   const key = stepsKey(project, id)
   let pageToken = ''
-  let read: Steps = { steps: [], summary: undefined, complete: false }
+  // What changes while the pages are read is after this sequence, so the watch sends it again.
+  const since = queries.getQueryData<Run>(runKey(project, id))?.sequence ?? 0n
+  let read: Steps = { steps: [], summary: undefined, complete: false, since }
+  let published = -Infinity
   do {
-    const page = await clients.runs.listSteps({ project, id, pageSize: 1000, pageToken }, { signal })
-    const known = queries.getQueryData<Steps>(key)
-    read = { steps: mergeSteps(known === undefined || known.complete ? read.steps : known.steps, page.steps), summary: page.summary ?? read.summary, complete: false }
+    // A short first page is on the screen at once. The others are shown a few times a second: each time the whole tree is made again.
+    const page = await clients.runs.listSteps({ project, id, pageSize: pageToken === '' ? 200 : 1000, pageToken }, { signal })
+    read = { steps: mergeSteps(read.steps, page.steps), summary: page.summary ?? read.summary, complete: false, since }
     pageToken = page.nextPageToken
-    if (pageToken !== '') queries.setQueryData(key, read)
+    if (pageToken !== '' && performance.now() - published > 400) {
+      queries.setQueryData(key, read)
+      published = performance.now()
+    }
   } while (pageToken !== '')
   return { ...read, complete: true }
 }
@@ -43,10 +51,10 @@ export function useSteps(project: string, id: string) {
 const silence = 20_000
 
 /** useLive follows an open run: changes of the run and its steps go to the cache. A dropped stream goes on after the last sequence. */
-export function useLive(project: string, id: string, run: Run | undefined, stepsRead: boolean): void {
+export function useLive(project: string, id: string, run: Run, steps: Steps | undefined): void {
   const queries = useQueryClient()
-  const open = run !== undefined && !hasEnded(run.status)
-  const ready = open && stepsRead
+  // A run that ended while nothing followed it is followed once more, for its last steps.
+  const ready = steps?.complete === true && (!hasEnded(run.status) || steps.since < run.sequence)
   useEffect(() => {
     if (!ready) return undefined
     const stop = new AbortController()
@@ -95,11 +103,7 @@ const pause = (ms: number, signal: AbortSignal) =>
 async function follow(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<void> {
   let failed = 0
   const refresh = refreshRun(queries, project, id, signal)
-  const last = () => {
-    const steps = queries.getQueryData<Steps>(stepsKey(project, id))?.steps ?? []
-    return steps.reduce((most, step) => (step.sequence > most ? step.sequence : most), 0n)
-  }
-  let after = last()
+  let after = queries.getQueryData<Steps>(stepsKey(project, id))?.since ?? 0n
   while (!signal.aborted) {
     await visible(signal)
     const stop = new AbortController()
@@ -116,11 +120,9 @@ async function follow(queries: QueryClient, project: string, id: string, signal:
         if (message.run.sequence > after) after = message.run.sequence
         const { run, steps, summary } = message
         queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
-        if (steps.length > 0 || summary !== undefined) {
-          queries.setQueryData<Steps>(stepsKey(project, id), (known) => ({
-            steps: mergeSteps(known?.steps ?? [], steps), summary: mergeSummary(known?.summary, summary), complete: known?.complete ?? false,
-          }))
-        }
+        queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
+          steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after,
+        }))
         refresh(run)
         if (hasEnded(run.status)) return
       }
