@@ -211,8 +211,8 @@ function Values({ what, a, b, found, all }: { what: string; a: string | undefine
       {sealed}
       {all ? (
         <div className={styles.both}>
-          <section aria-label={`A: ${what}`}><h3>A</h3><JsonView json={a} label={`the ${what} of A`} none={`The run has no ${what}.`} /></section>
-          <section aria-label={`B: ${what}`}><h3>B</h3><JsonView json={b} label={`the ${what} of B`} none={`The run has no ${what}.`} /></section>
+          <section aria-label={`A: ${what}`}><h2>A</h2><JsonView json={a} label={`the ${what} of A`} none={`The run has no ${what}.`} /></section>
+          <section aria-label={`B: ${what}`}><h2>B</h2><JsonView json={b} label={`the ${what} of B`} none={`The run has no ${what}.`} /></section>
         </div>
       ) : null}
     </div>

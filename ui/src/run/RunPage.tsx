@@ -2,7 +2,7 @@ import { useParams } from '@tanstack/react-router'
 import { useCallback, useMemo } from 'react'
 import { useRun } from '../api'
 import { usePageKeys } from '../app/keys'
-import { AlertSlot, ErrorView, Page, shortId, Skeleton, type Tab, Tabs } from '../kit'
+import { AlertSlot, ErrorView, Page, PageHead, shortId, Skeleton, type Tab, Tabs } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { useRunAlerts } from './alerts'
 import { AuditTab } from './AuditTab'
@@ -25,9 +25,12 @@ export function RunPage() {
   const title = run.data === undefined ? `Run ${shortId(id)}` : `${run.data.workflow} ${run.data.status} ${shortId(id)}`
   return (
     <Page title={title} fill>
-      {run.data !== undefined ? <Loaded key={id} run={run.data} /> : run.isError ? (
-        <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => { void run.refetch() }} />
-      ) : <Skeleton rows={10} height={24} gap={12} />}
+      {run.data !== undefined ? <Loaded key={id} run={run.data} /> : (
+        <>
+          <PageHead title={`Run ${shortId(id)}`} />
+          {run.isError ? <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => { void run.refetch() }} /> : <Skeleton rows={10} height={24} gap={12} />}
+        </>
+      )}
     </Page>
   )
 }

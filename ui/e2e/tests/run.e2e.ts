@@ -1,0 +1,134 @@
+import type { Browser, Page, Request } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launch, open } from '../browser'
+import { type Platform, seed, startPlatform, until } from '../platform'
+
+let platform: Platform
+let browser: Browser
+let ids: Record<string, string>
+
+beforeAll(async () => {
+  ;[platform, browser] = await Promise.all([startPlatform(), launch()])
+  ids = await seed(platform)
+})
+
+afterAll(async () => {
+  await browser.close()
+  await platform.stop()
+})
+
+const address = (id: string | undefined, rest = '') => `/p/default/runs/${id ?? ''}${rest}`
+
+interface Shown { id: string; status: string; replayOf?: string; cancelRequested: boolean; input: unknown }
+const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Shown
+
+/** sent returns the bodies of the calls of one method that the page sends from now on. */
+function sent(page: Page, method: string): string[] {
+  const bodies: string[] = []
+  page.on('request', (request: Request) => { if (request.url().endsWith(`/${method}`)) bodies.push(request.postDataBuffer()?.toString('utf8') ?? '') })
+  return bodies
+}
+
+async function replayOf(page: Page, id: string): Promise<Shown> {
+  await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}$/.test(url.pathname) && !url.pathname.endsWith(id))
+  return show(new URL(page.url()).pathname.split('/').pop() ?? '')
+}
+
+describe('a replay', () => {
+  it('sends no input and no patch when nothing was edited, and opens the new run', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
+    const calls = sent(page, 'ReplayRun')
+    await page.getByRole('button', { name: 'Replay…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
+    await page.getByText('A reason is required.').waitFor()
+    expect(calls).toEqual([])
+    await page.getByRole('dialog').getByLabel('Reason').fill('stock is back')
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
+    const run = await replayOf(page, ids.failed ?? '')
+    expect(run.replayOf).toBe(ids.failed)
+    expect(calls).toHaveLength(1)
+    expect(calls[0]).not.toContain('secret-word')
+    expect(calls[0]).not.toContain('"op"')
+    expect(calls[0]).not.toContain('gone-table')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('sends one operation for one edit, keeps sealed values, and refuses a typed mark', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
+    const calls = sent(page, 'ReplayRun')
+    await page.getByRole('button', { name: 'Replay…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Edit' }).click()
+    const editor = dialog.locator('.cm-content')
+    await editor.waitFor()
+    await dialog.getByText('Sealed, kept: 1 of 1').waitFor()
+    const type = async (text: string) => {
+      // The first line of the input is { and the second is the order's number.
+      await editor.click()
+      await page.keyboard.press('Control+Home')
+      await page.keyboard.press('ArrowDown')
+      await page.keyboard.press('Home')
+      await page.keyboard.press('Shift+End')
+      await page.keyboard.insertText(`  "order": ${text},`)
+    }
+    await type('"⟦redacted⟧"')
+    await dialog.getByText('A mark cannot be typed').waitFor()
+    await dialog.getByLabel('Reason').fill('another number')
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
+    expect(calls).toEqual([])
+    await type('"A-22"')
+    await dialog.getByText('1 change', { exact: true }).waitFor()
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
+    const run = await replayOf(page, ids.failed ?? '')
+    expect(run.input).toMatchObject({ order: 'A-22', password: '⟦redacted⟧' })
+    expect(calls).toHaveLength(1)
+    expect(calls[0]).toContain('[{"op":"replace","path":"/order","value":"A-22"}]')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('a control', () => {
+  it('has to be reviewed when the run changed under the dialog', async () => {
+    const id = await platform.start('wait')
+    await until('the run waits', async () => (await show(id)).status === 'waiting')
+    const { context, page, faults } = await open(browser, platform.address, address(id))
+    await page.getByRole('button', { name: 'Cancel…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Cancel the run' }).waitFor()
+    await platform.cli('run', 'cancel', id, '--reason', 'by another operator')
+    await dialog.getByRole('button', { name: /canceled: Review/ }).click()
+    await dialog.getByRole('button', { name: 'Cancel the run' }).waitFor()
+    expect(await dialog.getByRole('button', { name: 'Cancel the run' }).getAttribute('aria-disabled')).toBe('true')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('shows what the server answered, and the run follows without a reload', async () => {
+    const id = await platform.start('wait')
+    const { context, page } = await open(browser, platform.address, address(id))
+    await page.getByRole('button', { name: 'Cancel…' }).click()
+    await page.getByRole('dialog').getByLabel('Reason').fill('not needed')
+    await page.keyboard.press('Control+Enter')
+    await page.locator('h1', { hasText: 'Canceled' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Cancel…' }).getAttribute('aria-disabled')).toBe('true')
+    await context.close()
+  })
+})
+
+describe('by the keyboard alone', () => {
+  it('n opens the failure, and the comparison has its first difference focused', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
+    await page.getByRole('treeitem').first().waitFor()
+    await page.keyboard.press('n')
+    await page.getByRole('tab', { name: 'Error', selected: true }).waitFor()
+    expect(new URL(page.url()).searchParams.get('step')).not.toBeNull()
+    await page.keyboard.press('o')
+    await page.getByRole('button', { name: 'Compare with it' }).click()
+    await page.getByText('first difference').waitFor()
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toContain('first difference')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
