@@ -8,6 +8,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -73,8 +75,27 @@ func (w *workflows) ListWorkflows(_ context.Context, request *connect.Request[si
 	response := &signalboxv1.ListWorkflowsResponse{}
 	if strings.Contains(hello().GetName(), request.Msg.GetText()) {
 		response.Workflows = []*signalboxv1.Workflow{hello()}
+		if request.Msg.GetStats() {
+			idle := hello()
+			idle.Name, idle.Stats = "demo/idle", &signalboxv1.WorkflowStats{}
+			response.Workflows[0].Stats = helloStats(request.Msg.GetStatsWindow())
+			response.Workflows = append(response.Workflows, idle)
+		}
 	}
 	return connect.NewResponse(response), nil
+}
+
+// helloStats are statistics of a window that ends at noon.
+func helloStats(window *durationpb.Duration) *signalboxv1.WorkflowStats {
+	until, length := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), 24*time.Hour
+	if window != nil {
+		length = window.AsDuration()
+	}
+	return &signalboxv1.WorkflowStats{
+		Since: timestamppb.New(until.Add(-length)), Until: timestamppb.New(until), Statuses: map[string]int64{"running": 3, "completed": 10000},
+		More: []string{"completed"}, SuccessRate: proto.Float64(0.982), P50: durationpb.New(1200 * time.Millisecond), P95: durationpb.New(41 * time.Second),
+		Sample: 1000, Open: 3, Stuck: 1, LastRuns: []*signalboxv1.RecentRun{{Id: "r2", Status: "running"}, {Id: "r1", Status: "completed"}},
+	}
 }
 
 const helloSource = "document: {dsl: '1.0.0', namespace: demo, name: hello, version: '1.0.0'}\ndo:\n  - greet:\n      set: {message: hello}\n"
@@ -86,8 +107,10 @@ func (w *workflows) GetWorkflow(_ context.Context, request *connect.Request[sign
 	if request.Msg.GetDraft() {
 		return connect.NewResponse(&signalboxv1.GetWorkflowResponse{Workflow: hello(), DraftSource: "draft\n"}), nil
 	}
+	shown := hello()
+	shown.Stats = helloStats(request.Msg.GetStatsWindow())
 	return connect.NewResponse(&signalboxv1.GetWorkflowResponse{
-		Workflow: hello(), Version: &signalboxv1.WorkflowVersion{Version: "1.0.0", Hash: "sha256:abc", Source: helloSource, Publisher: "local"},
+		Workflow: shown, Version: &signalboxv1.WorkflowVersion{Version: "1.0.0", Hash: "sha256:abc", Source: helloSource, Publisher: "local"},
 	}), nil
 }
 

@@ -144,6 +144,23 @@ func TestSaveAcceptsInvalidDrafts(t *testing.T) {
 	require.Contains(t, c.out.String(), `"code": "unknown_key"`)
 }
 
+func TestWorkflowStatistics(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	wide := shell.run(t, "workflow", "list", "-o", "wide").out.String()
+	require.Regexp(t, `(?m)^demo/hello .* 3 running, 10000\+ completed +98.2% +1.2s +41s +3 +1$`, wide)
+	require.Regexp(t, `(?m)^demo/idle .* none +- +- +- +0 +0$`, wide, "what is not known is no number")
+	require.NotContains(t, shell.run(t, "workflow", "list", "-o", "json").out.String(), "stats")
+	require.Contains(t, shell.run(t, "workflow", "list", "--stats", "-o", "json").out.String(), `"successRate": 0.982`)
+	card := shell.run(t, "workflow", "show", "hello", "--window", "7d").out.String()
+	require.Regexp(t, `(?m)^runs +3 running, 10000\+ completed \(in the last 7d0h\)$`, card)
+	require.Regexp(t, `(?m)^success rate +98.2% of the newest 1000 ended runs$`, card)
+	require.Regexp(t, `(?m)^duration +p50 1.2s, p95 41s$`, card)
+	require.Regexp(t, `(?m)^last runs +running completed$`, card)
+	requireRefusal(t, shell.run(t, "workflow", "list", "--window", "1h"), exit.Usage, "only with -o wide or --stats")
+	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--window", "soon"), exit.Usage, `"soon" is no length of time`)
+}
+
 func TestWorkflowListShowDiff(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)

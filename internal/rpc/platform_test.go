@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
+	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -153,7 +154,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
 		Platform:          p.system.service(st),
-		TemporalNamespace: "default", TaskQueue: contract.TaskQueue,
+		TemporalNamespace: "default", TaskQueue: contract.TaskQueue, Statistics: statistics.NewService(st.Statistics(), time.Now),
 		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
 	}
 	if change != nil {

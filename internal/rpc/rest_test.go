@@ -43,6 +43,8 @@ func TestRESTFromDocumentToRun(t *testing.T) {
 	require.Equal(t, greeting, got["version"].(map[string]any)["source"])
 	require.Equal(t, "object", got["version"].(map[string]any)["inputSchema"].(map[string]any)["type"])
 	escaped := p.do("GET", "/v1/projects/default/workflows/demo%2Fhello?version=1.0.0", "").ok()
+	delete(got["workflow"].(map[string]any), "stats") // their window ends at the time of the call
+	delete(escaped["workflow"].(map[string]any), "stats")
 	require.Equal(t, got, escaped, "generated clients escape the slash")
 	require.Len(t, p.do("GET", "/v1/projects/default/workflows/hello:versions", "").ok()["versions"], 1)
 	require.Len(t, p.do("GET", "/v1/projects/default/workflows?text=ell&states=published", "").ok()["workflows"], 1)

@@ -156,7 +156,8 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
 		Unredacted: o.Unredacted, Explainer: o.Explainer,
 	}
-	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, o.Clock), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
+	workflowOptions := handler.WorkflowOptions{Clock: o.Clock, Statistics: o.Statistics}
+	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
 	if o.Sessions != nil {
 		add(signalboxv1connect.NewSessionServiceHandler(handler.NewSessions(handler.SessionOptions{
 			Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Version: o.System.Version,

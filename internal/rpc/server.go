@@ -70,6 +70,8 @@ type Options struct {
 	RunDeliveries export.RunDeliveries
 	// Clock provides the timers of workflows; optional.
 	Clock handler.Clock
+	// Statistics summarises the recent runs of workflows; optional.
+	Statistics handler.Statistics
 	// System describes this process, Platform the whole installation.
 	System   handler.SystemInfo
 	Platform handler.SystemService

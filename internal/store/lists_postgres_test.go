@@ -70,7 +70,7 @@ SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FR
 }
 
 // vacuum updates Postgres' statistics of tables.
-func vacuum(t *testing.T, dsn string, tables ...string) {
+func vacuum(t testing.TB, dsn string, tables ...string) {
 	c, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	for _, table := range tables {
@@ -82,13 +82,20 @@ func vacuum(t *testing.T, dsn string, tables ...string) {
 
 // blocks returns the number of blocks of tables and indexes that Postgres reads for a page of a list.
 func blocks(t *testing.T, db *sqldb.DB, f run.Filter) int {
-	var text string
+	var query string
+	var args []any
 	require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
 		spread, err := runrow.SpreadOf(ctx, c, db.Dialect(), f)
-		if err != nil {
-			return err
-		}
-		query, args := runrow.Page(f, "id", spread)
+		query, args = runrow.Page(f, "id", spread)
+		return err
+	}))
+	return blocksOf(t, db, query, args)
+}
+
+// blocksOf returns the number of blocks of tables and indexes that Postgres reads for a query.
+func blocksOf(t *testing.T, db *sqldb.DB, query string, args []any) int {
+	var text string
+	require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
 		return c.QueryRowContext(ctx, `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+query, args...).Scan(&text)
 	}))
 	var plans []struct {

@@ -172,6 +172,9 @@ func (s *Store) Awaited() *runrow.Awaited { return runrow.NewAwaited(s.db) }
 // Waits returns the part of the store that reads what runs wait for.
 func (s *Store) Waits() *runrow.Waits { return runrow.NewWaits(s.db) }
 
+// Statistics returns the part of the store that reads the recent runs of workflows.
+func (s *Store) Statistics() *runrow.Statistics { return runrow.NewStatistics(s.db) }
+
 // Location returns the location of the database for messages: the file, or host and database; never a password.
 func (s *Store) Location() string { return s.db.Location() }
 

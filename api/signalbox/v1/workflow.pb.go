@@ -42,7 +42,9 @@ type Workflow struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Reason of the pause; empty if the workflow is not paused.
-	PauseReason   string `protobuf:"bytes,9,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	PauseReason string `protobuf:"bytes,9,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	// Statistics of its runs. Set by GetWorkflow, and by ListWorkflows with stats.
+	Stats         *WorkflowStats `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,6 +142,222 @@ func (x *Workflow) GetPauseReason() string {
 	return ""
 }
 
+func (x *Workflow) GetStats() *WorkflowStats {
+	if x != nil {
+		return x.Stats
+	}
+	return nil
+}
+
+// WorkflowStats summarises the runs of a workflow. statuses, success_rate, p50 and p95 cover the runs that were created
+// in the window; the other fields do not depend on it. A value that is not known is absent, never 0.
+type WorkflowStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The window: runs created at or after since and before until.
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// Number of runs in the window by status; statuses without runs are omitted.
+	Statuses map[string]int64 `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Share of completed runs among those that completed, failed or timed out, from 0 to 1. Canceled and terminated runs
+	// do not count. It is computed from the sample; absent if the sample has no such run.
+	SuccessRate *float64 `protobuf:"fixed64,4,opt,name=success_rate,json=successRate,proto3,oneof" json:"success_rate,omitempty"`
+	// Durations, from the start to the end of the run, which half (p50) and 95 % (p95) of the ended runs of the sample do
+	// not exceed. Absent if no run of the sample has both times.
+	P50 *durationpb.Duration `protobuf:"bytes,5,opt,name=p50,proto3" json:"p50,omitempty"`
+	P95 *durationpb.Duration `protobuf:"bytes,6,opt,name=p95,proto3" json:"p95,omitempty"`
+	// Number of runs in the sample: the newest ended runs of the window, at most 1,000. If the window has more of them,
+	// success_rate, p50 and p95 describe only the newest 1,000.
+	Sample int64 `protobuf:"varint,7,opt,name=sample,proto3" json:"sample,omitempty"`
+	// The newest runs, at most 20, newest first.
+	LastRuns []*RecentRun `protobuf:"bytes,8,rep,name=last_runs,json=lastRuns,proto3" json:"last_runs,omitempty"`
+	// Number of open runs.
+	Open int64 `protobuf:"varint,9,opt,name=open,proto3" json:"open,omitempty"`
+	// Number of open runs that are stuck.
+	Stuck int64 `protobuf:"varint,10,opt,name=stuck,proto3" json:"stuck,omitempty"`
+	// The counts that are limits, because there are more runs than the 10,000 that are counted: statuses, open or stuck.
+	More          []string `protobuf:"bytes,11,rep,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowStats) Reset() {
+	*x = WorkflowStats{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowStats) ProtoMessage() {}
+
+func (x *WorkflowStats) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowStats.ProtoReflect.Descriptor instead.
+func (*WorkflowStats) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WorkflowStats) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetStatuses() map[string]int64 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetSuccessRate() float64 {
+	if x != nil && x.SuccessRate != nil {
+		return *x.SuccessRate
+	}
+	return 0
+}
+
+func (x *WorkflowStats) GetP50() *durationpb.Duration {
+	if x != nil {
+		return x.P50
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetP95() *durationpb.Duration {
+	if x != nil {
+		return x.P95
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetSample() int64 {
+	if x != nil {
+		return x.Sample
+	}
+	return 0
+}
+
+func (x *WorkflowStats) GetLastRuns() []*RecentRun {
+	if x != nil {
+		return x.LastRuns
+	}
+	return nil
+}
+
+func (x *WorkflowStats) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *WorkflowStats) GetStuck() int64 {
+	if x != nil {
+		return x.Stuck
+	}
+	return 0
+}
+
+func (x *WorkflowStats) GetMore() []string {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+// RecentRun is one run in the statistics of its workflow.
+type RecentRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// As in Run.
+	Status     string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Duration from the start to the end of the run; absent while the run is open, and if it never started.
+	Duration      *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecentRun) Reset() {
+	*x = RecentRun{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecentRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecentRun) ProtoMessage() {}
+
+func (x *RecentRun) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecentRun.ProtoReflect.Descriptor instead.
+func (*RecentRun) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RecentRun) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecentRun) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *RecentRun) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *RecentRun) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
 // WorkflowVersion is one published, immutable document.
 type WorkflowVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -160,7 +378,7 @@ type WorkflowVersion struct {
 
 func (x *WorkflowVersion) Reset() {
 	*x = WorkflowVersion{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[1]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -172,7 +390,7 @@ func (x *WorkflowVersion) String() string {
 func (*WorkflowVersion) ProtoMessage() {}
 
 func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[1]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -185,7 +403,7 @@ func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
 func (*WorkflowVersion) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WorkflowVersion) GetVersion() string {
@@ -241,7 +459,7 @@ type ValidateWorkflowRequest struct {
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[2]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -253,7 +471,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[2]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -266,7 +484,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ValidateWorkflowRequest) GetProject() string {
@@ -298,7 +516,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[3]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -310,7 +528,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[3]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -323,7 +541,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -371,7 +589,7 @@ type SaveDraftRequest struct {
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -383,7 +601,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -396,7 +614,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SaveDraftRequest) GetProject() string {
@@ -423,7 +641,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +653,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +666,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SaveDraftResponse) GetWorkflow() *Workflow {
@@ -478,7 +696,7 @@ type PublishWorkflowRequest struct {
 
 func (x *PublishWorkflowRequest) Reset() {
 	*x = PublishWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +708,7 @@ func (x *PublishWorkflowRequest) String() string {
 func (*PublishWorkflowRequest) ProtoMessage() {}
 
 func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +721,7 @@ func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PublishWorkflowRequest) GetProject() string {
@@ -540,7 +758,7 @@ type PublishWorkflowResponse struct {
 
 func (x *PublishWorkflowResponse) Reset() {
 	*x = PublishWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +770,7 @@ func (x *PublishWorkflowResponse) String() string {
 func (*PublishWorkflowResponse) ProtoMessage() {}
 
 func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +783,7 @@ func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PublishWorkflowResponse) GetWorkflow() *Workflow {
@@ -599,20 +817,24 @@ func (x *PublishWorkflowResponse) GetFindings() []*Finding {
 type ListWorkflowsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Maximum number of workflows of a page; default 50, at most 500.
+	// Maximum number of workflows of a page; default 50, at most 500, with stats at most 50.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only names that contain this text.
 	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	// Only workflows in one of these states.
-	States        []string `protobuf:"bytes,5,rep,name=states,proto3" json:"states,omitempty"`
+	States []string `protobuf:"bytes,5,rep,name=states,proto3" json:"states,omitempty"`
+	// Whether the response contains the statistics of each workflow.
+	Stats bool `protobuf:"varint,6,opt,name=stats,proto3" json:"stats,omitempty"`
+	// Length of the window of the statistics, from one minute to 90 days; default 24 hours. Only with stats.
+	StatsWindow   *durationpb.Duration `protobuf:"bytes,7,opt,name=stats_window,json=statsWindow,proto3" json:"stats_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +846,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +859,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListWorkflowsRequest) GetProject() string {
@@ -675,6 +897,20 @@ func (x *ListWorkflowsRequest) GetStates() []string {
 	return nil
 }
 
+func (x *ListWorkflowsRequest) GetStats() bool {
+	if x != nil {
+		return x.Stats
+	}
+	return false
+}
+
+func (x *ListWorkflowsRequest) GetStatsWindow() *durationpb.Duration {
+	if x != nil {
+		return x.StatsWindow
+	}
+	return nil
+}
+
 type ListWorkflowsResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Workflows []*Workflow            `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
@@ -686,7 +922,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +934,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +947,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*Workflow {
@@ -736,14 +972,16 @@ type GetWorkflowRequest struct {
 	// A version; empty for the latest published one, or for the draft if nothing is published.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Return the draft instead of a version.
-	Draft         bool `protobuf:"varint,4,opt,name=draft,proto3" json:"draft,omitempty"`
+	Draft bool `protobuf:"varint,4,opt,name=draft,proto3" json:"draft,omitempty"`
+	// Length of the window of the statistics, from one minute to 90 days; default 24 hours.
+	StatsWindow   *durationpb.Duration `protobuf:"bytes,5,opt,name=stats_window,json=statsWindow,proto3" json:"stats_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +993,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +1006,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetWorkflowRequest) GetProject() string {
@@ -799,6 +1037,13 @@ func (x *GetWorkflowRequest) GetDraft() bool {
 	return false
 }
 
+func (x *GetWorkflowRequest) GetStatsWindow() *durationpb.Duration {
+	if x != nil {
+		return x.StatsWindow
+	}
+	return nil
+}
+
 type GetWorkflowResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Workflow *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
@@ -814,7 +1059,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1071,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1084,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetWorkflowResponse) GetWorkflow() *Workflow {
@@ -896,7 +1141,7 @@ type WorkflowTimer struct {
 
 func (x *WorkflowTimer) Reset() {
 	*x = WorkflowTimer{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1153,7 @@ func (x *WorkflowTimer) String() string {
 func (*WorkflowTimer) ProtoMessage() {}
 
 func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1166,7 @@ func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
 func (*WorkflowTimer) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WorkflowTimer) GetCron() string {
@@ -992,7 +1237,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1249,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1262,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -1058,7 +1303,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1315,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1328,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1114,7 +1359,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1371,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1384,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -1180,7 +1425,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1437,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1450,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -1230,7 +1475,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1487,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1500,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -1304,7 +1549,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1561,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1574,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -1383,7 +1628,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1640,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1653,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GraphNode) GetId() string {
@@ -1478,7 +1723,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1735,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1748,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -1545,7 +1790,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1802,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1815,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -1603,7 +1848,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1860,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1873,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1648,7 +1893,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1905,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1918,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -1699,7 +1944,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1956,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1969,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1744,7 +1989,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +2001,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +2014,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -1794,7 +2039,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +2051,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,14 +2064,14 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc5\x02\n" +
+	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xf8\x02\n" +
 	"\bWorkflow\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
@@ -1838,7 +2083,32 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12!\n" +
-	"\fpause_reason\x18\t \x01(\tR\vpauseReason\"\xf0\x01\n" +
+	"\fpause_reason\x18\t \x01(\tR\vpauseReason\x121\n" +
+	"\x05stats\x18\n" +
+	" \x01(\v2\x1b.signalbox.v1.WorkflowStatsR\x05stats\"\x96\x04\n" +
+	"\rWorkflowStats\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12E\n" +
+	"\bstatuses\x18\x03 \x03(\v2).signalbox.v1.WorkflowStats.StatusesEntryR\bstatuses\x12&\n" +
+	"\fsuccess_rate\x18\x04 \x01(\x01H\x00R\vsuccessRate\x88\x01\x01\x12+\n" +
+	"\x03p50\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03p50\x12+\n" +
+	"\x03p95\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03p95\x12\x16\n" +
+	"\x06sample\x18\a \x01(\x03R\x06sample\x124\n" +
+	"\tlast_runs\x18\b \x03(\v2\x17.signalbox.v1.RecentRunR\blastRuns\x12\x12\n" +
+	"\x04open\x18\t \x01(\x03R\x04open\x12\x14\n" +
+	"\x05stuck\x18\n" +
+	" \x01(\x03R\x05stuck\x12\x12\n" +
+	"\x04more\x18\v \x03(\tR\x04more\x1a;\n" +
+	"\rStatusesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x0f\n" +
+	"\r_success_rate\"\xa7\x01\n" +
+	"\tRecentRun\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12;\n" +
+	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x125\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xf0\x01\n" +
 	"\x0fWorkflowVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1c\n" +
@@ -1869,22 +2139,25 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12\x18\n" +
 	"\acreated\x18\x03 \x01(\bR\acreated\x121\n" +
-	"\bfindings\x18\x04 \x03(\v2\x15.signalbox.v1.FindingR\bfindings\"\x98\x01\n" +
+	"\bfindings\x18\x04 \x03(\v2\x15.signalbox.v1.FindingR\bfindings\"\xec\x01\n" +
 	"\x14ListWorkflowsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x16\n" +
-	"\x06states\x18\x05 \x03(\tR\x06states\"u\n" +
+	"\x06states\x18\x05 \x03(\tR\x06states\x12\x14\n" +
+	"\x05stats\x18\x06 \x01(\bR\x05stats\x12<\n" +
+	"\fstats_window\x18\a \x01(\v2\x19.google.protobuf.DurationR\vstatsWindow\"u\n" +
 	"\x15ListWorkflowsResponse\x124\n" +
 	"\tworkflows\x18\x01 \x03(\v2\x16.signalbox.v1.WorkflowR\tworkflows\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"z\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb8\x01\n" +
 	"\x12GetWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
-	"\x05draft\x18\x04 \x01(\bR\x05draft\"\xd8\x01\n" +
+	"\x05draft\x18\x04 \x01(\bR\x05draft\x12<\n" +
+	"\fstats_window\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\vstatsWindow\"\xd8\x01\n" +
 	"\x13GetWorkflowResponse\x122\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12!\n" +
@@ -1979,91 +2252,105 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
-	(*WorkflowVersion)(nil),          // 1: signalbox.v1.WorkflowVersion
-	(*ValidateWorkflowRequest)(nil),  // 2: signalbox.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil), // 3: signalbox.v1.ValidateWorkflowResponse
-	(*SaveDraftRequest)(nil),         // 4: signalbox.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),        // 5: signalbox.v1.SaveDraftResponse
-	(*PublishWorkflowRequest)(nil),   // 6: signalbox.v1.PublishWorkflowRequest
-	(*PublishWorkflowResponse)(nil),  // 7: signalbox.v1.PublishWorkflowResponse
-	(*ListWorkflowsRequest)(nil),     // 8: signalbox.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),    // 9: signalbox.v1.ListWorkflowsResponse
-	(*GetWorkflowRequest)(nil),       // 10: signalbox.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 11: signalbox.v1.GetWorkflowResponse
-	(*WorkflowTimer)(nil),            // 12: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 13: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 14: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 15: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 16: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 17: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 18: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 19: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 20: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 21: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 22: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 23: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 24: signalbox.v1.UnpauseWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 25: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 26: signalbox.v1.DeleteWorkflowResponse
-	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
-	(*JsonValue)(nil),                // 28: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 29: signalbox.v1.Finding
-	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
+	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
+	(*RecentRun)(nil),                // 2: signalbox.v1.RecentRun
+	(*WorkflowVersion)(nil),          // 3: signalbox.v1.WorkflowVersion
+	(*ValidateWorkflowRequest)(nil),  // 4: signalbox.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil), // 5: signalbox.v1.ValidateWorkflowResponse
+	(*SaveDraftRequest)(nil),         // 6: signalbox.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),        // 7: signalbox.v1.SaveDraftResponse
+	(*PublishWorkflowRequest)(nil),   // 8: signalbox.v1.PublishWorkflowRequest
+	(*PublishWorkflowResponse)(nil),  // 9: signalbox.v1.PublishWorkflowResponse
+	(*ListWorkflowsRequest)(nil),     // 10: signalbox.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),    // 11: signalbox.v1.ListWorkflowsResponse
+	(*GetWorkflowRequest)(nil),       // 12: signalbox.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 13: signalbox.v1.GetWorkflowResponse
+	(*WorkflowTimer)(nil),            // 14: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 15: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 16: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 17: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 18: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 19: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 20: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 21: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 22: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 23: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 24: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 25: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 26: signalbox.v1.UnpauseWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 27: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 28: signalbox.v1.DeleteWorkflowResponse
+	nil,                              // 29: signalbox.v1.WorkflowStats.StatusesEntry
+	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 31: google.protobuf.Duration
+	(*JsonValue)(nil),                // 32: signalbox.v1.JsonValue
+	(*Finding)(nil),                  // 33: signalbox.v1.Finding
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	27, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	27, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
-	27, // 2: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	28, // 3: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	29, // 4: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
-	0,  // 5: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	29, // 6: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
-	0,  // 7: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	1,  // 8: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	29, // 9: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
-	0,  // 10: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	0,  // 11: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	1,  // 12: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	12, // 13: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	30, // 14: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	30, // 15: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	27, // 16: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	27, // 17: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	1,  // 18: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	19, // 19: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	20, // 20: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 21: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 22: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	2,  // 23: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	4,  // 24: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	6,  // 25: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	8,  // 26: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	10, // 27: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	13, // 28: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	15, // 29: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	17, // 30: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	21, // 31: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	23, // 32: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	25, // 33: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	3,  // 34: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	5,  // 35: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	7,  // 36: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	9,  // 37: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	11, // 38: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	14, // 39: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	16, // 40: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	18, // 41: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	22, // 42: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	24, // 43: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	26, // 44: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	34, // [34:45] is the sub-list for method output_type
-	23, // [23:34] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	30, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	30, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
+	30, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	30, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	29, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	31, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	31, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
+	30, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	31, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	30, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	32, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	33, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	0,  // 14: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
+	33, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	0,  // 16: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 17: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	33, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	31, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 20: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	31, // 21: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 22: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 23: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	14, // 24: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	31, // 25: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	31, // 26: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	30, // 27: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	30, // 28: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	3,  // 29: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	21, // 30: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	22, // 31: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 32: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 33: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	4,  // 34: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	6,  // 35: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	8,  // 36: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	10, // 37: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	12, // 38: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	15, // 39: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	17, // 40: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	19, // 41: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	23, // 42: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	25, // 43: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	27, // 44: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	5,  // 45: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	7,  // 46: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	9,  // 47: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	11, // 48: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	13, // 49: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	16, // 50: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	18, // 51: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	20, // 52: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	24, // 53: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	26, // 54: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	28, // 55: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	45, // [45:56] is the sub-list for method output_type
+	34, // [34:45] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -2072,13 +2359,14 @@ func file_signalbox_v1_workflow_proto_init() {
 		return
 	}
 	file_signalbox_v1_types_proto_init()
+	file_signalbox_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -65,6 +65,15 @@ func (s *Session) Ahead(flag, text string) (time.Time, error) {
 	return s.Now().Add(ahead), nil
 }
 
+// Span reads a flag that is a length of time ("90m", "7d").
+func Span(flag, text string) (time.Duration, error) {
+	length, err := span(text)
+	if err != nil || length <= 0 {
+		return 0, exit.Usagef("--%s: %q is no length of time; write it like \"90m\" or \"7d\"", flag, text)
+	}
+	return length, nil
+}
+
 // moment reads a moment (RFC 3339, or a day), and reports whether it is one; empty is the zero time.
 func moment(text string) (t time.Time, is bool) {
 	if text == "" {

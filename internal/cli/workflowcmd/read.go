@@ -18,39 +18,64 @@ func listCommand(s *session.Session) *cobra.Command {
 	var text string
 	var states []string
 	var limit int
+	var stats bool
+	var period window
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List workflows by name",
-		Args:  session.Args(0, 0, ""),
+		Long: `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.
+A value that is not known is "-".`,
+		Example: `  signalbox workflow list -o wide --window 7d
+  signalbox workflow list --stats -o json`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, &signalboxv1.ListWorkflowsRequest{Project: s.Project(), Text: text, States: states}, limit)
+			request := &signalboxv1.ListWorkflowsRequest{Project: s.Project(), Text: text, States: states, Stats: stats || s.Format() == output.Wide}
+			if period.text != "" && !request.GetStats() {
+				return exit.Usagef("--window has an effect only with -o wide or --stats")
+			}
+			var err error
+			if request.StatsWindow, err = period.length(); err != nil {
+				return err
+			}
+			return list(cmd.Context(), s, request, limit)
 		},
 	}
 	known := []string{"draft", "published", "paused"}
 	cmd.Flags().StringVar(&text, "text", "", "only names that contain this `text`")
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only these `states`, separated by commas: draft, published, paused")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most this many; 0 for all")
+	cmd.Flags().BoolVar(&stats, "stats", false, "with statistics of the runs")
+	period.bind(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
 
+// statsPage is the server's limit for a page with statistics.
+const statsPage = 50
+
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: signalbox workflow publish FILE",
-		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON"),
+		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON", "+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK"),
 		Row: func(workflow *signalboxv1.Workflow) []string {
 			draft := ""
 			if workflow.GetHasDraft() {
 				draft = "yes"
 			}
+			stats := workflow.GetStats()
 			return []string{
 				workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
 				s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+				runs(stats), successRate(stats), duration(stats.GetP50()), duration(stats.GetP95()),
+				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()),
 			}
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
+		if request.GetStats() {
+			request.PageSize = min(size, statsPage)
+		}
 		response, err := session.Call(ctx, s, s.Workflows().ListWorkflows, request, "list workflows")
 		return response.GetWorkflows(), response.GetNextPageToken(), err
 	})
@@ -59,6 +84,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 func showCommand(s *session.Session) *cobra.Command {
 	var version string
 	var draft, source bool
+	var period window
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a workflow with the source of one version, or of its draft",
@@ -70,13 +96,18 @@ func showCommand(s *session.Session) *cobra.Command {
 			if draft && version != "" {
 				return exit.Usagef("--draft and --version exclude each other")
 			}
+			length, err := period.length()
+			if err != nil {
+				return err
+			}
 			return show(cmd.Context(), s, &signalboxv1.GetWorkflowRequest{
-				Project: s.Project(), Workflow: args[0], Version: version, Draft: draft,
+				Project: s.Project(), Workflow: args[0], Version: version, Draft: draft, StatsWindow: length,
 			}, source)
 		},
 	}
 	cmd.Flags().StringVar(&version, "version", "", "`version` to show; the newest published one when empty")
 	cmd.Flags().BoolVar(&draft, "draft", false, "show the draft")
+	period.bind(cmd)
 	cmd.Flags().BoolVar(&source, "source", false, "print the document only, byte for byte")
 	s.BindClient(cmd)
 	return cmd
@@ -107,6 +138,7 @@ func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkf
 			output.Field{Name: "published", Value: output.Moment(version.GetPublishTime())},
 			output.Field{Name: "publisher", Value: version.GetPublisher()})
 	}
+	fields = append(fields, statsFields(response.GetWorkflow().GetStats())...)
 	fields = append(fields, timerFields(response.GetTimer())...)
 	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
 }

@@ -14,10 +14,10 @@ import (
 // timer returns the timer of a workflow. If Temporal is unavailable, it returns the timer without times, so that the workflow can still be
 // read.
 func (h *Workflows) timer(ctx context.Context, project, name string) (*signalboxv1.WorkflowTimer, error) {
-	if h.clock == nil {
+	if h.opts.Clock == nil {
 		return nil, nil
 	}
-	t, ok, err := h.clock.Timer(ctx, project, name)
+	t, ok, err := h.opts.Clock.Timer(ctx, project, name)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (h *Workflows) timer(ctx context.Context, project, name string) (*signalbox
 	if t.Spec.Follows() { // the pause may be zero
 		out.After = durationpb.New(t.Spec.After)
 	}
-	fires, err := h.clock.Fires(ctx, t)
+	fires, err := h.opts.Clock.Fires(ctx, t)
 	if err != nil {
 		out.UnknownBecause = "Temporal did not answer; see the server's log for the cause"
 		if f, ok := apperror.From(err); ok {

@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"connectrpc.com/connect"
 	"github.com/aymanbagabas/go-udiff"
@@ -14,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -47,12 +49,19 @@ type Clock interface {
 type Workflows struct {
 	service  WorkflowService
 	projects message.ProjectFinder
-	clock    Clock
+	opts     WorkflowOptions
+	reads    *readSlots
 }
 
-// NewWorkflows returns the handler; without a clock, no timers are shown.
-func NewWorkflows(service WorkflowService, projects message.ProjectFinder, clock Clock) *Workflows {
-	return &Workflows{service: service, projects: projects, clock: clock}
+// WorkflowOptions are the sources of optional data in messages; nil: messages omit it.
+type WorkflowOptions struct {
+	Clock      Clock
+	Statistics Statistics
+}
+
+// NewWorkflows returns the handler.
+func NewWorkflows(service WorkflowService, projects message.ProjectFinder, opts WorkflowOptions) *Workflows {
+	return &Workflows{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // ValidateWorkflow checks a document. Findings are the response, not an error.
@@ -118,8 +127,15 @@ func (h *Workflows) PublishWorkflow(
 func (h *Workflows) ListWorkflows(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkflowsRequest],
 ) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
-	m := req.Msg
-	workflows, next, err := page.List(m, page.Default, page.Most,
+	m, most := req.Msg, page.Most
+	switch {
+	case m.GetStats():
+		most = statistics.MaxWorkflows
+	case m.GetStatsWindow() != nil:
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "stats_window is given without stats: set stats, or leave it out").
+			WithField("statsWindow", "only with stats")
+	}
+	workflows, next, err := page.List(m, page.Default, most,
 		func(after *string, limit int) ([]workflow.Workflow, error) {
 			return h.service.List(ctx, workflow.Filter{
 				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: page.From(after), Limit: limit,
@@ -129,6 +145,9 @@ func (h *Workflows) ListWorkflows(
 	res := &signalboxv1.ListWorkflowsResponse{NextPageToken: next}
 	for _, w := range workflows {
 		res.Workflows = append(res.Workflows, workflowMessage(w))
+	}
+	if err == nil && m.GetStats() {
+		err = h.addStats(ctx, message.ProjectOf(m.GetProject()), m.GetStatsWindow(), res.Workflows...)
 	}
 	return message.Reply(res, err)
 }
@@ -146,6 +165,9 @@ func (h *Workflows) GetWorkflow(
 		return nil, err
 	}
 	res := &signalboxv1.GetWorkflowResponse{Workflow: workflowMessage(w)}
+	if err := h.addStats(ctx, project, m.GetStatsWindow(), res.Workflow); err != nil {
+		return nil, err
+	}
 	if m.GetDraft() || (m.GetVersion() == "" && w.LatestVersion == "") {
 		d, err := h.service.GetDraft(ctx, project, w.Name)
 		res.DraftSource = d.Source

@@ -18,6 +18,9 @@ type Dialect struct {
 	Mark func(n int) string
 	// TableExists takes a table's name as $1 and counts the tables of that name.
 	TableExists string
+	// JSONRow is the function that makes a JSON array of its arguments, JSONList the aggregate that makes one of all rows: NULL or
+	// empty without rows.
+	JSONRow, JSONList string
 	// Now is the database's own time in microseconds, the same for all processes whatever their clocks are.
 	Now string
 }
@@ -27,6 +30,8 @@ func sqliteDialect() Dialect {
 		Driver:      SQLite,
 		Mark:        func(int) string { return "?" },
 		TableExists: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
+		JSONRow:     `json_array`,
+		JSONList:    `json_group_array`,
 		Now:         `CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)`,
 	}
 }
@@ -38,6 +43,8 @@ func postgresDialect() Dialect {
 		ShareRows:   " FOR SHARE",
 		Mark:        func(n int) string { return "$" + strconv.Itoa(n) },
 		TableExists: `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`,
+		JSONRow:     `json_build_array`,
+		JSONList:    `json_agg`,
 		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 	}
 }

@@ -49,6 +49,7 @@ type Store interface {
 	retention.Store
 	Quotas() *quotas.Store
 	Verdicts() *Verdicts
+	Statistics() *runrow.Statistics
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -208,6 +209,7 @@ func eventCases() []test {
 		{"owners", testOwners},
 		{"events not found", testEventsNotFound},
 		{"verdicts", testVerdicts},
+		{"statistics of workflows", testWorkflowStatistics},
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},
 		{"waiting runs that do not process signals", testSuspects},
