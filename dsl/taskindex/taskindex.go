@@ -9,27 +9,32 @@ import "github.com/signalbox-dev/signalbox/dsl"
 // Of returns all tasks of a document, at any depth, by pointer.
 func Of(doc *dsl.Document) map[string]*dsl.Task {
 	tasks := map[string]*dsl.Task{}
-	walk(doc.Do, tasks)
+	for _, t := range List(doc) {
+		tasks[t.Pointer] = t
+	}
 	return tasks
 }
 
-func walk(tasks []*dsl.Task, into map[string]*dsl.Task) {
+// List returns all tasks of a document, at any depth, in the order of the document: each task before the tasks inside it.
+func List(doc *dsl.Document) []*dsl.Task { return appendTasks(nil, doc.Do) }
+
+func appendTasks(all, tasks []*dsl.Task) []*dsl.Task {
 	for _, t := range tasks {
-		into[t.Pointer] = t
+		all = append(all, t)
 		switch b := t.Body.(type) {
 		case *dsl.Do:
-			walk(b.Tasks, into)
+			all = appendTasks(all, b.Tasks)
 		case *dsl.For:
-			walk(b.Tasks, into)
+			all = appendTasks(all, b.Tasks)
 		case *dsl.Fork:
-			walk(b.Branches, into)
+			all = appendTasks(all, b.Branches)
 		case *dsl.Try:
-			walk(b.Tasks, into)
-			walk(b.Catch.Tasks, into)
+			all = appendTasks(appendTasks(all, b.Tasks), b.Catch.Tasks)
 		case *dsl.Listen:
 			if b.Each != nil {
-				walk(b.Each.Tasks, into)
+				all = appendTasks(all, b.Each.Tasks)
 			}
 		}
 	}
+	return all
 }

@@ -79,7 +79,9 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Tokens, options.Audit = tokens, s
 	options.Sessions = session.NewService(s.Sessions(), tokens, session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows, c.definitions.schedules
-	options.Statistics = statistics.NewService(s.Statistics(), time.Now)
+	options.Statistics = statistics.NewService(statistics.Options{
+		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
+	})
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
 	options.RunLists = livelist.New(s.sealed.rows, c.records.changes)
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service

@@ -114,6 +114,26 @@ func (w *workflows) GetWorkflow(_ context.Context, request *connect.Request[sign
 	}), nil
 }
 
+func (w *workflows) GetWorkflowGrid(_ context.Context, request *connect.Request[signalboxv1.GetWorkflowGridRequest]) (*connect.Response[signalboxv1.GetWorkflowGridResponse], error) {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	w.api.note(request.Msg)
+	if err := known(request.Msg.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	created := timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC))
+	return connect.NewResponse(&signalboxv1.GetWorkflowGridResponse{
+		Tasks: []*signalboxv1.GridTask{{Pointer: "/do/0/read", Task: "read", Kind: "call"}, {Pointer: "/do/1/ship", Task: "ship", Kind: "call"}},
+		Runs: []*signalboxv1.GridRun{
+			{Id: "r2", Version: "1.0.0", Status: "failed", CreateTime: created, Duration: durationpb.New(3 * time.Second)},
+			{Id: "r1", Version: "1.0.0", Status: "running", CreateTime: created, Partial: true},
+		},
+		Cells: []*signalboxv1.GridCell{
+			{Run: 0, Task: 0, Status: "completed", Count: 60}, {Run: 0, Task: 1, Status: "failed", Count: 1, Attempts: 5}, {Run: 1, Task: 0, Status: "waiting", Count: 1},
+		},
+	}), nil
+}
+
 func (w *workflows) ListVersions(_ context.Context, request *connect.Request[signalboxv1.ListVersionsRequest]) (*connect.Response[signalboxv1.ListVersionsResponse], error) {
 	if err := known(request.Msg.GetWorkflow()); err != nil {
 		return nil, err

@@ -161,6 +161,20 @@ func TestWorkflowStatistics(t *testing.T) {
 	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--window", "soon"), exit.Usage, `"soon" is no length of time`)
 }
 
+func TestWorkflowGrid(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "workflow", "grid", "hello", "--runs", "2", "--version", "1.0.0")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, "TASK  1    2\nread  C60  w\nship  F    -\n", c.out.String())
+	require.Regexp(t, `(?m)^1 r2 1.0.0 failed 3s$`, c.err.String())
+	require.Regexp(t, `(?m)^2 r1 1.0.0 running \(only the first and the last 1000 steps\)$`, c.err.String())
+	require.Equal(t, int32(2), last[*signalboxv1.GetWorkflowGridRequest](t, a).GetRuns())
+	require.Contains(t, shell.run(t, "workflow", "grid", "hello", "-o", "json").out.String(), `"attempts": 5`)
+	requireRefusal(t, shell.run(t, "workflow", "grid", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "workflow", "grid", "hello", "--runs", "51"), exit.Usage, "--runs")
+}
+
 func TestWorkflowListShowDiff(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)

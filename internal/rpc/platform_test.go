@@ -154,7 +154,9 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 		Address: "127.0.0.1:0", Workflows: workflows, Runs: p.runs, RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
 		Platform:          p.system.service(st),
-		TemporalNamespace: "default", TaskQueue: contract.TaskQueue, Statistics: statistics.NewService(st.Statistics(), time.Now),
+		TemporalNamespace: "default", TaskQueue: contract.TaskQueue, Statistics: statistics.NewService(statistics.Options{
+			Store: st.Statistics(), Runs: st, Workflows: workflows, Documents: engine.NewDocuments(st, limits), Now: time.Now,
+		}),
 		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
 	}
 	if change != nil {

@@ -40,3 +40,20 @@ func TestWorkflowStatistics(t *testing.T) {
 		p.do("GET", path+bad, "").fails(400, "INVALID_ARGUMENT")
 	}
 }
+
+func TestWorkflowGrid(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	path := "/v1/projects/default/workflows/demo/hello:grid"
+	g := p.do("GET", path, "").ok()
+	require.Equal(t, []any{map[string]any{"pointer": "/do/0/greet", "task": "greet", "kind": "set"}}, g["tasks"])
+	require.Empty(t, g["runs"])
+	id := p.startRun(`{}`)
+	g = p.do("GET", path+"?runs=1&version=1.0.0", "").ok()
+	require.Equal(t, id, g["runs"].([]any)[0].(map[string]any)["id"])
+	require.NotContains(t, g["runs"].([]any)[0], "duration", "the run is open")
+	p.do("GET", path+"?runs=51", "").fails(400, "INVALID_ARGUMENT")
+	p.do("GET", path+"?version=2.0.0", "").fails(404, "VERSION_NOT_FOUND")
+	p.do("GET", "/v1/projects/default/workflows/none:grid", "").fails(404, "WORKFLOW_NOT_FOUND")
+}

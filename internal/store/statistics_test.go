@@ -61,7 +61,7 @@ func TestStatisticsOfManyRuns(t *testing.T) {
 			s := start(t, o)
 			db := insertManyRuns(t, o)
 			defer func() { require.NoError(t, db.Close()) }()
-			service := statistics.NewService(s.Statistics(), func() time.Time { return manyWindow.Until })
+			service := statistics.NewService(statistics.Options{Store: s.Statistics(), Now: func() time.Time { return manyWindow.Until }})
 			got, err := service.OfWorkflows(t.Context(), project.Default, []string{"w/1", "w/2", "w/3"}, 24*time.Hour)
 			require.NoError(t, err)
 			require.Equal(t, map[run.Status]int64{run.Completed: 3456, run.Failed: 864}, got["w/1"].Statuses)
@@ -102,6 +102,22 @@ func TestSQLiteStatisticsUseIndexes(t *testing.T) {
 	require.Contains(t, plan, "SEARCH runs USING COVERING INDEX runs_workflow (project=? AND workflow=? AND status=? AND created_at>? AND created_at<?)")
 	require.NotContains(t, plan, "SCAN runs")
 	require.NotContains(t, plan, "SCAN w\n")
+}
+
+// TestSQLiteGridReadsRangesOfSteps finds a part of the query for a grid that reads a whole table.
+func TestSQLiteGridReadsRangesOfSteps(t *testing.T) {
+	t.Parallel()
+	o := sqlite(t)
+	start(t, o)
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	query, args := runrow.GridCells(db.Dialect(), []string{"a", "b"})
+	plan := sqlitePlan(t, db, query, args)
+	require.Contains(t, plan, "SEARCH s USING INDEX sqlite_autoindex_steps_1 (run_id=? AND number<?)")
+	require.Contains(t, plan, "SEARCH s USING INDEX sqlite_autoindex_steps_1 (run_id=? AND number>?)")
+	require.NotContains(t, plan, "SCAN s\n")
+	require.NotContains(t, plan, "SCAN r\n")
 }
 
 // sqlitePlan returns SQLite's plan of a query, one step per line.

@@ -1115,6 +1115,383 @@ func (x *GetWorkflowResponse) GetTimer() *WorkflowTimer {
 	return nil
 }
 
+type GetWorkflowGridRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// "namespace/name", or "name" if it is unambiguous.
+	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// Only runs of this version; empty for runs of all versions.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Maximum number of runs; default 30, at most 50.
+	Runs          int32 `protobuf:"varint,4,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkflowGridRequest) Reset() {
+	*x = GetWorkflowGridRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkflowGridRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkflowGridRequest) ProtoMessage() {}
+
+func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkflowGridRequest.ProtoReflect.Descriptor instead.
+func (*GetWorkflowGridRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetWorkflowGridRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetWorkflowGridRequest) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *GetWorkflowGridRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GetWorkflowGridRequest) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+type GetWorkflowGridResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tasks of the requested version, or of the latest published one, in the order of the document. Tasks of other
+	// versions that occur in cells follow, ordered by pointer.
+	Tasks []*GridTask `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// The newest runs, newest first.
+	Runs []*GridRun `protobuf:"bytes,2,rep,name=runs,proto3" json:"runs,omitempty"`
+	// One cell for each task that a run has entered, ordered by run and task.
+	Cells         []*GridCell `protobuf:"bytes,3,rep,name=cells,proto3" json:"cells,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkflowGridResponse) Reset() {
+	*x = GetWorkflowGridResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkflowGridResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkflowGridResponse) ProtoMessage() {}
+
+func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkflowGridResponse.ProtoReflect.Descriptor instead.
+func (*GetWorkflowGridResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetWorkflowGridResponse) GetTasks() []*GridTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *GetWorkflowGridResponse) GetRuns() []*GridRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *GetWorkflowGridResponse) GetCells() []*GridCell {
+	if x != nil {
+		return x.Cells
+	}
+	return nil
+}
+
+// GridTask is one task of a grid.
+type GridTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON pointer of the task in the document.
+	Pointer string `protobuf:"bytes,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// The task's name.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// As in Step.
+	Kind          string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GridTask) Reset() {
+	*x = GridTask{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GridTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GridTask) ProtoMessage() {}
+
+func (x *GridTask) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GridTask.ProtoReflect.Descriptor instead.
+func (*GridTask) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GridTask) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *GridTask) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *GridTask) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+// GridRun is one run of a grid.
+type GridRun struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Version string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// As in Run.
+	Status     string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Duration from the start to the end of the run; absent while the run is open, and if it never started.
+	Duration *durationpb.Duration `protobuf:"bytes,5,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Whether the run has more than 2,000 steps. Its cells then cover only the first and the last 1,000.
+	Partial       bool `protobuf:"varint,6,opt,name=partial,proto3" json:"partial,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GridRun) Reset() {
+	*x = GridRun{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GridRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GridRun) ProtoMessage() {}
+
+func (x *GridRun) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GridRun.ProtoReflect.Descriptor instead.
+func (*GridRun) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GridRun) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GridRun) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GridRun) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *GridRun) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *GridRun) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *GridRun) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+// GridCell is what one task did in one run.
+type GridCell struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Index of the run and of the task, from 0.
+	Run  int32 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Task int32 `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
+	// The status of its steps; of several, the first of: failed, canceled, waiting, running, completed, skipped.
+	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	// Number of steps.
+	Count int64 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// Number of attempts of all its steps. Only steps that are attempted, such as calls, have attempts.
+	Attempts int64 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// Duration from the start of the first to the end of the last of its steps; absent while one of them is open.
+	Duration      *durationpb.Duration `protobuf:"bytes,6,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GridCell) Reset() {
+	*x = GridCell{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GridCell) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GridCell) ProtoMessage() {}
+
+func (x *GridCell) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GridCell.ProtoReflect.Descriptor instead.
+func (*GridCell) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GridCell) GetRun() int32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *GridCell) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *GridCell) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *GridCell) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *GridCell) GetAttempts() int64 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *GridCell) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
 // WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
 // is set.
 type WorkflowTimer struct {
@@ -1141,7 +1518,7 @@ type WorkflowTimer struct {
 
 func (x *WorkflowTimer) Reset() {
 	*x = WorkflowTimer{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1530,7 @@ func (x *WorkflowTimer) String() string {
 func (*WorkflowTimer) ProtoMessage() {}
 
 func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1543,7 @@ func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
 func (*WorkflowTimer) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkflowTimer) GetCron() string {
@@ -1237,7 +1614,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1626,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1639,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -1303,7 +1680,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1692,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1705,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1359,7 +1736,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1748,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1761,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -1425,7 +1802,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1814,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1827,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -1475,7 +1852,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1864,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1877,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -1549,7 +1926,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1938,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1951,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -1628,7 +2005,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +2017,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +2030,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GraphNode) GetId() string {
@@ -1723,7 +2100,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +2112,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +2125,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -1790,7 +2167,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +2179,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +2192,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -1848,7 +2225,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +2237,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +2250,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1893,7 +2270,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2282,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2295,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -1944,7 +2321,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2333,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2346,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -1989,7 +2366,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2378,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2391,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -2039,7 +2416,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2428,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2441,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
@@ -2162,7 +2539,35 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12!\n" +
 	"\fdraft_source\x18\x03 \x01(\tR\vdraftSource\x121\n" +
-	"\x05timer\x18\x04 \x01(\v2\x1b.signalbox.v1.WorkflowTimerR\x05timer\"\xd0\x02\n" +
+	"\x05timer\x18\x04 \x01(\v2\x1b.signalbox.v1.WorkflowTimerR\x05timer\"|\n" +
+	"\x16GetWorkflowGridRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
+	"\x04runs\x18\x04 \x01(\x05R\x04runs\"\xa0\x01\n" +
+	"\x17GetWorkflowGridResponse\x12,\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x16.signalbox.v1.GridTaskR\x05tasks\x12)\n" +
+	"\x04runs\x18\x02 \x03(\v2\x15.signalbox.v1.GridRunR\x04runs\x12,\n" +
+	"\x05cells\x18\x03 \x03(\v2\x16.signalbox.v1.GridCellR\x05cells\"L\n" +
+	"\bGridTask\x12\x18\n" +
+	"\apointer\x18\x01 \x01(\tR\apointer\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\"\xd9\x01\n" +
+	"\aGridRun\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12;\n" +
+	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x125\n" +
+	"\bduration\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x18\n" +
+	"\apartial\x18\x06 \x01(\bR\apartial\"\xb1\x01\n" +
+	"\bGridCell\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\x05R\x03run\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\x05R\x04task\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x03R\x05count\x12\x1a\n" +
+	"\battempts\x18\x05 \x01(\x03R\battempts\x125\n" +
+	"\bduration\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xd0\x02\n" +
 	"\rWorkflowTimer\x12\x12\n" +
 	"\x04cron\x18\x01 \x01(\tR\x04cron\x12/\n" +
 	"\x05every\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
@@ -2226,13 +2631,14 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x15DeleteWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\"\x18\n" +
-	"\x16DeleteWorkflowResponse2\x88\r\n" +
+	"\x16DeleteWorkflowResponse2\xa9\x0e\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
 	"\x0fPublishWorkflow\x12$.signalbox.v1.PublishWorkflowRequest\x1a%.signalbox.v1.PublishWorkflowResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/projects/{project}/workflows:publish\x12\x85\x01\n" +
 	"\rListWorkflows\x12\".signalbox.v1.ListWorkflowsRequest\x1a#.signalbox.v1.ListWorkflowsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/workflows\x90\x02\x01\x12\x8d\x01\n" +
-	"\vGetWorkflow\x12 .signalbox.v1.GetWorkflowRequest\x1a!.signalbox.v1.GetWorkflowResponse\"9\x82\xd3\xe4\x93\x020\x12./v1/projects/{project}/workflows/{workflow=**}\x90\x02\x01\x12\x99\x01\n" +
+	"\vGetWorkflow\x12 .signalbox.v1.GetWorkflowRequest\x1a!.signalbox.v1.GetWorkflowResponse\"9\x82\xd3\xe4\x93\x020\x12./v1/projects/{project}/workflows/{workflow=**}\x90\x02\x01\x12\x9e\x01\n" +
+	"\x0fGetWorkflowGrid\x12$.signalbox.v1.GetWorkflowGridRequest\x1a%.signalbox.v1.GetWorkflowGridResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:grid\x90\x02\x01\x12\x99\x01\n" +
 	"\fListVersions\x12!.signalbox.v1.ListVersionsRequest\x1a\".signalbox.v1.ListVersionsResponse\"B\x82\xd3\xe4\x93\x029\x127/v1/projects/{project}/workflows/{workflow=**}:versions\x90\x02\x01\x12\x95\x01\n" +
 	"\fDiffVersions\x12!.signalbox.v1.DiffVersionsRequest\x1a\".signalbox.v1.DiffVersionsResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:diff\x90\x02\x01\x12\x9f\x01\n" +
 	"\x0fGetVersionGraph\x12$.signalbox.v1.GetVersionGraphRequest\x1a%.signalbox.v1.GetVersionGraphResponse\"?\x82\xd3\xe4\x93\x026\x124/v1/projects/{project}/workflows/{workflow=**}:graph\x90\x02\x01\x12\x99\x01\n" +
@@ -2252,7 +2658,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
@@ -2268,89 +2674,102 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*ListWorkflowsResponse)(nil),    // 11: signalbox.v1.ListWorkflowsResponse
 	(*GetWorkflowRequest)(nil),       // 12: signalbox.v1.GetWorkflowRequest
 	(*GetWorkflowResponse)(nil),      // 13: signalbox.v1.GetWorkflowResponse
-	(*WorkflowTimer)(nil),            // 14: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 15: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 16: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 17: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 18: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 19: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 20: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 21: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 22: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 23: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 24: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 25: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 26: signalbox.v1.UnpauseWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 27: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 28: signalbox.v1.DeleteWorkflowResponse
-	nil,                              // 29: signalbox.v1.WorkflowStats.StatusesEntry
-	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 31: google.protobuf.Duration
-	(*JsonValue)(nil),                // 32: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 33: signalbox.v1.Finding
+	(*GetWorkflowGridRequest)(nil),   // 14: signalbox.v1.GetWorkflowGridRequest
+	(*GetWorkflowGridResponse)(nil),  // 15: signalbox.v1.GetWorkflowGridResponse
+	(*GridTask)(nil),                 // 16: signalbox.v1.GridTask
+	(*GridRun)(nil),                  // 17: signalbox.v1.GridRun
+	(*GridCell)(nil),                 // 18: signalbox.v1.GridCell
+	(*WorkflowTimer)(nil),            // 19: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 20: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 21: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 22: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 23: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 24: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 25: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 26: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 27: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 28: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 29: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 30: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 31: signalbox.v1.UnpauseWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 32: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 33: signalbox.v1.DeleteWorkflowResponse
+	nil,                              // 34: signalbox.v1.WorkflowStats.StatusesEntry
+	(*timestamppb.Timestamp)(nil),    // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
+	(*JsonValue)(nil),                // 37: signalbox.v1.JsonValue
+	(*Finding)(nil),                  // 38: signalbox.v1.Finding
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	30, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	30, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	35, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	35, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	30, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	30, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	29, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	31, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	31, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	35, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	35, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	34, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	36, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	36, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	30, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	31, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	30, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	32, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	33, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	35, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	36, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	35, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	37, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	38, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 14: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	33, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	38, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 16: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 17: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	33, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
-	31, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	38, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	36, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 20: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	31, // 21: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	36, // 21: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 22: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 23: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	14, // 24: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	31, // 25: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	31, // 26: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	30, // 27: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	30, // 28: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	3,  // 29: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	21, // 30: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	22, // 31: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 32: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 33: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	4,  // 34: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	6,  // 35: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	8,  // 36: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	10, // 37: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	12, // 38: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	15, // 39: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	17, // 40: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	19, // 41: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	23, // 42: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	25, // 43: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	27, // 44: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	5,  // 45: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	7,  // 46: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	9,  // 47: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	11, // 48: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	13, // 49: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	16, // 50: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	18, // 51: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	20, // 52: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	24, // 53: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	26, // 54: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	28, // 55: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	45, // [45:56] is the sub-list for method output_type
-	34, // [34:45] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	19, // 24: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	16, // 25: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
+	17, // 26: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
+	18, // 27: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
+	35, // 28: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	36, // 29: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	36, // 30: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	36, // 31: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	36, // 32: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	35, // 33: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	35, // 34: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	3,  // 35: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	26, // 36: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	27, // 37: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 38: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 39: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	4,  // 40: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	6,  // 41: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	8,  // 42: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	10, // 43: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	12, // 44: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	14, // 45: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	20, // 46: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	22, // 47: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	24, // 48: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	28, // 49: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	30, // 50: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	32, // 51: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	5,  // 52: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	7,  // 53: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	9,  // 54: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	11, // 55: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	13, // 56: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	15, // 57: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	21, // 58: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	23, // 59: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	25, // 60: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	29, // 61: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	31, // 62: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	33, // 63: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	52, // [52:64] is the sub-list for method output_type
+	40, // [40:52] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -2366,7 +2785,7 @@ func file_signalbox_v1_workflow_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

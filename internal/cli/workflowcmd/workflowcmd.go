@@ -1,5 +1,5 @@
-// Package workflowcmd is the noun "workflow" of the command line: validate, save, publish, list, show, graph, versions,
-// diff, pause, unpause, delete.
+// Package workflowcmd is the noun "workflow" of the command line: validate, save, publish, list, show, graph, grid,
+// versions, diff, pause, unpause, delete.
 //
 // "validate" checks files here, on package dsl, and needs no server; the others talk to the WorkflowService only.
 package workflowcmd
@@ -15,7 +15,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("workflow", "Validate, publish and manage workflow definitions", "")
-	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s),
+	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), deleteCommand(s))
 	return noun
 }

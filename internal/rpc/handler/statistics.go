@@ -2,8 +2,10 @@ package handler
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -16,6 +18,42 @@ import (
 type Statistics interface {
 	// OfWorkflows returns the statistics of workflows by full name; a window of zero is the default.
 	OfWorkflows(ctx context.Context, project string, names []string, window time.Duration) (map[string]statistics.Workflow, error)
+	// Grid returns the newest runs of a workflow by its tasks.
+	Grid(ctx context.Context, req statistics.GridRequest) (statistics.Grid, error)
+}
+
+// GetWorkflowGrid returns the newest runs of a workflow by its tasks.
+func (h *Workflows) GetWorkflowGrid(
+	ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowGridRequest],
+) (*connect.Response[signalboxv1.GetWorkflowGridResponse], error) {
+	m, project := req.Msg, message.ProjectOf(req.Msg.GetProject())
+	if h.opts.Statistics == nil {
+		return nil, connect.NewError(connect.CodeUnimplemented, errors.New("this server has no statistics of runs"))
+	}
+	done, err := h.reads.acquire(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	g, err := h.opts.Statistics.Grid(ctx, statistics.GridRequest{
+		Project: project, Workflow: m.GetWorkflow(), Version: m.GetVersion(), Runs: int(m.GetRuns()),
+	})
+	res := &signalboxv1.GetWorkflowGridResponse{}
+	for _, t := range g.Tasks {
+		res.Tasks = append(res.Tasks, &signalboxv1.GridTask{Pointer: t.Pointer, Task: t.Name, Kind: t.Kind})
+	}
+	for _, r := range g.Runs {
+		res.Runs = append(res.Runs, &signalboxv1.GridRun{
+			Id: r.ID, Version: r.Version, Status: string(r.Status), CreateTime: message.Timestamp(r.CreatedAt),
+			Duration: known(statistics.DurationOf(r)), Partial: statistics.Partial(r),
+		})
+	}
+	for _, c := range g.Cells {
+		res.Cells = append(res.Cells, &signalboxv1.GridCell{
+			Run: int32(c.Run), Task: int32(c.Task), Status: c.Status, Count: c.Count, Attempts: c.Attempts, Duration: known(c.Duration), //nolint:gosec // documents are at most 1 MiB
+		})
+	}
+	return message.Reply(res, err)
 }
 
 // addStats sets the statistics of workflows.

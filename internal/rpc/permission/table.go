@@ -98,6 +98,7 @@ func workflows() []Rule {
 		{"PublishWorkflow", auth.Publisher, Project, ""},
 		{"ListWorkflows", auth.Viewer, Project, ""},
 		{"GetWorkflow", auth.Viewer, Project, ""},
+		{"GetWorkflowGrid", auth.Viewer, Project, ""},
 		{"ListVersions", auth.Viewer, Project, ""},
 		{"DiffVersions", auth.Viewer, Project, ""},
 		{"GetVersionGraph", auth.Viewer, Project, ""},

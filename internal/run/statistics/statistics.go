@@ -1,10 +1,11 @@
 // Package statistics summarises the recent runs of workflows.
 //
-//	s := statistics.NewService(store, time.Now)
+//	s := statistics.NewService(statistics.Options{Store: store, …})
 //	byName, err := s.OfWorkflows(ctx, "default", []string{"shop/order"}, 24*time.Hour)
+//	grid, err := s.Grid(ctx, statistics.GridRequest{Project: "default", Workflow: "shop/order"})
 //
 // All reads are bounded: counts end at [run.MaxCount], and success rates and durations describe the newest [MaxSample] ended runs of the
-// window. A value that is not known is nil, never zero.
+// window; a grid covers at most [MaxRuns] runs and 2 × [GridSteps] steps of each. A value that is not known is nil, never zero.
 package statistics
 
 import (
@@ -73,6 +74,8 @@ type Rows struct {
 type Store interface {
 	// ReadWorkflows returns the rows of existing workflows of a project by name; the others are omitted.
 	ReadWorkflows(ctx context.Context, project string, names []string, w Window) (map[string]Rows, error)
+	// ReadCells returns the first and the last [GridSteps] steps of runs, grouped by run, task and status.
+	ReadCells(ctx context.Context, runIDs []string) ([]TaskRows, error)
 }
 
 // Workflow is the statistics of one workflow.
@@ -92,14 +95,21 @@ type Workflow struct {
 	More []string
 }
 
-// Service computes statistics.
-type Service struct {
-	store Store
-	now   func() time.Time
+// Options are what a [Service] needs.
+type Options struct {
+	Store Store
+	// Runs lists runs.
+	Runs      Runs
+	Workflows Workflows
+	Documents Documents
+	Now       func() time.Time
 }
 
-// NewService returns a service over a store.
-func NewService(store Store, now func() time.Time) *Service { return &Service{store: store, now: now} }
+// Service computes statistics.
+type Service struct{ Options }
+
+// NewService returns a service.
+func NewService(o Options) *Service { return &Service{o} }
 
 // OfWorkflows returns the statistics of workflows, at most [MaxWorkflows], by full name. A window of zero is [DefaultWindow].
 func (s *Service) OfWorkflows(ctx context.Context, project string, names []string, window time.Duration) (map[string]Workflow, error) {
@@ -114,9 +124,9 @@ func (s *Service) OfWorkflows(ctx context.Context, project string, names []strin
 	if len(names) == 0 {
 		return nil, nil
 	}
-	until := s.now()
+	until := s.Now()
 	w := Window{Since: until.Add(-window), Until: until}
-	rows, err := s.store.ReadWorkflows(ctx, project, names, w)
+	rows, err := s.Store.ReadWorkflows(ctx, project, names, w)
 	if err != nil {
 		return nil, err
 	}

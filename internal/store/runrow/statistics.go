@@ -165,3 +165,45 @@ func durationOf(n *int64) *time.Duration {
 	}
 	return new(micros(*n))
 }
+
+// The ranges of the steps of a run r that a grid covers: the first ones, and the last ones beyond these.
+const (
+	firstSteps = `s.number <= $2`
+	lastSteps  = `s.number > CASE WHEN r.steps_total > $1 THEN r.steps_total - $2 ELSE $2 END`
+)
+
+// ReadCells implements [statistics.Store]. It reads two ranges of the primary key of steps per run.
+func (s *Statistics) ReadCells(ctx context.Context, runIDs []string) (cells []statistics.TaskRows, err error) {
+	err = s.db.ReadList(ctx, "read the tasks of runs", func(ctx context.Context, c sqldb.Conn) error {
+		cells = nil
+		if len(runIDs) == 0 {
+			return nil
+		}
+		query, args := GridCells(s.db.Dialect(), runIDs)
+		cells, err = sqlrow.Collect(ctx, c, query, args, scanCell)
+		return err
+	})
+	return cells, err
+}
+
+// GridCells returns the query for the steps of runs, grouped by run, task and status.
+func GridCells(d sqldb.Dialect, runIDs []string) (string, []any) {
+	w := sqlrow.Where{Args: []any{2 * statistics.GridSteps, statistics.GridSteps}}
+	marks := make([]string, 0, len(runIDs))
+	for _, id := range padded(runIDs) {
+		marks = append(marks, w.Arg(id))
+	}
+	steps := func(numbers string) string {
+		return `SELECT s.run_id, s.pointer, s.task, s.kind, s.status, s.started_at, s.ended_at, ` + d.JSONLength("s.attempts") + ` AS tries
+FROM runs r JOIN steps s ON s.run_id = r.id WHERE r.id IN (` + strings.Join(marks, ", ") + `) AND ` + numbers
+	}
+	return `SELECT run_id, pointer, MIN(task), MIN(kind), status, COUNT(*), COALESCE(SUM(tries), 0), MIN(started_at), MAX(ended_at), COUNT(ended_at) FROM (` +
+		steps(firstSteps) + ` UNION ALL ` + steps(lastSteps) + `) AS g GROUP BY run_id, pointer, status ORDER BY run_id, pointer, status`, w.Args
+}
+
+func scanCell(row sqlrow.Scanner) (t statistics.TaskRows, err error) {
+	var ended int64
+	err = row.Scan(&t.RunID, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.Count, &t.Attempts, sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &ended)
+	t.Open = ended < t.Count
+	return t, err
+}

@@ -21,6 +21,8 @@ type Dialect struct {
 	// JSONRow is the function that makes a JSON array of its arguments, JSONList the aggregate that makes one of all rows: NULL or
 	// empty without rows.
 	JSONRow, JSONList string
+	// JSONLength returns the number of elements of the JSON array in a text column; NULL for NULL.
+	JSONLength func(column string) string
 	// Now is the database's own time in microseconds, the same for all processes whatever their clocks are.
 	Now string
 }
@@ -32,6 +34,7 @@ func sqliteDialect() Dialect {
 		TableExists: `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 		JSONRow:     `json_array`,
 		JSONList:    `json_group_array`,
+		JSONLength:  func(column string) string { return `json_array_length(` + column + `)` },
 		Now:         `CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)`,
 	}
 }
@@ -45,6 +48,7 @@ func postgresDialect() Dialect {
 		TableExists: `SELECT COUNT(*) WHERE to_regclass($1) IS NOT NULL`,
 		JSONRow:     `json_build_array`,
 		JSONList:    `json_agg`,
+		JSONLength:  func(column string) string { return `json_array_length(CAST(` + column + ` AS JSON))` },
 		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 	}
 }

@@ -43,8 +43,8 @@ func testWorkflowStatistics(t *testing.T, open Opener) {
 	require.Equal(t, int64(1), rows.Open[run.Running])
 	require.Equal(t, int64(1), rows.Stuck)
 	require.ElementsMatch(t, []statistics.Ended{
-		{run.Completed, new(10 * time.Second)}, {run.Failed, new(20 * time.Second)}, {run.TimedOut, new(30 * time.Second)},
-		{run.Canceled, new(40 * time.Second)}, {run.Failed, nil},
+		{Status: run.Completed, Duration: new(10 * time.Second)}, {Status: run.Failed, Duration: new(20 * time.Second)}, {Status: run.TimedOut, Duration: new(30 * time.Second)},
+		{Status: run.Canceled, Duration: new(40 * time.Second)}, {Status: run.Failed},
 	}, rows.Sample)
 	require.Len(t, rows.Recent, statistics.MaxRecent)
 	require.Equal(t, statistics.Recent{ID: "r29", Status: run.Queued, CreatedAt: at(29)}, rows.Recent[0])
@@ -58,4 +58,43 @@ func zeros(statuses []run.Status) map[run.Status]int64 {
 		counts[status] = 0
 	}
 	return counts
+}
+
+func testTaskRows(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	for n, id := range []string{"long", "short", "none"} {
+		insert(t, s, newRun(id, n))
+	}
+	step := func(number int64, pointer, status string, ended bool, attempts int) run.Step {
+		made := run.Step{Number: number, Path: pointer, Pointer: pointer, Task: pointer[1:], Kind: "call", Status: status, Position: number, StartedAt: at(int(number))}
+		if ended {
+			made.EndedAt = at(int(number) + 1)
+		}
+		for n := range attempts {
+			made.Attempts = append(made.Attempts, run.Attempt{Number: n + 1, StartedAt: at(int(number))})
+		}
+		return made
+	}
+	update := state("long", 9000, run.Running)
+	update.State.StepsTotal = 3 * statistics.GridSteps
+	for n := range update.State.StepsTotal {
+		update.Steps = append(update.Steps, step(n+1, "/b", "completed", true, 0))
+	}
+	other := state("short", 9000, run.Failed)
+	other.State.StepsTotal = 4
+	other.Steps = []run.Step{
+		step(1, "/a", "completed", true, 0), step(2, "/b", "completed", true, 1), step(3, "/b", "completed", true, 2), step(4, "/b", "running", false, 0),
+	}
+	apply(t, s, update, other)
+	got, err := s.Statistics().ReadCells(ctx, []string{"long", "short", "none"})
+	require.NoError(t, err)
+	require.Equal(t, []statistics.TaskRows{
+		{RunID: "long", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2 * statistics.GridSteps, StartedAt: at(1), EndedAt: at(3*statistics.GridSteps + 1)},
+		{RunID: "short", Pointer: "/a", Task: "a", Kind: "call", Status: "completed", Count: 1, StartedAt: at(1), EndedAt: at(2)},
+		{RunID: "short", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2, Attempts: 3, StartedAt: at(2), EndedAt: at(4)},
+		{RunID: "short", Pointer: "/b", Task: "b", Kind: "call", Status: "running", Count: 1, StartedAt: at(4), Open: true},
+	}, got)
+	got, err = s.Statistics().ReadCells(ctx, nil)
+	require.NoError(t, err)
+	require.Empty(t, got)
 }

@@ -210,6 +210,7 @@ func eventCases() []test {
 		{"events not found", testEventsNotFound},
 		{"verdicts", testVerdicts},
 		{"statistics of workflows", testWorkflowStatistics},
+		{"steps of runs by task", testTaskRows},
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},
 		{"waiting runs that do not process signals", testSuspects},

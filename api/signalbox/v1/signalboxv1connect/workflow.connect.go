@@ -48,6 +48,9 @@ const (
 	// WorkflowServiceGetWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// GetWorkflow RPC.
 	WorkflowServiceGetWorkflowProcedure = "/signalbox.v1.WorkflowService/GetWorkflow"
+	// WorkflowServiceGetWorkflowGridProcedure is the fully-qualified name of the WorkflowService's
+	// GetWorkflowGrid RPC.
+	WorkflowServiceGetWorkflowGridProcedure = "/signalbox.v1.WorkflowService/GetWorkflowGrid"
 	// WorkflowServiceListVersionsProcedure is the fully-qualified name of the WorkflowService's
 	// ListVersions RPC.
 	WorkflowServiceListVersionsProcedure = "/signalbox.v1.WorkflowService/ListVersions"
@@ -82,6 +85,8 @@ type WorkflowServiceClient interface {
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
 	// GetWorkflow returns one workflow with the source of one version, or of its draft.
 	GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error)
+	// GetWorkflowGrid returns the newest runs of a workflow by its tasks: what each task did in each run.
+	GetWorkflowGrid(context.Context, *connect.Request[v1.GetWorkflowGridRequest]) (*connect.Response[v1.GetWorkflowGridResponse], error)
 	// ListVersions lists a workflow's published versions, newest first.
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
@@ -143,6 +148,13 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getWorkflowGrid: connect.NewClient[v1.GetWorkflowGridRequest, v1.GetWorkflowGridResponse](
+			httpClient,
+			baseURL+WorkflowServiceGetWorkflowGridProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("GetWorkflowGrid")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listVersions: connect.NewClient[v1.ListVersionsRequest, v1.ListVersionsResponse](
 			httpClient,
 			baseURL+WorkflowServiceListVersionsProcedure,
@@ -192,6 +204,7 @@ type workflowServiceClient struct {
 	publishWorkflow  *connect.Client[v1.PublishWorkflowRequest, v1.PublishWorkflowResponse]
 	listWorkflows    *connect.Client[v1.ListWorkflowsRequest, v1.ListWorkflowsResponse]
 	getWorkflow      *connect.Client[v1.GetWorkflowRequest, v1.GetWorkflowResponse]
+	getWorkflowGrid  *connect.Client[v1.GetWorkflowGridRequest, v1.GetWorkflowGridResponse]
 	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
 	diffVersions     *connect.Client[v1.DiffVersionsRequest, v1.DiffVersionsResponse]
 	getVersionGraph  *connect.Client[v1.GetVersionGraphRequest, v1.GetVersionGraphResponse]
@@ -223,6 +236,11 @@ func (c *workflowServiceClient) ListWorkflows(ctx context.Context, req *connect.
 // GetWorkflow calls signalbox.v1.WorkflowService.GetWorkflow.
 func (c *workflowServiceClient) GetWorkflow(ctx context.Context, req *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error) {
 	return c.getWorkflow.CallUnary(ctx, req)
+}
+
+// GetWorkflowGrid calls signalbox.v1.WorkflowService.GetWorkflowGrid.
+func (c *workflowServiceClient) GetWorkflowGrid(ctx context.Context, req *connect.Request[v1.GetWorkflowGridRequest]) (*connect.Response[v1.GetWorkflowGridResponse], error) {
+	return c.getWorkflowGrid.CallUnary(ctx, req)
 }
 
 // ListVersions calls signalbox.v1.WorkflowService.ListVersions.
@@ -269,6 +287,8 @@ type WorkflowServiceHandler interface {
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
 	// GetWorkflow returns one workflow with the source of one version, or of its draft.
 	GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error)
+	// GetWorkflowGrid returns the newest runs of a workflow by its tasks: what each task did in each run.
+	GetWorkflowGrid(context.Context, *connect.Request[v1.GetWorkflowGridRequest]) (*connect.Response[v1.GetWorkflowGridResponse], error)
 	// ListVersions lists a workflow's published versions, newest first.
 	ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error)
 	// DiffVersions compares the sources of two versions line by line.
@@ -326,6 +346,13 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowServiceGetWorkflowGridHandler := connect.NewUnaryHandler(
+		WorkflowServiceGetWorkflowGridProcedure,
+		svc.GetWorkflowGrid,
+		connect.WithSchema(workflowServiceMethods.ByName("GetWorkflowGrid")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowServiceListVersionsHandler := connect.NewUnaryHandler(
 		WorkflowServiceListVersionsProcedure,
 		svc.ListVersions,
@@ -377,6 +404,8 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServiceListWorkflowsHandler.ServeHTTP(w, r)
 		case WorkflowServiceGetWorkflowProcedure:
 			workflowServiceGetWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowServiceGetWorkflowGridProcedure:
+			workflowServiceGetWorkflowGridHandler.ServeHTTP(w, r)
 		case WorkflowServiceListVersionsProcedure:
 			workflowServiceListVersionsHandler.ServeHTTP(w, r)
 		case WorkflowServiceDiffVersionsProcedure:
@@ -416,6 +445,10 @@ func (UnimplementedWorkflowServiceHandler) ListWorkflows(context.Context, *conne
 
 func (UnimplementedWorkflowServiceHandler) GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.GetWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) GetWorkflowGrid(context.Context, *connect.Request[v1.GetWorkflowGridRequest]) (*connect.Response[v1.GetWorkflowGridResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.GetWorkflowGrid is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) ListVersions(context.Context, *connect.Request[v1.ListVersionsRequest]) (*connect.Response[v1.ListVersionsResponse], error) {
