@@ -390,6 +390,8 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",
+	// Queries of counts, times and names of tasks.
+	"Statistics": "ReadCells ReadWorkflows",
 }
 
 // methods lists the methods of the store and its parts, without steps of transactions.
