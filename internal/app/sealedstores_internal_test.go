@@ -382,7 +382,7 @@ StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudi
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
 	"Sessions": "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
-	"Batches":  "ActiveBatches ClaimItems CloseBatch CountRuns Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
+	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Awaited":  "Due DueFor Key MarkNotified",

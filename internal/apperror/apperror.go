@@ -81,6 +81,7 @@ const (
 	LeasesUnavailable    = "LEASES_UNAVAILABLE"
 	BatchNotFound        = "BATCH_NOT_FOUND"
 	BatchEnded           = "BATCH_ENDED"
+	BatchTotalChanged    = "BATCH_TOTAL_CHANGED"
 	BatchNothingFailed   = "BATCH_NOTHING_FAILED"
 	PermissionDenied     = "PERMISSION_DENIED"
 	Unidentified         = "UNAUTHENTICATED"

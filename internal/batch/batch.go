@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 // Action is the operation on each run.
@@ -133,6 +134,8 @@ type Batch struct {
 	EndedAt time.Time
 	// Filter is nil where the request named the runs.
 	Filter *Filter
+	// Expected is the number of runs that the filter must select; nil for any number. It is only written, never read.
+	Expected *int64
 }
 
 // Pending is the number of items without a result.
@@ -153,9 +156,22 @@ type Item struct {
 	Begun bool
 }
 
+// Statuses returns all statuses of batches.
+func Statuses() []Status { return []Status{Selecting, Running, Paused, Completed} }
+
+// StateCount counts selected runs that are in the same state for every control.
+type StateCount struct {
+	State control.State
+	Count int64
+	// Sample are the IDs of some of them.
+	Sample []string
+}
+
 // ListFilter selects the batches to list.
 type ListFilter struct {
 	Project string
+	// Statuses is empty for all.
+	Statuses []Status
 	// Before is the ID after which the list continues, newest first; empty starts with the newest.
 	Before string
 	Limit  int
@@ -176,10 +192,11 @@ type ItemFilter struct {
 type Store interface {
 	// StartBatch adds a batch with its runs: ids, each once, or else those that its filter selects, up to page of them. Where there may
 	// be more, the batch has the status selecting.
-	// When the project has a batch with the same request ID, it returns that one and false, and changes nothing.
+	// When the project has a batch with the same request ID, it returns that one and false, and changes nothing. A new batch whose filter
+	// selects another number of runs than b.Expected is refused with [apperror.BatchTotalChanged].
 	StartBatch(ctx context.Context, b Batch, ids []string, page int, e audit.Entry) (Batch, bool, error)
-	// CountRuns returns how many runs a batch would select: the existing ones among the IDs, or those of the filter.
-	CountRuns(ctx context.Context, b Batch, ids []string) (int64, error)
+	// RunStates counts the runs that a batch would select by state: the existing ones among the IDs, or those of the filter.
+	RunStates(ctx context.Context, b Batch, ids []string) ([]StateCount, error)
 	GetBatch(ctx context.Context, project, id string) (Batch, error)
 	// ListBatches returns batches, newest first.
 	ListBatches(ctx context.Context, f ListFilter) ([]Batch, error)

@@ -41,8 +41,8 @@ type StartRequest struct {
 	RequestID string
 	// Version is only for replays.
 	Version string
-	// DryRun counts the selected runs and starts nothing.
-	DryRun bool
+	// ExpectedTotal is the number of runs that the filter must select; nil for any number.
+	ExpectedTotal *int64
 }
 
 // Workflows resolves the full names of workflows.
@@ -63,16 +63,14 @@ func NewService(store Store, workflows Workflows, wake func(), now func() time.T
 	return &Service{store: store, workflows: workflows, wake: wake, now: now}
 }
 
-// Start records the selected runs and starts the batch. It returns false with the existing batch when the request ID was used before. A
-// dry run returns a batch without ID.
-func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, error) {
+// prepare checks a request and returns its batch, without an ID, and its distinct run IDs.
+func (s *Service) prepare(ctx context.Context, req StartRequest) (Batch, []string, error) {
 	if err := check(req); err != nil {
-		return Batch{}, false, err
+		return Batch{}, nil, err
 	}
-	ids := distinct(req.RunIDs)
 	b := Batch{
 		Project: req.Project, Action: req.Action, Reason: req.Reason, Rate: cmp.Or(req.Rate, DefaultRate), Version: req.Version,
-		RequestID: req.RequestID, CreatedAt: s.now(),
+		RequestID: req.RequestID, CreatedAt: s.now(), Expected: req.ExpectedTotal,
 	}
 	b.Actor, _ = auth.ActorFrom(ctx)
 	if req.Filter != nil {
@@ -80,16 +78,20 @@ func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, err
 		if f.Workflow != "" {
 			full, err := s.workflows.Resolve(ctx, req.Project, f.Workflow)
 			if err != nil {
-				return Batch{}, false, err
+				return Batch{}, nil, err
 			}
 			f.Workflow = full
 		}
 		b.Filter = &f
 	}
-	if req.DryRun {
-		total, err := s.store.CountRuns(ctx, b, ids)
-		b.Total = total
-		return b, false, err
+	return b, distinct(req.RunIDs), nil
+}
+
+// Start records the selected runs and starts the batch. It returns false with the existing batch when the request ID was used before.
+func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, error) {
+	b, ids, err := s.prepare(ctx, req)
+	if err != nil {
+		return Batch{}, false, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -119,6 +121,12 @@ func (s *Service) Get(ctx context.Context, project, id string) (Batch, error) {
 
 // List lists batches, newest first.
 func (s *Service) List(ctx context.Context, f ListFilter) ([]Batch, error) {
+	for _, status := range f.Statuses {
+		if !slices.Contains(Statuses(), status) {
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "batch status %q is not one of %v", status, Statuses()).
+				WithField("statuses", "unknown status %q", status)
+		}
+	}
 	return s.store.ListBatches(ctx, f)
 }
 
@@ -178,6 +186,13 @@ func check(req StartRequest) error {
 	}
 	if req.Rate != 0 && !(req.Rate >= MinRate && req.Rate <= MaxRate) || math.IsNaN(req.Rate) {
 		add("rate", "is %v, not between %v and %v items per second; 0 means %v", req.Rate, MinRate, MaxRate, DefaultRate)
+	}
+	switch {
+	case req.ExpectedTotal == nil:
+	case req.Filter == nil:
+		add("expectedTotal", "is only for a filter: the runs are given by ID")
+	case *req.ExpectedTotal < 0:
+		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
 	if problem := run.RequestIDProblem(req.RequestID); problem != "" {
 		add("requestId", "%s", problem)

@@ -2,6 +2,7 @@ package batch_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,10 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"version of any workflow": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Version: "1.0.0"}
 		}, "filter.workflow"},
+		"expected with IDs": {func(r *batch.StartRequest) { r.ExpectedTotal = new(int64(1)) }, "expectedTotal"},
+		"expected below zero": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter, r.ExpectedTotal = nil, &batch.Filter{}, new(int64(-1))
+		}, "expectedTotal"},
 		"time the wrong way round": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Since: time.Unix(2, 0), Until: time.Unix(1, 0)}
 		}, "filter.until"},
@@ -64,9 +69,9 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 			t.Parallel()
 			req := batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1"}, Reason: "stale"}
 			test.change(&req)
-			for _, dry := range []bool{false, true} {
-				req.DryRun = dry
-				_, _, err := p.Start(p.ctx, req)
+			_, _, started := p.Start(p.ctx, req)
+			_, previewed := p.Preview(p.ctx, req)
+			for _, err := range []error{started, previewed} {
 				f, ok := apperror.From(err)
 				require.True(t, ok, "%v", err)
 				require.Equal(t, apperror.Invalid, f.Class)
@@ -112,16 +117,91 @@ func TestSameRequestReturnsSameBatch(t *testing.T) {
 	require.Equal(t, "stale", entries[0].Reason)
 }
 
-func TestDryRunStartsNothing(t *testing.T) {
+func TestPreview(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	b, created, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Replay, Filter: &batch.Filter{Workflow: "hello"}, Reason: "x", DryRun: true})
+	insertRun(t, p, "r1")
+	insertRun(t, p, "r2")
+	_, err := p.store.FinishMissing(p.ctx, "r2", run.Failed, nil, time.Unix(3, 0), audit.Entry{Project: here, Action: "test", Subject: "r2", Time: time.Unix(3, 0)})
 	require.NoError(t, err)
-	require.False(t, created)
-	require.Empty(t, b.ID)
-	require.Zero(t, b.Total)
-	require.Equal(t, "examples/hello", b.Filter.Workflow)
+	got, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "hello"}, Reason: "x"})
+	require.NoError(t, err)
+	require.Empty(t, got.Batch.ID)
+	require.EqualValues(t, 2, got.Batch.Total)
+	require.Equal(t, "examples/hello", got.Batch.Filter.Workflow)
+	require.EqualValues(t, 1, got.Eligible)
+	require.Equal(t, []batch.Ineligible{{Reason: apperror.RunEnded, Count: 1, Sample: []string{"r2"}}}, got.Ineligible)
+
+	got, err = p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Replay, RunIDs: []string{"r1", "r2", "none", "r1"}, Reason: "x"})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, got.Batch.Total)
+	require.EqualValues(t, 2, got.Eligible)
+	require.Equal(t, []batch.Ineligible{{Reason: apperror.RunNotFound, Count: 1}}, got.Ineligible)
+
+	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
+	require.NoError(t, err)
+	require.Empty(t, list, "a preview starts nothing")
+}
+
+func TestChangedTotalIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	insertRun(t, p, "r1")
+	req := batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}, Reason: "x", RequestID: "q", ExpectedTotal: new(int64(2))}
+	_, _, err := p.Start(p.ctx, req)
+	f, ok := apperror.From(err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, apperror.Refused, f.Class)
+	require.Equal(t, apperror.BatchTotalChanged, f.Reason)
+	require.Contains(t, f.Message, "selects 1 runs now, not the expected 2")
 	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)
 	require.Empty(t, list)
+
+	req.ExpectedTotal = new(int64(1))
+	first := p.start(t, req)
+	insertRun(t, p, "r2")
+	again, created, err := p.Start(p.ctx, req)
+	require.NoError(t, err, "the request ID has its batch, whatever the filter selects now")
+	require.False(t, created)
+	require.Equal(t, first.ID, again.ID)
+}
+
+func insertRun(t *testing.T, p *platform, id string) {
+	t.Helper()
+	_, _, err := p.store.InsertRun(p.ctx, run.Run{
+		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "h", Status: run.Queued, QueuedReason: run.QueuedWorker,
+		StatusAt: time.Unix(1, 0), CreatedAt: time.Unix(1, 0), RequestID: "request-" + id, Trigger: run.TriggerAPI, Interpreter: run.PausableSince,
+	}, audit.Entry{Project: here, Action: "test", Subject: id, Time: time.Unix(1, 0)})
+	require.NoError(t, err)
+}
+
+func TestListByStatus(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	running := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1"}, Reason: "x"})
+	paused := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1"}, Reason: "x"})
+	_, err := p.Pause(p.ctx, here, paused.ID)
+	require.NoError(t, err)
+	ended := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}, Reason: "x"})
+	for _, tt := range []struct {
+		statuses []batch.Status
+		want     []string
+	}{
+		{nil, []string{ended.ID, paused.ID, running.ID}},
+		{[]batch.Status{batch.Running}, []string{running.ID}},
+		{[]batch.Status{batch.Paused, batch.Completed}, []string{ended.ID, paused.ID}},
+		{[]batch.Status{batch.Selecting}, nil},
+	} {
+		list, err := p.List(p.ctx, batch.ListFilter{Project: here, Statuses: tt.statuses, Limit: 10})
+		require.NoError(t, err)
+		var ids []string
+		for _, b := range list {
+			require.True(t, len(tt.statuses) == 0 || slices.Contains(tt.statuses, b.Status))
+			ids = append(ids, b.ID)
+		}
+		require.Equal(t, tt.want, ids)
+	}
+	_, err = p.List(p.ctx, batch.ListFilter{Project: here, Statuses: []batch.Status{"open"}, Limit: 1})
+	require.True(t, apperror.Is(err, apperror.InvalidArgument))
 }

@@ -30,7 +30,8 @@ func TestBatchStart(t *testing.T) {
 	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
 		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--problem", "any,no_poller", "--trigger", "api", "--failure-group", "00aa11bb22cc33dd", "--not-replayed", "--dry-run")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "dry run: would replay 2 runs\n", c.err.String())
+	require.Equal(t, "dry run: would replay 1 run of 2 selected\n", c.err.String())
+	require.Regexp(t, `(?m)^RUN_ENDED +1 +run-2$`, c.out.String())
 	sent = last[*signalboxv1.StartBatchRequest](t, a)
 	f := sent.GetFilter()
 	require.Equal(t, []string{"failed", "timed_out"}, f.GetStatuses())
@@ -41,7 +42,14 @@ func TestBatchStart(t *testing.T) {
 	require.True(t, f.GetNotReplayed())
 	require.True(t, sent.GetDryRun())
 
-	c = shell.run(t, "batch", "start", "--action", "terminate", "--reason", "all of it", "--all")
+	c = shell.run(t, "batch", "start", "--action", "cancel", "--reason", "x", "--all", "--dry-run", "-o", "json")
+	require.Contains(t, c.out.String(), `"eligible": 1`)
+	require.Zero(t, shell.run(t, "batch", "list", "--status", "running,paused").code)
+	require.Equal(t, []string{"running", "paused"}, last[*signalboxv1.ListBatchesRequest](t, a).GetStatuses())
+	requireRefusal(t, shell.run(t, "batch", "list", "--status", "open"), exit.Usage, `"open" is not one of`)
+
+	c = shell.run(t, "batch", "start", "--action", "terminate", "--reason", "all of it", "--all", "--expect", "2")
+	require.Equal(t, int64(2), last[*signalboxv1.StartBatchRequest](t, a).GetExpectedTotal())
 	require.Zero(t, c.code, c.err.String())
 	require.NotNil(t, last[*signalboxv1.StartBatchRequest](t, a).GetFilter())
 	require.Contains(t, c.out.String(), "all runs")
@@ -58,6 +66,8 @@ func TestBatchStartRefusals(t *testing.T) {
 		{[]string{"--action", "stop", "--reason", "x", "r1"}, `"stop" is not one of cancel, terminate, replay`},
 		{[]string{"--action", "cancel", "r1"}, "--reason is missing"},
 		{[]string{"--action", "cancel", "--reason", "x"}, "no runs are given"},
+		{[]string{"--action", "cancel", "--reason", "x", "--expect", "1", "r1"}, "leave out --expect"},
+		{[]string{"--action", "cancel", "--reason", "x", "--expect", "1", "--dry-run", "--all"}, "leave out --expect"},
 		{[]string{"--action", "cancel", "--reason", "x", "--all", "r1"}, "leave out either these or --all"},
 		{[]string{"--action", "cancel", "--reason", "x", "--all", "--status", "failed"}, "--all"},
 		{[]string{"--action", "cancel", "--reason", "x", "--status", "open"}, `"open" is not one of`},

@@ -48,7 +48,8 @@ func (b *batches) StartBatch(_ context.Context, request *connect.Request[signalb
 	}
 	if m.GetDryRun() {
 		made.Status = ""
-		return connect.NewResponse(&signalboxv1.StartBatchResponse{Batch: made}), nil
+		preview := []*signalboxv1.IneligibleRuns{{Reason: "RUN_ENDED", Count: 1, SampleRunIds: []string{"run-2"}}}
+		return connect.NewResponse(&signalboxv1.StartBatchResponse{Batch: made, Preview: preview, Eligible: 1}), nil
 	}
 	made.Id = fmt.Sprintf("batch-%d", len(b.kept)+1)
 	b.kept = append(b.kept, made)

@@ -423,8 +423,12 @@ type StartBatchRequest struct {
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// For a replay: empty for each run's own version, "latest" for the latest published version.
 	Version string `protobuf:"bytes,8,opt,name=version,proto3" json:"version,omitempty"`
-	// Counts the selected runs and starts nothing.
-	DryRun        bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Counts the selected runs, returns a preview and starts nothing.
+	DryRun bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Number of runs that the caller expects the filter to select, as in a dry run before. If the filter selects another
+	// number, the batch is refused with BATCH_TOTAL_CHANGED, so that a page that is out of date does not act on runs that
+	// it does not show. Only with filter, and without dry_run.
+	ExpectedTotal *int64 `protobuf:"varint,10,opt,name=expected_total,json=expectedTotal,proto3,oneof" json:"expected_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,19 +526,98 @@ func (x *StartBatchRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *StartBatchRequest) GetExpectedTotal() int64 {
+	if x != nil && x.ExpectedTotal != nil {
+		return *x.ExpectedTotal
+	}
+	return 0
+}
+
+// IneligibleRuns are selected runs for which the action is refused in their current state.
+type IneligibleRuns struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The reason with which the control of a single run would be refused, such as RUN_ENDED or RUN_IMPORTED; for runs
+	// given by ID also RUN_NOT_FOUND.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Count  int64  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// IDs of some of these runs, at most 10.
+	SampleRunIds  []string `protobuf:"bytes,3,rep,name=sample_run_ids,json=sampleRunIds,proto3" json:"sample_run_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IneligibleRuns) Reset() {
+	*x = IneligibleRuns{}
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IneligibleRuns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IneligibleRuns) ProtoMessage() {}
+
+func (x *IneligibleRuns) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IneligibleRuns.ProtoReflect.Descriptor instead.
+func (*IneligibleRuns) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *IneligibleRuns) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *IneligibleRuns) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *IneligibleRuns) GetSampleRunIds() []string {
+	if x != nil {
+		return x.SampleRunIds
+	}
+	return nil
+}
+
 type StartBatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In a dry run, a batch without an ID.
 	Batch *Batch `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
 	// False if an earlier call with the same request ID created this batch.
-	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// In a dry run: the selected runs that are not eligible, by reason. The state of a run may change before the batch
+	// reaches it, and some reasons depend on data outside its state, so the batch may refuse other runs.
+	Preview []*IneligibleRuns `protobuf:"bytes,3,rep,name=preview,proto3" json:"preview,omitempty"`
+	// In a dry run: the number of selected runs on which the action takes effect in their current state.
+	Eligible int64 `protobuf:"varint,4,opt,name=eligible,proto3" json:"eligible,omitempty"`
+	// In a dry run: the number of selected runs on which the action succeeds without an effect, such as a cancellation
+	// that was already requested.
+	Unchanged     int64 `protobuf:"varint,5,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StartBatchResponse) Reset() {
 	*x = StartBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -546,7 +629,7 @@ func (x *StartBatchResponse) String() string {
 func (*StartBatchResponse) ProtoMessage() {}
 
 func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -559,7 +642,7 @@ func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartBatchResponse.ProtoReflect.Descriptor instead.
 func (*StartBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StartBatchResponse) GetBatch() *Batch {
@@ -576,6 +659,27 @@ func (x *StartBatchResponse) GetCreated() bool {
 	return false
 }
 
+func (x *StartBatchResponse) GetPreview() []*IneligibleRuns {
+	if x != nil {
+		return x.Preview
+	}
+	return nil
+}
+
+func (x *StartBatchResponse) GetEligible() int64 {
+	if x != nil {
+		return x.Eligible
+	}
+	return 0
+}
+
+func (x *StartBatchResponse) GetUnchanged() int64 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
 type GetBatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -586,7 +690,7 @@ type GetBatchRequest struct {
 
 func (x *GetBatchRequest) Reset() {
 	*x = GetBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +702,7 @@ func (x *GetBatchRequest) String() string {
 func (*GetBatchRequest) ProtoMessage() {}
 
 func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +715,7 @@ func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchRequest.ProtoReflect.Descriptor instead.
 func (*GetBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetBatchRequest) GetProject() string {
@@ -637,7 +741,7 @@ type GetBatchResponse struct {
 
 func (x *GetBatchResponse) Reset() {
 	*x = GetBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +753,7 @@ func (x *GetBatchResponse) String() string {
 func (*GetBatchResponse) ProtoMessage() {}
 
 func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +766,7 @@ func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchResponse.ProtoReflect.Descriptor instead.
 func (*GetBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetBatchResponse) GetBatch() *Batch {
@@ -676,15 +780,17 @@ type ListBatchesRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// Maximum number of batches of a page; default 50, at most 500.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only batches with one of these statuses.
+	Statuses      []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListBatchesRequest) Reset() {
 	*x = ListBatchesRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +802,7 @@ func (x *ListBatchesRequest) String() string {
 func (*ListBatchesRequest) ProtoMessage() {}
 
 func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +815,7 @@ func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListBatchesRequest) GetProject() string {
@@ -733,6 +839,13 @@ func (x *ListBatchesRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListBatchesRequest) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
 type ListBatchesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Batches       []*Batch               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"`
@@ -743,7 +856,7 @@ type ListBatchesResponse struct {
 
 func (x *ListBatchesResponse) Reset() {
 	*x = ListBatchesResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +868,7 @@ func (x *ListBatchesResponse) String() string {
 func (*ListBatchesResponse) ProtoMessage() {}
 
 func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +881,7 @@ func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListBatchesResponse) GetBatches() []*Batch {
@@ -800,7 +913,7 @@ type ListBatchItemsRequest struct {
 
 func (x *ListBatchItemsRequest) Reset() {
 	*x = ListBatchItemsRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +925,7 @@ func (x *ListBatchItemsRequest) String() string {
 func (*ListBatchItemsRequest) ProtoMessage() {}
 
 func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +938,7 @@ func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListBatchItemsRequest) GetProject() string {
@@ -873,7 +986,7 @@ type ListBatchItemsResponse struct {
 
 func (x *ListBatchItemsResponse) Reset() {
 	*x = ListBatchItemsResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +998,7 @@ func (x *ListBatchItemsResponse) String() string {
 func (*ListBatchItemsResponse) ProtoMessage() {}
 
 func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1011,7 @@ func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListBatchItemsResponse) GetItems() []*BatchItem {
@@ -925,7 +1038,7 @@ type PauseBatchRequest struct {
 
 func (x *PauseBatchRequest) Reset() {
 	*x = PauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1050,7 @@ func (x *PauseBatchRequest) String() string {
 func (*PauseBatchRequest) ProtoMessage() {}
 
 func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1063,7 @@ func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*PauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PauseBatchRequest) GetProject() string {
@@ -976,7 +1089,7 @@ type PauseBatchResponse struct {
 
 func (x *PauseBatchResponse) Reset() {
 	*x = PauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1101,7 @@ func (x *PauseBatchResponse) String() string {
 func (*PauseBatchResponse) ProtoMessage() {}
 
 func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1114,7 @@ func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*PauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseBatchResponse) GetBatch() *Batch {
@@ -1021,7 +1134,7 @@ type UnpauseBatchRequest struct {
 
 func (x *UnpauseBatchRequest) Reset() {
 	*x = UnpauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1146,7 @@ func (x *UnpauseBatchRequest) String() string {
 func (*UnpauseBatchRequest) ProtoMessage() {}
 
 func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1159,7 @@ func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UnpauseBatchRequest) GetProject() string {
@@ -1072,7 +1185,7 @@ type UnpauseBatchResponse struct {
 
 func (x *UnpauseBatchResponse) Reset() {
 	*x = UnpauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1197,7 @@ func (x *UnpauseBatchResponse) String() string {
 func (*UnpauseBatchResponse) ProtoMessage() {}
 
 func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1210,7 @@ func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UnpauseBatchResponse) GetBatch() *Batch {
@@ -1117,7 +1230,7 @@ type RetryBatchRequest struct {
 
 func (x *RetryBatchRequest) Reset() {
 	*x = RetryBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1242,7 @@ func (x *RetryBatchRequest) String() string {
 func (*RetryBatchRequest) ProtoMessage() {}
 
 func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1255,7 @@ func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchRequest.ProtoReflect.Descriptor instead.
 func (*RetryBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RetryBatchRequest) GetProject() string {
@@ -1168,7 +1281,7 @@ type RetryBatchResponse struct {
 
 func (x *RetryBatchResponse) Reset() {
 	*x = RetryBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1293,7 @@ func (x *RetryBatchResponse) String() string {
 func (*RetryBatchResponse) ProtoMessage() {}
 
 func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1306,7 @@ func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchResponse.ProtoReflect.Descriptor instead.
 func (*RetryBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryBatchResponse) GetBatch() *Batch {
@@ -1246,7 +1359,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x04 \x01(\tR\bnewRunId\x125\n" +
-	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\x8f\x02\n" +
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xce\x02\n" +
 	"\x11StartBatchRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
@@ -1257,20 +1370,31 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x18\n" +
 	"\aversion\x18\b \x01(\tR\aversion\x12\x17\n" +
-	"\adry_run\x18\t \x01(\bR\x06dryRun\"Y\n" +
+	"\adry_run\x18\t \x01(\bR\x06dryRun\x12*\n" +
+	"\x0eexpected_total\x18\n" +
+	" \x01(\x03H\x00R\rexpectedTotal\x88\x01\x01B\x11\n" +
+	"\x0f_expected_total\"d\n" +
+	"\x0eIneligibleRuns\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12$\n" +
+	"\x0esample_run_ids\x18\x03 \x03(\tR\fsampleRunIds\"\xcb\x01\n" +
 	"\x12StartBatchResponse\x12)\n" +
 	"\x05batch\x18\x01 \x01(\v2\x13.signalbox.v1.BatchR\x05batch\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\";\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x126\n" +
+	"\apreview\x18\x03 \x03(\v2\x1c.signalbox.v1.IneligibleRunsR\apreview\x12\x1a\n" +
+	"\beligible\x18\x04 \x01(\x03R\beligible\x12\x1c\n" +
+	"\tunchanged\x18\x05 \x01(\x03R\tunchanged\";\n" +
 	"\x0fGetBatchRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"=\n" +
 	"\x10GetBatchResponse\x12)\n" +
-	"\x05batch\x18\x01 \x01(\v2\x13.signalbox.v1.BatchR\x05batch\"j\n" +
+	"\x05batch\x18\x01 \x01(\v2\x13.signalbox.v1.BatchR\x05batch\"\x86\x01\n" +
 	"\x12ListBatchesRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"l\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1a\n" +
+	"\bstatuses\x18\x04 \x03(\tR\bstatuses\"l\n" +
 	"\x13ListBatchesResponse\x12-\n" +
 	"\abatches\x18\x01 \x03(\v2\x13.signalbox.v1.BatchR\abatches\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x95\x01\n" +
@@ -1323,61 +1447,63 @@ func file_signalbox_v1_batch_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_batch_proto_rawDescData
 }
 
-var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_signalbox_v1_batch_proto_goTypes = []any{
 	(*Batch)(nil),                  // 0: signalbox.v1.Batch
 	(*BatchFilter)(nil),            // 1: signalbox.v1.BatchFilter
 	(*BatchItem)(nil),              // 2: signalbox.v1.BatchItem
 	(*StartBatchRequest)(nil),      // 3: signalbox.v1.StartBatchRequest
-	(*StartBatchResponse)(nil),     // 4: signalbox.v1.StartBatchResponse
-	(*GetBatchRequest)(nil),        // 5: signalbox.v1.GetBatchRequest
-	(*GetBatchResponse)(nil),       // 6: signalbox.v1.GetBatchResponse
-	(*ListBatchesRequest)(nil),     // 7: signalbox.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),    // 8: signalbox.v1.ListBatchesResponse
-	(*ListBatchItemsRequest)(nil),  // 9: signalbox.v1.ListBatchItemsRequest
-	(*ListBatchItemsResponse)(nil), // 10: signalbox.v1.ListBatchItemsResponse
-	(*PauseBatchRequest)(nil),      // 11: signalbox.v1.PauseBatchRequest
-	(*PauseBatchResponse)(nil),     // 12: signalbox.v1.PauseBatchResponse
-	(*UnpauseBatchRequest)(nil),    // 13: signalbox.v1.UnpauseBatchRequest
-	(*UnpauseBatchResponse)(nil),   // 14: signalbox.v1.UnpauseBatchResponse
-	(*RetryBatchRequest)(nil),      // 15: signalbox.v1.RetryBatchRequest
-	(*RetryBatchResponse)(nil),     // 16: signalbox.v1.RetryBatchResponse
-	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
+	(*IneligibleRuns)(nil),         // 4: signalbox.v1.IneligibleRuns
+	(*StartBatchResponse)(nil),     // 5: signalbox.v1.StartBatchResponse
+	(*GetBatchRequest)(nil),        // 6: signalbox.v1.GetBatchRequest
+	(*GetBatchResponse)(nil),       // 7: signalbox.v1.GetBatchResponse
+	(*ListBatchesRequest)(nil),     // 8: signalbox.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),    // 9: signalbox.v1.ListBatchesResponse
+	(*ListBatchItemsRequest)(nil),  // 10: signalbox.v1.ListBatchItemsRequest
+	(*ListBatchItemsResponse)(nil), // 11: signalbox.v1.ListBatchItemsResponse
+	(*PauseBatchRequest)(nil),      // 12: signalbox.v1.PauseBatchRequest
+	(*PauseBatchResponse)(nil),     // 13: signalbox.v1.PauseBatchResponse
+	(*UnpauseBatchRequest)(nil),    // 14: signalbox.v1.UnpauseBatchRequest
+	(*UnpauseBatchResponse)(nil),   // 15: signalbox.v1.UnpauseBatchResponse
+	(*RetryBatchRequest)(nil),      // 16: signalbox.v1.RetryBatchRequest
+	(*RetryBatchResponse)(nil),     // 17: signalbox.v1.RetryBatchResponse
+	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
 }
 var file_signalbox_v1_batch_proto_depIdxs = []int32{
-	17, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
-	17, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
+	18, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
+	18, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Batch.filter:type_name -> signalbox.v1.BatchFilter
-	17, // 3: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
-	17, // 4: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
-	17, // 5: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
+	18, // 3: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
+	18, // 4: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
+	18, // 5: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
 	1,  // 6: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
 	0,  // 7: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 8: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 9: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
-	2,  // 10: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
-	0,  // 11: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 12: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 13: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
-	3,  // 14: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
-	5,  // 15: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
-	7,  // 16: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
-	9,  // 17: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
-	11, // 18: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
-	13, // 19: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
-	15, // 20: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
-	4,  // 21: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
-	6,  // 22: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
-	8,  // 23: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
-	10, // 24: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
-	12, // 25: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
-	14, // 26: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
-	16, // 27: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	4,  // 8: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	0,  // 9: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 10: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
+	2,  // 11: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
+	0,  // 12: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 13: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 14: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
+	3,  // 15: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
+	6,  // 16: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
+	8,  // 17: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
+	10, // 18: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
+	12, // 19: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
+	14, // 20: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
+	16, // 21: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
+	5,  // 22: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
+	7,  // 23: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
+	9,  // 24: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
+	11, // 25: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
+	13, // 26: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
+	15, // 27: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
+	17, // 28: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
+	22, // [22:29] is the sub-list for method output_type
+	15, // [15:22] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_batch_proto_init() }
@@ -1385,13 +1511,14 @@ func file_signalbox_v1_batch_proto_init() {
 	if File_signalbox_v1_batch_proto != nil {
 		return
 	}
+	file_signalbox_v1_batch_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_batch_proto_rawDesc), len(file_signalbox_v1_batch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

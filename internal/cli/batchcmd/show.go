@@ -13,22 +13,31 @@ import (
 
 func itemStatuses() []string { return []string{"pending", "succeeded", "refused", "failed"} }
 
+func batchStatuses() []string { return []string{"selecting", "running", "paused", "completed"} }
+
 func listCommand(s *session.Session) *cobra.Command {
 	var limit int
+	var statuses []string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List batches, newest first",
 		Args:  session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, limit)
+			chosen, err := session.Words("status", statuses, batchStatuses())
+			if err != nil {
+				return err
+			}
+			return list(cmd.Context(), s, chosen, limit)
 		},
 	}
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only these `statuses`, separated by commas: selecting, running, paused, completed")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(batchStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, limit int) error {
+func list(ctx context.Context, s *session.Session, statuses []string, limit int) error {
 	return session.Listing[*signalboxv1.Batch]{
 		Thing:   "batch",
 		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
@@ -40,7 +49,7 @@ func list(ctx context.Context, s *session.Session, limit int) error {
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
 		response, err := session.Call(ctx, s, s.Batches().ListBatches, &signalboxv1.ListBatchesRequest{
-			Project: s.Project(), PageSize: size, PageToken: token,
+			Project: s.Project(), PageSize: size, PageToken: token, Statuses: statuses,
 		}, "list batches")
 		return response.GetBatches(), response.GetNextPageToken(), err
 	})

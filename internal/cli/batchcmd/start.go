@@ -2,6 +2,8 @@ package batchcmd
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -23,6 +25,7 @@ type startFlags struct {
 
 	action, reason, requestID string
 	rate                      float64
+	expect                    int64
 	all, latest, dryRun, wait bool
 }
 
@@ -60,7 +63,8 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
-	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs and start nothing")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs, list those for which the action is refused, and start nothing")
+	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "start only if this many runs are selected, as --dry-run counts them")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the batch has ended")
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
@@ -86,6 +90,15 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	}
 	if f.latest {
 		request.Version = "latest"
+	}
+	if cmd.Flags().Changed("expect") {
+		switch {
+		case len(ids) > 0:
+			return nil, exit.Usagef("--expect: the runs are named by their IDs; leave out --expect")
+		case f.dryRun:
+			return nil, exit.Usagef("--expect: a dry run counts the runs; leave out --expect")
+		}
+		request.ExpectedTotal = &f.expect
 	}
 	selects := ""
 	for _, name := range append(runcmd.SelectionFlags(), "all") {
@@ -134,11 +147,11 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	}
 	b := response.GetBatch()
 	if request.GetDryRun() {
-		s.Note("dry run: would %s %s", b.GetAction(), output.Count(b.GetTotal(), "run"))
+		s.Note("dry run: would %s %s of %d selected", b.GetAction(), output.Count(response.GetEligible(), "run"), b.GetTotal())
 		if s.Format().Structured() {
-			return output.Message(s.Out, s.Format(), b)
+			return output.Message(s.Out, s.Format(), response)
 		}
-		return nil
+		return printPreview(s, response)
 	}
 	if !response.GetCreated() {
 		s.Note("this batch was started before with the request ID %s", request.GetRequestId())
@@ -161,6 +174,21 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		return exit.Silently(exit.Failed)
 	}
 	return nil
+}
+
+// printPreview lists the runs on which the action has no effect.
+func printPreview(s *session.Session, response *signalboxv1.StartBatchResponse) error {
+	if n := response.GetUnchanged(); n > 0 {
+		s.Note("%s would not change: the same was requested before", output.Count(n, "run"))
+	}
+	if len(response.GetPreview()) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, i := range response.GetPreview() {
+		rows = append(rows, []string{i.GetReason(), fmt.Sprint(i.GetCount()), strings.Join(i.GetSampleRunIds(), " ")})
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("REFUSED", "RUNS", "SUCH AS"), rows)
 }
 
 // untilEnd polls a batch until it has ended. While the server is unavailable, it continues to poll.

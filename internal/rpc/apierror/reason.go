@@ -90,6 +90,7 @@ func callers() []Reason {
 		{apperror.DispatcherNotOwned, only(refused), "The dispatcher has no owner, so it cannot be handed over.", "Nothing: the next worker takes it. `signalbox dispatcher show PROJECT` shows its previous owner."},
 		{apperror.BatchNotFound, only(notFound), "The project has no batch of this ID.", "Check project and ID with `signalbox batch list`."},
 		{apperror.BatchEnded, only(refused), "The batch has ended, so it can be neither paused nor unpaused; nothing was changed.", "Nothing: `signalbox batch show ID --items` shows the results. `signalbox batch retry ID` repeats the failed items."},
+		{apperror.BatchTotalChanged, only(refused), "The filter selects another number of runs than the caller expected (`expected_total`, `expected_open`); nothing was changed. The metadata have the number (`total`).", "Repeat the dry run, check what it selects now, and send the new number."},
 		{apperror.BatchNothingFailed, only(refused), "No item of the batch has failed, so there is nothing to retry.", "Nothing. Refused items stay refused: the state of their runs did not allow the action; start another batch when that has changed."},
 		{Canceled, only(connect.CodeCanceled), "The caller disconnected before the response was sent.", "Nothing; the call may have taken effect."},
 		{DeadlineExceeded, only(connect.CodeDeadlineExceeded), "The call took longer than the caller's deadline, or the server's own.", "Try again; the same request ID makes starting a run safe to repeat."},

@@ -22,8 +22,10 @@ const (
 
 // BatchService is the domain's service of batches. It validates requests.
 type BatchService interface {
-	// Start returns false if the request ID belongs to an existing batch. A dry run returns a batch without ID.
+	// Start returns false if the request ID belongs to an existing batch.
 	Start(ctx context.Context, req batch.StartRequest) (batch.Batch, bool, error)
+	// Preview returns what Start would do.
+	Preview(ctx context.Context, req batch.StartRequest) (batch.Preview, error)
 	Get(ctx context.Context, project, id string) (batch.Batch, error)
 	// List returns batches, newest first.
 	List(ctx context.Context, f batch.ListFilter) ([]batch.Batch, error)
@@ -50,11 +52,25 @@ func (h *Batches) StartBatch(
 	if err != nil {
 		return nil, err
 	}
-	b, created, err := h.service.Start(ctx, batch.StartRequest{
+	start := batch.StartRequest{
 		Project: message.ProjectOf(m.GetProject()), Action: batch.Action(m.GetAction()), RunIDs: m.GetRunIds(), Filter: filter,
-		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(), DryRun: m.GetDryRun(),
-	})
+		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(), ExpectedTotal: m.ExpectedTotal,
+	}
+	if m.GetDryRun() {
+		p, err := h.service.Preview(ctx, start)
+		return message.Reply(&signalboxv1.StartBatchResponse{
+			Batch: BatchMessage(p.Batch), Preview: ineligible(p.Ineligible), Eligible: p.Eligible, Unchanged: p.Unchanged,
+		}, err)
+	}
+	b, created, err := h.service.Start(ctx, start)
 	return message.Reply(&signalboxv1.StartBatchResponse{Batch: BatchMessage(b), Created: created}, err)
+}
+
+func ineligible(list []batch.Ineligible) (out []*signalboxv1.IneligibleRuns) {
+	for _, i := range list {
+		out = append(out, &signalboxv1.IneligibleRuns{Reason: i.Reason, Count: i.Count, SampleRunIds: i.Sample})
+	}
+	return out
 }
 
 // GetBatch returns one batch.
@@ -71,7 +87,11 @@ func (h *Batches) ListBatches(
 ) (*connect.Response[signalboxv1.ListBatchesResponse], error) {
 	batches, next, err := page.List(req.Msg, page.Default, page.Most,
 		func(before *string, limit int) ([]batch.Batch, error) {
-			return h.service.List(ctx, batch.ListFilter{Project: message.ProjectOf(req.Msg.GetProject()), Before: page.From(before), Limit: limit})
+			f := batch.ListFilter{Project: message.ProjectOf(req.Msg.GetProject()), Before: page.From(before), Limit: limit}
+			for _, status := range req.Msg.GetStatuses() {
+				f.Statuses = append(f.Statuses, batch.Status(status))
+			}
+			return h.service.List(ctx, f)
 		},
 		func(b batch.Batch) string { return b.ID })
 	res := &signalboxv1.ListBatchesResponse{NextPageToken: next}

@@ -45,7 +45,9 @@ func (b *bench) ReadWorkflows(_ context.Context, _ string, _ []string, w statist
 	return b.rows, nil
 }
 
-func (b *bench) ReadCells(context.Context, []string) ([]statistics.TaskRows, error) { return b.cells, nil }
+func (b *bench) ReadCells(context.Context, []string) ([]statistics.TaskRows, error) {
+	return b.cells, nil
+}
 
 func (b *bench) ListRuns(_ context.Context, f run.Filter) ([]run.Run, error) {
 	b.filter = f

@@ -3,10 +3,12 @@ package batches
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -38,6 +40,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0
 		if !made {
 			r, err = sqlrow.One(ctx, c, selectBatch+` WHERE project = $1 AND request_id = $2`, []any{b.Project, b.RequestID}, scanBatch,
 				func() error { return noBatch(b.RequestID) })
+			return err
+		}
+		if err := s.needTotal(ctx, c, b); err != nil {
 			return err
 		}
 		if r, err = s.lock(ctx, c, b.ID); err != nil {
@@ -155,28 +160,61 @@ func (s *Store) SelectMore(ctx context.Context, id string, page int) (more bool,
 	return more && err == nil, err
 }
 
-// CountRuns implements [batch.Store].
-func (s *Store) CountRuns(ctx context.Context, b batch.Batch, ids []string) (total int64, err error) {
+// RunStates implements [batch.Store].
+func (s *Store) RunStates(ctx context.Context, b batch.Batch, ids []string) (states []batch.StateCount, err error) {
 	if err := storable(b, ids); err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
-		total = 0
+	err = s.db.Read(ctx, "count runs by state", func(ctx context.Context, c sqldb.Conn) error {
+		states = nil
 		if err := ledger.NeedProject(ctx, c, b.Project); err != nil {
 			return err
 		}
 		if b.Filter != nil {
-			f := b.Filter.Runs(b.Project, b.CreatedAt)
-			f.Limit = math.MaxInt
-			query, args := s.runs(f, "id")
-			total, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (`+query+`) AS s`, args...)
+			query, args := s.selected(b, stateColumns)
+			states, err = sqlrow.Collect(ctx, c, byState+`(`+query+`) AS s`+stateGroups, args, scanState)
 			return err
 		}
 		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{b.Project}, func(ctx context.Context, marks string, args []any) error {
-			n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND id IN `+marks, args...)
-			total += n
+			part, err := sqlrow.Collect(ctx, c, byState+`runs WHERE project = `+s.db.Dialect().Mark(1)+` AND id IN `+marks+stateGroups, args, scanState)
+			states = append(states, part...)
 			return err
 		})
 	})
-	return total, err
+	return states, err
+}
+
+// The columns of runs that determine the effect of controls.
+const (
+	stateColumns = `id, status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter`
+	stateGroups  = ` GROUP BY status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter ORDER BY 1, 2, 3, 4, 5, 6`
+	byState      = `SELECT status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter, COUNT(*), MIN(id), MAX(id) FROM `
+)
+
+func scanState(row sqlrow.Scanner) (s batch.StateCount, err error) {
+	var r run.Run
+	var first, last string
+	err = row.Scan(&r.Status, &r.QueuedReason, &r.WaitingKind, &r.CancelRequested, &r.Trigger, &r.Interpreter, &s.Count, &first, &last)
+	s.State, s.Sample = control.StateOf(r), slices.Compact([]string{first, last})
+	return s, err
+}
+
+// selected returns the query for all runs that the filter of a batch selects.
+func (s *Store) selected(b batch.Batch, columns string) (string, []any) {
+	f := b.Filter.Runs(b.Project, b.CreatedAt)
+	f.Limit = math.MaxInt
+	return s.runs(f, columns)
+}
+
+// needTotal returns an error if the filter of a batch selects another number of runs than expected.
+func (s *Store) needTotal(ctx context.Context, c sqldb.Conn, b batch.Batch) error {
+	if b.Expected == nil {
+		return nil
+	}
+	query, args := s.selected(b, "id")
+	total, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (`+query+`) AS s`, args...)
+	if err != nil || total == *b.Expected {
+		return err
+	}
+	return batch.TotalChanged(*b.Expected, total)
 }

@@ -13,6 +13,7 @@ package batches
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -116,6 +117,13 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 	if f.Before != "" {
 		w.Is("id", "<", f.Before)
 	}
+	var statuses []string
+	for _, status := range f.Statuses {
+		statuses = append(statuses, withStatus(status))
+	}
+	if len(statuses) > 0 {
+		w.Conditions = append(w.Conditions, `(`+strings.Join(statuses, ` OR `)+`)`)
+	}
 	var list []row
 	err := s.db.Read(ctx, "list batches", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, selectBatch+w.String()+` ORDER BY id DESC`+sqlrow.Limit(f.Limit), w.Args, scanBatch)
@@ -125,6 +133,21 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 		return err
 	})
 	return batchesOf(list), err
+}
+
+// withStatus returns the condition of a status, which [scanBatch] derives from the same columns.
+func withStatus(status batch.Status) string {
+	switch status {
+	case batch.Completed:
+		return `ended_at IS NOT NULL`
+	case batch.Paused:
+		return `ended_at IS NULL AND paused`
+	case batch.Selecting:
+		return `ended_at IS NULL AND NOT paused AND NOT selected`
+	case batch.Running:
+		return `ended_at IS NULL AND NOT paused AND selected`
+	}
+	return `FALSE`
 }
 
 func batchesOf(rows []row) []batch.Batch {

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
 
 // working is the ID of the batch that is processed.
@@ -242,15 +243,30 @@ func testBatchSelection(t *testing.T, open Opener) {
 		return b
 	}
 	queued := batch.Filter{Statuses: []run.Status{run.Queued, run.Waiting}}
-	total, err := s.Batches().CountRuns(ctx, filtered("", queued), nil)
+	states, err := s.Batches().RunStates(ctx, filtered("", queued), nil)
 	require.NoError(t, err)
-	require.EqualValues(t, 20, total)
-	total, err = s.Batches().CountRuns(ctx, newBatch("", 1), []string{"r01", "x", "nothing"})
+	require.Equal(t, []batch.StateCount{{
+		State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting, Old: true}, Count: 20, Sample: []string{"r01", "r24"},
+	}}, states)
+	states, err = s.Batches().RunStates(ctx, newBatch("", 1), []string{"r01", "r05", "x", "nothing"})
 	require.NoError(t, err)
-	require.EqualValues(t, 1, total)
+	require.ElementsMatch(t, []batch.StateCount{
+		{State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting, Old: true}, Count: 1, Sample: []string{"r01"}},
+		{State: control.State{Status: run.Completed}, Count: 1, Sample: []string{"r05"}},
+	}, states)
+	for _, expected := range []int64{19, 21} {
+		b := filtered("b0", queued)
+		b.Expected = &expected
+		_, _, err = s.Batches().StartBatch(ctx, b, nil, 8, entry(audit.BatchStart, here, "b0"))
+		require.True(t, apperror.Is(err, apperror.BatchTotalChanged), "%v", err)
+	}
+	_, err = s.Batches().GetBatch(ctx, here, "b0")
+	require.True(t, apperror.Is(err, apperror.BatchNotFound))
 
 	// With pages, no item is processed before all are selected.
-	b := startBatch(t, s, filtered("b1", queued), 8)
+	exact := filtered("b1", queued)
+	exact.Expected = new(int64(20))
+	b := startBatch(t, s, exact, 8)
 	require.Equal(t, batch.Selecting, b.Status)
 	require.EqualValues(t, 8, b.Total)
 	require.Equal(t, queued, *b.Filter)
