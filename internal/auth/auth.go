@@ -62,6 +62,22 @@ func includes(has, needed Role) bool {
 	return has == Admin || has == needed || needed == Viewer && (has == Operator || has == Publisher)
 }
 
+// RolesIn returns the actor's roles in a project, without those that another one includes: at most two.
+func (a Actor) RolesIn(project string) (roles []Role) {
+	if a.May(project, Admin) {
+		return []Role{Admin}
+	}
+	for _, r := range []Role{Operator, Publisher} {
+		if a.May(project, r) {
+			roles = append(roles, r)
+		}
+	}
+	if len(roles) == 0 && a.May(project, Viewer) {
+		return []Role{Viewer}
+	}
+	return roles
+}
+
 // Visible returns the projects in which the actor has a role, in order; all is true where it has one in every project.
 func (a Actor) Visible() (names []string, all bool) {
 	if a.May(Everywhere, Viewer) {

@@ -70,3 +70,20 @@ func TestRequireDoesNotDiscloseProjects(t *testing.T) {
 	_, all = auth.Local().Visible()
 	require.True(t, all)
 }
+
+func TestRolesInAProject(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		roles map[string]auth.Role
+		want  []auth.Role
+	}{
+		{nil, nil},
+		{map[string]auth.Role{"other": auth.Admin}, nil},
+		{map[string]auth.Role{"shop": auth.Viewer}, []auth.Role{auth.Viewer}},
+		{map[string]auth.Role{"shop": auth.Publisher, auth.Everywhere: auth.Operator}, []auth.Role{auth.Operator, auth.Publisher}},
+		{map[string]auth.Role{"shop": auth.Operator, auth.Everywhere: auth.Viewer}, []auth.Role{auth.Operator}},
+		{map[string]auth.Role{"shop": auth.Viewer, auth.Everywhere: auth.Admin}, []auth.Role{auth.Admin}},
+	} {
+		require.Equal(t, tt.want, auth.Actor{Roles: tt.roles}.RolesIn("shop"))
+	}
+}

@@ -90,7 +90,7 @@ func TestFlagsBeforeCommand(t *testing.T) {
 func TestProjectsAndAudit(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	require.Regexp(t, `(?m)^default`, shell.run(t, "project", "list").out.String())
+	require.Regexp(t, `(?m)^default +operator, publisher`, shell.run(t, "project", "list").out.String())
 	require.Contains(t, shell.run(t, "project", "list", "-o", "wide").out.String(), "signalbox-default")
 	require.Contains(t, shell.run(t, "project", "create", "shop", "--description", "the shop", "-o", "json").out.String(), `"description": "the shop"`)
 	requireRefusal(t, shell.run(t, "project", "create", "default"), exit.Refused, "PROJECT_EXISTS")

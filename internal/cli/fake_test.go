@@ -286,7 +286,7 @@ func (a *api) CreateProject(_ context.Context, request *connect.Request[signalbo
 }
 
 func (a *api) ListProjects(context.Context, *connect.Request[signalboxv1.ListProjectsRequest]) (*connect.Response[signalboxv1.ListProjectsResponse], error) {
-	return connect.NewResponse(&signalboxv1.ListProjectsResponse{Projects: []*signalboxv1.Project{{Name: "default", TaskQueue: "signalbox-default"}}}), nil
+	return connect.NewResponse(&signalboxv1.ListProjectsResponse{Projects: []*signalboxv1.Project{{Name: "default", TaskQueue: "signalbox-default", Roles: []string{"operator", "publisher"}}}}), nil
 }
 
 func (a *api) GetProject(_ context.Context, request *connect.Request[signalboxv1.GetProjectRequest]) (*connect.Response[signalboxv1.GetProjectResponse], error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +47,9 @@ func listProjects(ctx context.Context, s *session.Session) error {
 	}
 	rows := make([][]string, len(projects))
 	for i, project := range projects {
-		rows[i] = []string{project.GetName(), project.GetDescription(), project.GetTaskQueue(), output.Moment(project.GetCreateTime())}
+		rows[i] = []string{project.GetName(), project.GetDescription(), project.GetTaskQueue(), strings.Join(project.GetRoles(), ", "), output.Moment(project.GetCreateTime())}
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "CREATED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "ROLES", "CREATED"), rows)
 }
 
 func projectCreateCommand(s *session.Session) *cobra.Command {

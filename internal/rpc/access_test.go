@@ -130,7 +130,9 @@ func TestRolesAreEnforcedInEveryProtocol(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, g.do("POST", posts, cloudEvent, post...).status)
 	g.do("POST", "/v1/projects/lab/events", cloudEvent, post...).fails(404, apperror.ProjectNotFound)
 
-	require.Len(t, g.do("GET", "/v1/projects", "", viewer...).ok()["projects"], 1)
+	seen := g.do("GET", "/v1/projects", "", viewer...).ok()["projects"].([]any)
+	require.Len(t, seen, 1)
+	require.Equal(t, []any{"viewer"}, seen[0].(map[string]any)["roles"])
 	require.Len(t, g.do("GET", "/v1/projects", "", all...).ok()["projects"], 3)
 	g.do("GET", "/metrics", "", viewer...).connectFails(403, "permission_denied", apperror.PermissionDenied)
 	require.Equal(t, 200, g.do("GET", "/metrics", "", all...).status)

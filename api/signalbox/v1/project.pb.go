@@ -30,9 +30,12 @@ type Project struct {
 	Name        string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// The Temporal task queue of the project's runs. It is derived from the project's name.
-	TaskQueue     string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	Settings      *ProjectSettings       `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	TaskQueue  string                 `protobuf:"bytes,3,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	Settings   *ProjectSettings       `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
+	// Roles of the caller in the project: admin alone, which includes the others; otherwise viewer, operator or publisher,
+	// or operator and publisher together if the caller has one of them in all projects.
+	Roles         []string `protobuf:"bytes,6,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -98,6 +101,13 @@ func (x *Project) GetCreateTime() *timestamppb.Timestamp {
 func (x *Project) GetSettings() *ProjectSettings {
 	if x != nil {
 		return x.Settings
+	}
+	return nil
+}
+
+func (x *Project) GetRoles() []string {
+	if x != nil {
+		return x.Roles
 	}
 	return nil
 }
@@ -563,7 +573,7 @@ var File_signalbox_v1_project_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\x01\n" +
+	"\x1asignalbox/v1/project.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\x01\n" +
 	"\aProject\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1d\n" +
@@ -571,7 +581,8 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"task_queue\x18\x03 \x01(\tR\ttaskQueue\x12;\n" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\"M\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\"M\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +

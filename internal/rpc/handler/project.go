@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
@@ -35,7 +36,7 @@ func (h *Projects) CreateProject(
 	ctx context.Context, req *connect.Request[signalboxv1.CreateProjectRequest],
 ) (*connect.Response[signalboxv1.CreateProjectResponse], error) {
 	p, err := h.service.Create(ctx, req.Msg.GetName(), req.Msg.GetDescription())
-	return message.Reply(&signalboxv1.CreateProjectResponse{Project: h.message(p)}, err)
+	return message.Reply(&signalboxv1.CreateProjectResponse{Project: h.message(ctx, p)}, err)
 }
 
 // GetProject returns one project.
@@ -43,7 +44,7 @@ func (h *Projects) GetProject(
 	ctx context.Context, req *connect.Request[signalboxv1.GetProjectRequest],
 ) (*connect.Response[signalboxv1.GetProjectResponse], error) {
 	p, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetName()))
-	return message.Reply(&signalboxv1.GetProjectResponse{Project: h.message(p)}, err)
+	return message.Reply(&signalboxv1.GetProjectResponse{Project: h.message(ctx, p)}, err)
 }
 
 // UpdateProject changes a project's description and settings.
@@ -53,7 +54,7 @@ func (h *Projects) UpdateProject(
 	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), project.Change{
 		Description: req.Msg.Description, MaxSteps: req.Msg.MaxSteps, EndPoison: req.Msg.EndPoison,
 	})
-	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(p)}, err)
+	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
 
 // ListProjects lists all projects by name.
@@ -67,14 +68,20 @@ func (h *Projects) ListProjects(
 		func(p project.Project) string { return p.Name })
 	res := &signalboxv1.ListProjectsResponse{NextPageToken: next}
 	for _, p := range projects {
-		res.Projects = append(res.Projects, h.message(p))
+		res.Projects = append(res.Projects, h.message(ctx, p))
 	}
 	return message.Reply(res, err)
 }
 
-func (h *Projects) message(p project.Project) *signalboxv1.Project {
+func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.Project {
+	actor, _ := auth.ActorFrom(ctx)
+	var roles []string
+	for _, r := range actor.RolesIn(p.Name) {
+		roles = append(roles, string(r))
+	}
 	return &signalboxv1.Project{
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
 		Settings: &signalboxv1.ProjectSettings{MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison},
+		Roles:    roles,
 	}
 }
