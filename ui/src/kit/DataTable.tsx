@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown, ArrowUp } from 'lucide-react'
-import { useEffect, useRef, type KeyboardEvent, type ReactNode } from 'react'
+import { memo, useEffect, useRef, type KeyboardEvent, type ReactElement, type ReactNode } from 'react'
 import styles from './DataTable.module.css'
 
 export interface Column<Row> {
@@ -89,7 +89,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       PageDown: () => { move(current + 15) },
       PageUp: () => { move(current - 15) },
       Enter: row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onOpen(row) },
-      ' ': row === undefined || onPeek === undefined ? undefined : () => { onPeek(row) },
+      ' ': row === undefined || onPeek === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onPeek(row) },
       x: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), false) },
       J: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current + 1) },
       K: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current - 1) },
@@ -131,23 +131,23 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           const row = rows[item.index]
           if (row === undefined) return null
           const key = rowKey(row)
-          const classes = [styles.row, selected?.has(key) ? styles.selected : '', faded?.has(key) ? styles.faded : '', key === active ? styles.active : '', key === highlighted ? styles.highlighted : '']
           return (
-            <div
+            <RowView
               key={key}
-              id={`row-${key}`}
-              role="row"
-              aria-rowindex={item.index + 2}
-              aria-selected={onSelect === undefined ? undefined : (selected?.has(key) ?? false)}
-              className={classes.join(' ')}
-              style={{ gridTemplateColumns: template, height, transform: `translateY(${item.start}px)` }}
-              onClick={(event) => {
-                onActive?.(key)
-                if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
-              }}
-            >
-              {columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)}
-            </div>
+              row={row}
+              id={key}
+              index={item.index}
+              start={item.start}
+              height={height}
+              template={template}
+              columns={columns}
+              selected={onSelect === undefined ? undefined : (selected?.has(key) ?? false)}
+              faded={faded?.has(key) ?? false}
+              active={key === active}
+              highlighted={key === highlighted}
+              onActive={onActive}
+              onOpen={onOpen}
+            />
           )
         })}
       </div>
@@ -155,3 +155,41 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     </div>
   )
 }
+
+interface RowViewProps<Row> {
+  row: Row
+  id: string
+  index: number
+  start: number
+  height: number
+  template: string
+  columns: Column<Row>[]
+  /** Undefined where rows cannot be selected. */
+  selected: boolean | undefined
+  faded: boolean
+  active: boolean
+  highlighted: boolean
+  onActive: ((key: string) => void) | undefined
+  onOpen: ((row: Row) => void) | undefined
+}
+
+/** One row. It is drawn again only when something of it has changed: scrolling and changes of other rows leave it as it is. */
+const RowView = memo(function RowView<Row>({ row, id, index, start, height, template, columns, selected, faded, active, highlighted, onActive, onOpen }: RowViewProps<Row>) {
+  const classes = [styles.row, selected ? styles.selected : '', faded ? styles.faded : '', active ? styles.active : '', highlighted ? styles.highlighted : '']
+  return (
+    <div
+      id={`row-${id}`}
+      role="row"
+      aria-rowindex={index + 2}
+      aria-selected={selected}
+      className={classes.join(' ')}
+      style={{ gridTemplateColumns: template, height, transform: `translateY(${start}px)` }}
+      onClick={(event) => {
+        onActive?.(id)
+        if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
+      }}
+    >
+      {columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)}
+    </div>
+  )
+}) as <Row>(props: RowViewProps<Row>) => ReactElement

@@ -3,10 +3,14 @@ import { formatAgo, formatCountdown, formatDuration, formatFullTime, formatTime 
 import { usePreferences } from './preferences'
 import { Tooltip } from './Tooltip'
 
-/** A time, with the full date in both zones and its age as tooltip. A time that is not known is a dash. */
-export function Time({ at, unknown = '–' }: { at: number | undefined; unknown?: string }) {
+/**
+ * A time, with the full date in both zones and its age as tooltip. A time that is not known is a dash. `plain` has the browser's own
+ * tooltip, which costs nothing: for tables.
+ */
+export function Time({ at, unknown = '–', plain = false }: { at: number | undefined; unknown?: string; plain?: boolean }) {
   const { zone } = usePreferences()
   if (at === undefined) return <span>{unknown}</span>
+  if (plain) return <time dateTime={new Date(at).toISOString()} title={`${formatFullTime(at, 'utc')}\n${formatFullTime(at, 'local')}`}>{formatTime(at, now(), zone)}</time>
   const text = (
     <>
       {formatFullTime(at, 'utc')}

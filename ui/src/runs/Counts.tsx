@@ -13,7 +13,7 @@ export const useCounts = (project: string, filter: RunFilter) =>
     refetchInterval: 5000,
   })
 
-/** total returns the number of runs of a filter by their counts; undefined if the counts do not tell it. */
+/** total returns the number of runs of a filter by its counts; undefined where they do not show it. */
 export function total(counts: CountRunsResponse | undefined, filter: RunFilter): { count: bigint; more: boolean } | undefined {
   if (counts === undefined || !countsMatch(filter)) return undefined
   const wanted = filter.statuses.length === 0 ? statuses : filter.statuses
@@ -23,14 +23,14 @@ export function total(counts: CountRunsResponse | undefined, filter: RunFilter):
 /** The numbers of runs by status, as toggles of the filter. */
 export function StatusCounts({ project, filter, onToggle }: { project: string; filter: RunFilter; onToggle: (status: string) => void }) {
   const counts = useCounts(project, filter)
-  const known = counts.data !== undefined && countsMatch(filter)
+  const data = countsMatch(filter) ? counts.data : undefined
   return (
     <div className={styles.counts} role="group" aria-label="Runs by status">
       {statuses.map((status) => (
         <button key={status} type="button" className={styles.view} aria-pressed={filter.statuses.includes(status)} onClick={() => { onToggle(status) }}>
           <StatusBadge of="run" status={status} />
-          <span className={styles.number} title={known ? undefined : counts.data === undefined ? 'The number is not known' : 'Runs are counted by workflow and time only'}>
-            {known ? formatCount(counts.data.statuses[status] ?? 0n, counts.data.more.includes(status)) : '–'}
+          <span className={styles.number} title={data === undefined ? 'The number is not known: runs are counted by workflow, group and time' : undefined}>
+            {data === undefined ? '–' : formatCount(data.statuses[status] ?? 0n, data.more.includes(status))}
           </span>
         </button>
       ))}

@@ -12,7 +12,7 @@ import { type BatchAction, BatchDialog } from './BatchDialog'
 import { type RowControl, runColumns } from './columns'
 import { StatusCounts, total, useCounts, Views } from './Counts'
 import { RunFeed } from './feed'
-import { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
+import { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
 import { FilterBar, Periods } from './FilterBar'
 import { Peek } from './Peek'
 import { mostRows } from './rows'
@@ -80,11 +80,15 @@ export function RunsPage() {
   const activate = useCallback((key: string) => {
     setActive(key)
     feed.active = key
-  }, [feed])
+    // The preview follows the row that has the keyboard.
+    if (peek !== '' && peek !== key) showPeek(key)
+  }, [feed, peek, showPeek])
 
   const { shown } = state
+  const listed = useRef(shown)
+  useEffect(() => { listed.current = shown }, [shown])
   const select = useCallback((key: string, range: boolean) => {
-    const ids = shown.map((run) => run.id)
+    const ids = listed.current.map((run) => run.id)
     const from = anchor.current === undefined ? -1 : ids.indexOf(anchor.current)
     const to = ids.indexOf(key)
     anchor.current = key
@@ -95,22 +99,18 @@ export function RunsPage() {
       else if (!next.delete(key)) next.add(key)
       return next
     })
-  }, [shown])
+  }, [])
   const allSelected = shown.length > 0 && shown.every((run) => selected.has(run.id))
-  const columns = runColumns({
-    project,
-    zone,
-    order: filter.order,
-    onOrder: () => { change({ order: filter.order === 'newest' ? 'oldest' : 'newest' }) },
-    onOpen: openRun,
-    onControl: (name, run) => { setControl({ control: name, run }) },
-    refused,
-    selected,
-    allSelected,
-    onSelect: select,
-    onSelectAll: () => { setSelected(allSelected ? new Set() : new Set(shown.map((run) => run.id))) },
-  })
-
+  const openControl = useCallback((name: RowControl, run: Run) => { setControl({ control: name, run }) }, [])
+  const sort = useCallback((order: Order) => { change({ order }) }, [change])
+  const selectAll = useCallback(() => {
+    setSelected((before) => (listed.current.every((run) => before.has(run.id)) ? new Set() : new Set(listed.current.map((run) => run.id))))
+  }, [])
+  // The columns change rarely, so that a change of one run draws one row.
+  const columns = useMemo(
+    () => runColumns({ project, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, zone, filter.order, sort, openRun, openControl, refused, selected, allSelected, select, selectAll],
+  )
   const endControl = () => {
     setControl(undefined)
     void feed.refresh()
@@ -118,7 +118,7 @@ export function RunsPage() {
   const peeked = shown.findIndex((run) => run.id === peek)
   const peekAt = (index: number) => {
     const run = shown[index]
-    return run === undefined ? undefined : () => { activate(run.id); showPeek(run.id) }
+    return run === undefined ? undefined : () => { activate(run.id) }
   }
   const focusList = () => { list.current?.querySelector<HTMLElement>('[role=grid]')?.focus() }
   usePageKeys({
@@ -277,6 +277,7 @@ function NoRuns({ project, onStart }: { project: string; onStart: () => void }) 
   )
 }
 
+/** What to do when no run matches: each part of the filter can be left out. */
 function NoMatch({ filter, onChange }: { filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
   const { zone } = usePreferences()
   return (
@@ -294,7 +295,7 @@ function NoMatch({ filter, onChange }: { filter: RunFilter; onChange: (change: P
 }
 
 /** The end of the rows: the end of the list, the next page on its way, or the most rows that are kept. */
-function ListEnd({ count, more, cut, last, order, onContinue }: { count: number; more: boolean; cut: boolean; last: Run | undefined; order: 'newest' | 'oldest'; onContinue: (change: Partial<RunFilter>) => void }) {
+function ListEnd({ count, more, cut, last, order, onContinue }: { count: number; more: boolean; cut: boolean; last: Run | undefined; order: Order; onContinue: (change: Partial<RunFilter>) => void }) {
   const at = milliseconds(last?.createTime)
   if ((cut || (more && count >= mostRows)) && at !== undefined) {
     // The bound is exclusive before and inclusive after a moment: a millisecond more keeps the last run in sight.

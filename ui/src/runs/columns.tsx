@@ -4,7 +4,7 @@ import { milliseconds } from '../api'
 import { refusalOf } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { Button, CancelRequestedBadge, Chip, type Column, command, copyCLI, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
-import { triggerWord } from './filter'
+import { type Order, triggerWord } from './filter'
 import styles from './runs.module.css'
 
 /** What a run waits for while it is queued or waiting, in a word. */
@@ -45,8 +45,8 @@ const controlNames: [RowControl, string][] = [['replay', 'Replay…'], ['cancel'
 export interface ColumnOptions {
   project: string
   zone: Zone
-  order: 'newest' | 'oldest'
-  onOrder: () => void
+  order: Order
+  onOrder: (order: Order) => void
   onOpen: (run: Run) => void
   onControl: (control: RowControl, run: Run) => void
   /** Why no control can be used at the moment. */
@@ -90,10 +90,10 @@ export function runColumns({ project, zone, order, onOrder, onOpen, onControl, r
       id: 'queued',
       title: `Queued${utc}`,
       width: 82,
-      sort: { active: order === 'newest' ? 'descending' : 'ascending', onSort: onOrder },
-      cell: (run) => <Time at={milliseconds(run.createTime)} />,
+      sort: { active: order === 'newest' ? 'descending' : 'ascending', onSort: () => { onOrder(order === 'newest' ? 'oldest' : 'newest') } },
+      cell: (run) => <Time plain at={milliseconds(run.createTime)} />,
     },
-    { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time at={milliseconds(run.startTime)} /> },
+    { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
     { id: 'duration', title: 'Duration', width: 64, align: 'end', cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 120, grow: true, cell: (run) => <RunProblem run={run} /> },

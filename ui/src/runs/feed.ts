@@ -1,7 +1,9 @@
 import { callError, clients, now } from '../api'
 import type { Run } from '../gen/signalbox/v1/run_pb'
+import type { RunsChange } from '../gen/signalbox/v1/watch_pb'
 import { listRequest, type RunFilter } from './filter'
-import { append, merge, missing, mostRows, noRows, type Rows, showArrived } from './rows'
+import { follow } from './stream'
+import { append, type Change, type Compare, inOrder, merge, missing, mostRows, noRows, type Rows, showArrived } from './rows'
 
 export interface FeedState extends Rows {
   /** The first page has been read. */
@@ -15,12 +17,15 @@ export interface FeedState extends Rows {
 
 const pageSize = 100
 const interval = 5000
+/** While the changes are streamed, only the pages after the first are read again: those that another server changed are not in the stream. */
+const streamedInterval = 15_000
+const hiddenTime = 30_000
 /** At most so many runs that left the list are read one by one at each refresh. */
 const mostReadAlone = 20
 
 /**
- * RunFeed holds the rows of one list and keeps them up to date while the page is open. It reads the first page and the pages in view each
- * 5 s. It survives the page, so that going back shows the list as it was.
+ * RunFeed holds the rows of one list and keeps them up to date while the page is open: by a stream of changes, or where that is not
+ * possible, by reading the first page and the pages in view each 5 s. It survives the page, so that going back shows the list as it was.
  */
 export class RunFeed {
   private state: FeedState = { ...noRows, ready: false, error: undefined, loadingMore: false, refreshedAt: undefined }
@@ -28,8 +33,11 @@ export class RunFeed {
   /** The pages that were read: their token, and the run before them. */
   private pages: { token: string; after: Run | undefined }[] = []
   private request: ReturnType<typeof listRequest>
+  private readonly compare: Compare
   private timer: number | undefined
   private abort = new AbortController()
+  private streaming: AbortController | undefined
+  private connected = false
   private inView: [number, number] = [0, 0]
   private held = false
   private paused = false
@@ -38,6 +46,7 @@ export class RunFeed {
 
   constructor(private readonly project: string, private readonly filter: RunFilter) {
     this.request = listRequest(project, filter, now())
+    this.compare = inOrder(filter.order)
   }
 
   readonly subscribe = (listener: () => void) => {
@@ -57,14 +66,47 @@ export class RunFeed {
   /** open begins to read; the returned function ends it. */
   open(): () => void {
     this.abort = new AbortController()
-    const onVisible = () => { if (!document.hidden) void this.refresh() }
+    let hiding: number | undefined
+    const onVisible = () => {
+      window.clearTimeout(hiding)
+      if (document.hidden) {
+        hiding = window.setTimeout(() => { this.streaming?.abort() }, hiddenTime)
+        return
+      }
+      void this.refresh()
+      this.stream()
+    }
     document.addEventListener('visibilitychange', onVisible)
-    void this.refresh()
+    void this.refresh().then(() => { this.stream() })
     return () => {
+      window.clearTimeout(hiding)
       document.removeEventListener('visibilitychange', onVisible)
       window.clearTimeout(this.timer)
+      this.streaming?.abort()
       this.abort.abort()
     }
+  }
+
+  /** stream follows the changes of the list, unless that is under way. */
+  private stream(): void {
+    if (this.abort.signal.aborted || !this.state.ready || this.paused || document.hidden || this.streaming?.signal.aborted === false) return
+    const stop = new AbortController()
+    this.streaming = stop
+    const events = {
+      onState: (connected: boolean) => { this.connected = connected && !stop.signal.aborted },
+      onMessage: () => { this.set({ refreshedAt: now() }) },
+      onChange: (change: RunsChange, reset: boolean) => {
+        if (stop.signal.aborted) return
+        const runs = change.rows.flatMap(({ run, matches }) => (run === undefined ? [] : [{ run, matches }]))
+        if (reset) void this.mergePage(runs.map(({ run }) => run), undefined, change.nextPageToken, stop.signal)
+        else this.merge(runs, change.removed)
+      },
+    }
+    void follow(() => this.request, pageSize, events, stop.signal).finally(() => {
+      // Polling goes on by itself; the stream is tried again when the page is shown again.
+      this.connected = false
+      stop.abort()
+    })
   }
 
   /** reload reads the list from its beginning. The old rows stay until the answer is there. */
@@ -91,26 +133,35 @@ export class RunFeed {
     if (signal.aborted) return
     window.clearTimeout(this.timer)
     const refused = this.state.error !== undefined && callError(this.state.error).kind !== 'unavailable'
-    if (!refused) this.timer = window.setTimeout(() => void this.refresh(), interval)
+    if (!refused) this.timer = window.setTimeout(() => void this.refresh(), this.connected ? streamedInterval : interval)
   }
 
   private async readAgain(signal: AbortSignal): Promise<void> {
-    const wanted = this.pages.filter((_, i) => i === 0 || (i >= Math.floor(this.inView[0] / pageSize) && i <= Math.floor(this.inView[1] / pageSize)))
+    const wanted = this.pages.filter((_, i) => (i === 0 && !this.connected) || (i >= Math.floor(this.inView[0] / pageSize) && i <= Math.floor(this.inView[1] / pageSize) && i > 0))
     try {
       for (const page of wanted) {
         const answer = await clients.runs.listRuns({ ...this.request, pageSize, pageToken: page.token }, { signal })
-        const left = missing(this.state, answer.runs, page.after, answer.nextPageToken, this.filter.order)
-        const alone = await Promise.all(left.slice(0, mostReadAlone).map((run) => this.readAlone(run, signal)))
-        const changes = [...answer.runs.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: false }))]
-        this.set(merge(this.state, changes, [], this.filter.order))
-        // A list that was empty, or ended before, has no row after which the new ones are beyond.
-        if (this.state.shown.length === 0 && this.state.arrived.length > 0) this.set(showArrived(this.state, this.filter.order))
+        await this.mergePage(answer.runs, page.after, answer.nextPageToken, signal)
       }
-      this.set({ refreshedAt: now(), error: undefined })
-      this.admit()
+      if (wanted.length > 0) this.set({ refreshedAt: now(), error: undefined })
     } catch {
       // The link state shows that the data is old. The next refresh tries again.
     }
+  }
+
+  /** mergePage merges a page that was read again; `after` is the run before it. */
+  private async mergePage(page: Run[], after: Run | undefined, next: string, signal: AbortSignal): Promise<void> {
+    const left = missing(this.state, page, after, next, this.compare)
+    const alone = await Promise.all(left.slice(0, mostReadAlone).map((run) => this.readAlone(run, signal)))
+    if (signal.aborted) return
+    this.merge([...page.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: false }))], [])
+  }
+
+  private merge(changes: Change[], removed: string[]): void {
+    this.set(merge(this.state, changes, removed, this.compare))
+    // In an empty list no person is at work with a row.
+    if (this.state.shown.length === 0 && this.state.arrived.length > 0) this.showNew()
+    this.admit()
   }
 
   /** readAlone reads a run that left the list, to show what became of it; as it was if that fails. */
@@ -155,7 +206,8 @@ export class RunFeed {
   pause(paused: boolean): void {
     if (this.paused === paused) return
     this.paused = paused
-    if (!paused) void this.refresh()
+    if (paused) this.streaming?.abort()
+    else void this.refresh().then(() => { this.stream() })
   }
 
   private admit(): void {
@@ -164,6 +216,6 @@ export class RunFeed {
 
   readonly showNew = (): void => {
     if (this.state.overflow) void this.reload()
-    else this.set(showArrived(this.state, this.filter.order))
+    else this.set(showArrived(this.state, this.compare))
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 
 vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
 vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
+const { batchFilter, changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
 
 const full = {
   ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', notReplayed: true,
@@ -47,6 +47,8 @@ describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
     expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
     expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
+    expect(batchFilter({ ...full, text: '' }, 0)).toMatchObject({ failureGroup: 'g1', statuses: ['failed', 'timed_out'] })
+    expect(batchFilter(full, 0)).toBeUndefined()
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
 

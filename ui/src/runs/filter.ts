@@ -1,8 +1,5 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestamp } from '../api'
 import { many, one, type Search } from '../app'
-import type { BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
-import type { ListRunsRequestSchema } from '../gen/signalbox/v1/run_pb'
 import { command, formatFullTime, inWords, statusWord, vocabularies, type Zone } from '../kit'
 
 /** Which runs the list shows, and in which order. The URL holds it; this is its checked form. */
@@ -23,8 +20,12 @@ export interface RunFilter {
   /** Moments, RFC 3339. */
   from: string
   to: string
-  order: 'newest' | 'oldest'
+  order: Order
 }
+
+export type Order = 'newest' | 'oldest'
+
+const orders: string[] = ['newest', 'oldest']
 
 export const statuses = Object.keys(vocabularies.run)
 export const openStatuses = ['queued', 'running', 'waiting']
@@ -88,7 +89,7 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
     from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
     to: checked('to', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
-    order: checked('sort', (v) => v === 'oldest' || v === 'newest', 'not an order') === 'oldest' ? 'oldest' : 'newest',
+    order: (checked('sort', (v) => orders.includes(v), 'not an order') || 'newest') as Order,
   }
   if (filter.since !== '' && filter.from !== '') {
     refuse('since', filter.since, 'replaced by from')
@@ -120,7 +121,7 @@ export function writeFilter(filter: RunFilter): Search {
     since: text(filter.since),
     from: text(filter.from),
     to: text(filter.to),
-    sort: filter.order === 'oldest' ? 'oldest' : undefined,
+    sort: filter.order === 'newest' ? undefined : filter.order,
   }
 }
 
@@ -141,9 +142,8 @@ const times = (filter: RunFilter, now: number) => {
   return { ...(since === undefined ? {} : { since: timestamp(since) }), ...(until === undefined ? {} : { until: timestamp(until) }) }
 }
 
-/** listRequest returns the request for the runs of a filter. */
-export const listRequest = (project: string, filter: RunFilter, now: number): MessageInitShape<typeof ListRunsRequestSchema> => ({
-  project,
+/** What lists and batches select by in the same way. */
+const selection = (filter: RunFilter, now: number) => ({
   statuses: filter.statuses,
   workflow: filter.workflow,
   version: filter.version,
@@ -152,11 +152,13 @@ export const listRequest = (project: string, filter: RunFilter, now: number): Me
   problems: filter.problems,
   failureGroup: filter.group,
   notReplayed: filter.notReplayed,
-  order: filter.order,
   ...times(filter, now),
 })
 
-/** countRequest returns the request for the counts of the filter's workflow and period, which is what the API counts by. */
+/** listRequest returns the request for the runs of a filter. */
+export const listRequest = (project: string, filter: RunFilter, now: number) => ({ project, order: filter.order, ...selection(filter, now) })
+
+/** countRequest returns the request for the counts of the filter's workflow, group and period, which is what the API counts by. */
 export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, workflow: filter.workflow, failureGroup: filter.group, ...times(filter, now) })
 
 /** countsMatch reports whether countRequest counts exactly the runs of the filter, each status for itself. */
@@ -164,17 +166,10 @@ export const countsMatch = (filter: RunFilter): boolean =>
   filter.version === '' && filter.trigger === '' && filter.text === '' && filter.problems.length === 0 && !filter.notReplayed
 
 /** batchFilter returns the filter that selects the same runs for a batch; undefined if the API cannot select by it. */
-export const batchFilter = (filter: RunFilter, now: number): MessageInitShape<typeof BatchFilterSchema> | undefined =>
-  filter.text !== '' ? undefined : {
-    statuses: filter.statuses,
-    workflow: filter.workflow,
-    version: filter.version,
-    trigger: filter.trigger,
-    problems: filter.problems,
-    failureGroup: filter.group,
-    notReplayed: filter.notReplayed,
-    ...times(filter, now),
-  }
+export function batchFilter(filter: RunFilter, now: number) {
+  const { text, ...others } = selection(filter, now)
+  return text === '' ? others : undefined
+}
 
 /** filterFlags returns the flags of the CLI that select the same runs. */
 export const filterFlags = (filter: RunFilter): Record<string, string | boolean> => ({
@@ -192,7 +187,7 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean>
 
 /** listCommand returns the command that prints the same list. */
 export const listCommand = (project: string, filter: RunFilter): string =>
-  command(['run', 'list'], { project, ...filterFlags(filter), order: filter.order === 'oldest' ? 'oldest' : '' })
+  command(['run', 'list'], { project, ...filterFlags(filter), order: filter.order === 'newest' ? '' : filter.order })
 
 /** exportAddress returns the address at which the server sends the runs of a filter as a file. */
 export function exportAddress(project: string, filter: RunFilter, format: 'csv' | 'json', now: number): string {

@@ -1,4 +1,5 @@
 import type { Run } from '../gen/signalbox/v1/run_pb'
+import type { Order } from './filter'
 
 /** The rows of the list, merged from pages and changes. Rows never move by themselves: runs that appear wait in `arrived` until shown. */
 export interface Rows {
@@ -16,7 +17,8 @@ export interface Rows {
   cut: boolean
 }
 
-export type Order = 'newest' | 'oldest'
+/** Compares two runs by their place in the list. */
+export type Compare = (a: Run, b: Run) => number
 
 /** A run that has changed, and whether it matches the filter now. */
 export interface Change {
@@ -29,17 +31,16 @@ export const mostRows = 2000
 
 export const noRows: Rows = { shown: [], faded: new Set(), arrived: [], overflow: false, next: '', cut: false }
 
-/** inOrder compares two runs by time of creation, then ID, as the server does. */
-export function inOrder(order: Order): (a: Run, b: Run) => number {
-  const sign = order === 'newest' ? -1 : 1
-  return (a, b) => {
-    const seconds = (a.createTime?.seconds ?? 0n) - (b.createTime?.seconds ?? 0n)
-    if (seconds !== 0n) return seconds < 0n ? -sign : sign
-    const nanos = (a.createTime?.nanos ?? 0) - (b.createTime?.nanos ?? 0)
-    if (nanos !== 0) return nanos < 0 ? -sign : sign
-    return a.id === b.id ? 0 : a.id < b.id ? -sign : sign
-  }
-}
+const moment = (time: Run['createTime']): bigint => (time === undefined ? 0n : time.seconds * 1_000_000_000n + BigInt(time.nanos))
+
+const sign = (difference: bigint) => (difference === 0n ? 0 : difference < 0n ? -1 : 1)
+
+const byID: Compare = (a, b) => (a.id === b.id ? 0 : a.id < b.id ? -1 : 1)
+
+const byCreation: Compare = (a, b) => sign(moment(a.createTime) - moment(b.createTime)) || byID(a, b)
+
+/** inOrder returns the order of the server: by time of creation, then ID. */
+export const inOrder = (order: Order): Compare => (order === 'oldest' ? byCreation : (a, b) => -byCreation(a, b))
 
 function limited(rows: Rows): Rows {
   if (rows.shown.length <= mostRows) return rows
@@ -64,7 +65,7 @@ export function append(rows: Rows, page: Run[], next: string): Rows {
 const newer = (before: Run, run: Run) => (run.sequence >= before.sequence ? run : before)
 
 /** merge applies changes: shown rows change in place, runs that begin to match arrive, those that cease to match fade. */
-export function merge(rows: Rows, changes: Change[], removed: string[], order: Order): Rows {
+export function merge(rows: Rows, changes: Change[], removed: string[], compare: Compare): Rows {
   const latest = new Map<string, Change>()
   for (const change of changes) {
     const before = latest.get(change.run.id)
@@ -82,7 +83,6 @@ export function merge(rows: Rows, changes: Change[], removed: string[], order: O
     else faded.add(run.id)
     return change.run
   })
-  const compare = inOrder(order)
   const last = rows.shown.at(-1)
   const beyond = (run: Run) => (rows.next !== '' || rows.cut) && last !== undefined && compare(run, last) > 0
   const kept = rows.arrived.flatMap((run) => {
@@ -101,8 +101,7 @@ export function merge(rows: Rows, changes: Change[], removed: string[], order: O
  * missing returns the shown runs that a page, read again, no longer contains: those that come after `after`, the last run of the page
  * before, and not after the page's own last run.
  */
-export function missing(rows: Rows, page: Run[], after: Run | undefined, next: string, order: Order): Run[] {
-  const compare = inOrder(order)
+export function missing(rows: Rows, page: Run[], after: Run | undefined, next: string, compare: Compare): Run[] {
   const ids = new Set(page.map((run) => run.id))
   const last = page.at(-1)
   return rows.shown.filter(
@@ -111,7 +110,7 @@ export function missing(rows: Rows, page: Run[], after: Run | undefined, next: s
 }
 
 /** showArrived puts the runs that have arrived among the others. */
-export function showArrived(rows: Rows, order: Order): Rows {
+export function showArrived(rows: Rows, compare: Compare): Rows {
   if (rows.arrived.length === 0) return rows
-  return limited({ ...rows, shown: [...rows.arrived, ...rows.shown].sort(inOrder(order)), arrived: [] })
+  return limited({ ...rows, shown: [...rows.arrived, ...rows.shown].sort(compare), arrived: [] })
 }

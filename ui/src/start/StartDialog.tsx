@@ -243,7 +243,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               </div>
               <Button busy={last.isPending} refused={offline} onClick={() => { last.mutate() }}>Last input</Button>
               {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
-              <span className={styles.size}>{body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
+              <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
             {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
             {last.isError ? <p className={styles.error} role="alert">{callError(last.error).message}</p> : null}
