@@ -5,10 +5,9 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import { brief, clients, milliseconds, useRun } from '../api'
 import { Button, Checkbox, Elapsed, ErrorView, formatCount, formatDuration, Id, inWords, Page, PageHead, plural, Skeleton, StateView, StatusBadge, type Tab, Tabs, TextField, Time } from '../kit'
 import { JsonView } from '../payload'
-import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './compare.module.css'
 import { compareErrors, compareTasks, compareValues, type TaskRow, type Totals } from './compare'
-import { useSteps } from './live'
 import { useSearchText } from './location'
 
 /** Two runs side by side: where they went different ways, and what went in and came out. */
@@ -97,25 +96,24 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
 
 function Comparison({ a, b }: { a: Run; b: Run }) {
   const { get, set } = useSearchText()
-  const stepsA = useSteps(a.project, a.id)
-  const stepsB = useSteps(b.project, b.id)
+  const tasksA = useTotals(a)
+  const tasksB = useTotals(b)
   const sameDocument = a.documentHash === b.documentHash && a.workflow === b.workflow
-  const rows = useMemo(() => compareTasks(stepsA.data?.steps ?? [], stepsB.data?.steps ?? [], sameDocument), [stepsA.data, stepsB.data, sameDocument])
+  const rows = useMemo(() => compareTasks(tasksA.data ?? [], tasksB.data ?? [], sameDocument), [tasksA.data, tasksB.data, sameDocument])
   const input = useMemo(() => compareValues(a.input?.json, b.input?.json), [a.input, b.input])
   const output = useMemo(() => compareValues(a.output?.json, b.output?.json), [a.output, b.output])
   const errors = compareErrors(a, b)
   const all = get('all') === '1'
   const count = (n: number) => (n === 0 ? 'equal' : String(n))
   const tabs: Tab[] = [
-    { id: 'path', label: 'Path', count: stepsA.data === undefined || stepsB.data === undefined ? undefined : count(rows.filter((r) => r.differs.length > 0).length) },
+    { id: 'path', label: 'Path', count: tasksA.data === undefined || tasksB.data === undefined ? undefined : count(rows.filter((r) => r.differs.length > 0).length) },
     { id: 'input', label: 'Input', count: count(input.operations.length) },
     { id: 'output', label: 'Output', count: count(output.operations.length) },
     { id: 'errors', label: 'Errors', count: count(errors.filter((e) => e.differs).length) },
   ]
   const asked = get('tab')
   const tab = tabs.some((t) => t.id === asked) ? asked : 'path'
-  const failure = stepsA.error ?? stepsB.error
-  const summarized = [stepsA.data?.summary, stepsB.data?.summary].some((s) => s !== undefined && s.steps > 0n)
+  const failure = tasksA.error ?? tasksB.error
   return (
     <div>
       {a.workflow === b.workflow ? null : <p className={styles.note}>These are runs of two workflows: {a.workflow} and {b.workflow}. Tasks are compared by their names.</p>}
@@ -123,20 +121,23 @@ function Comparison({ a, b }: { a: Run; b: Run }) {
       <div className={styles.only}><Checkbox label="Only differences" checked={!all} onChange={(event) => { set({ all: event.target.checked ? '' : '1' }) }} /></div>
       <Tabs tabs={tabs} value={tab} onChange={(id) => { set({ tab: id }) }} label="Parts of the comparison">
         {tab === 'path' ? (
-          failure !== null ? <ErrorView error={failure} what="The steps" /> : stepsA.data === undefined || stepsB.data === undefined ? <Skeleton rows={8} height={24} /> : (
-            <>
-              {summarized ? <p className={styles.note}>Steps that a long run counts without listing them are not compared.</p> : null}
-              <PathTable rows={rows} all={all} a={a} b={b} />
-            </>
-          )
+          failure !== null ? <ErrorView error={failure} what="The steps" /> : tasksA.data === undefined || tasksB.data === undefined ? <Skeleton rows={8} height={24} /> : <PathTable rows={rows} all={all} a={a} b={b} />
         ) : null}
         {tab === 'input' ? <Values what="input" a={a.input?.json} b={b.input?.json} found={input} all={all} /> : null}
         {tab === 'output' ? <Values what="output" a={a.output?.json} b={b.output?.json} found={output} all={all} /> : null}
-        {tab === 'errors' ? <Errors a={a} b={b} parts={errors} all={all} stepsA={stepsA.data?.steps ?? []} stepsB={stepsB.data?.steps ?? []} /> : null}
+        {tab === 'errors' ? <Errors a={a} b={b} parts={errors} all={all} rows={rows} /> : null}
       </Tabs>
     </div>
   )
 }
+
+/** Totals by task, of all steps, also of those that a long run does not list. */
+const useTotals = (run: Run) =>
+  useQuery({
+    queryKey: ['run-totals', run.project, run.id, String(run.sequence)],
+    queryFn: async ({ signal }) => (await clients.runs.summarizeSteps({ project: run.project, id: run.id }, { signal })).tasks,
+    placeholderData: (before) => before,
+  })
 
 const differences = { presence: 'only in one run', steps: 'number of steps', status: 'outcome', attempts: 'attempts' }
 
@@ -158,8 +159,8 @@ function PathTable({ rows, all, a, b }: { rows: TaskRow[]; all: boolean; a: Run;
           {shown.map((row) => (
             <tr key={row.key} ref={row.key === first ? focused : undefined} tabIndex={row.key === first ? 0 : undefined} className={row.differs.length > 0 ? styles.differs : undefined}>
               <td style={{ paddingLeft: 8 + Math.min(row.depth, 8) * 16 }} title={row.key}><strong>{row.task}</strong> <span className={styles.faint}>{row.kind}</span></td>
-              <td><Cell totals={row.a} run={a} /></td>
-              <td><Cell totals={row.b} run={b} /></td>
+              <td><Cell totals={row.a} run={a} task={row.task} /></td>
+              <td><Cell totals={row.b} run={b} task={row.task} /></td>
               <td>{row.differs.map((d) => differences[d]).join(', ')}{row.key === first ? <span className={styles.first}> ‹ first difference</span> : null}</td>
             </tr>
           ))}
@@ -169,16 +170,16 @@ function PathTable({ rows, all, a, b }: { rows: TaskRow[]; all: boolean; a: Run;
   )
 }
 
-function Cell({ totals, run }: { totals: Totals | undefined; run: Run }) {
+function Cell({ totals, run, task }: { totals: Totals | undefined; run: Run; task: string }) {
   if (totals === undefined) return <span className={styles.faint}><StatusBadge of="step" status="not_reached" /></span>
   return (
     <span className={styles.cell}>
       {[...totals.statuses].map(([status, n]) => (
         <span key={status} className={styles.cell}>{totals.steps === 1 ? null : formatCount(n)} <StatusBadge of="step" status={status} /></span>
       ))}
-      {totals.attempts > 1 ? <span>{formatCount(totals.attempts)} attempts</span> : null}
+      {totals.attempts === undefined ? <span className={styles.faint}>attempts unknown</span> : totals.attempts > 1 ? <span>{formatCount(totals.attempts)} attempts</span> : null}
       <span>{totals.duration === undefined ? '–' : formatDuration(totals.duration)}</span>
-      <Link to="/p/$project/runs/$id" params={{ project: run.project, id: run.id }} search={{ tab: 'steps', step: String(totals.step) }} aria-label={`Step ${totals.step} of the run`}>step {String(totals.step)}</Link>
+      <Link to="/p/$project/runs/$id" params={{ project: run.project, id: run.id }} search={totals.failed > 0n ? { tab: 'steps', step: String(totals.failed) } : { tab: 'steps', find: task }}>{totals.failed > 0n ? `step ${totals.failed}` : totals.steps === 1 ? 'step' : 'steps'}</Link>
     </span>
   )
 }
@@ -219,10 +220,9 @@ function Values({ what, a, b, found, all }: { what: string; a: string | undefine
   )
 }
 
-function Errors({ a, b, parts, all, stepsA, stepsB }: { a: Run; b: Run; parts: ReturnType<typeof compareErrors>; all: boolean; stepsA: Step[]; stepsB: Step[] }) {
+function Errors({ a, b, parts, all, rows }: { a: Run; b: Run; parts: ReturnType<typeof compareErrors>; all: boolean; rows: TaskRow[] }) {
   const shown = all ? parts.filter((p) => p.a !== '' || p.b !== '') : parts.filter((p) => p.differs)
-  const failedA = stepsA.filter((s) => s.status === 'failed').length
-  const failedB = stepsB.filter((s) => s.status === 'failed').length
+  const failedIn = (side: 'a' | 'b') => rows.reduce((sum, row) => sum + (row[side]?.statuses.get('failed') ?? 0), 0)
   return (
     <div className={styles.values}>
       {shown.length === 0 ? <StateView kind="empty" title={a.error === undefined && b.error === undefined ? 'Neither run has an error.' : 'The errors are equal.'} /> : (
@@ -241,7 +241,7 @@ function Errors({ a, b, parts, all, stepsA, stepsB }: { a: Run; b: Run; parts: R
           </table>
         </div>
       )}
-      <p className={styles.faint}>Failed steps, those that a catch handled included: {formatCount(failedA)} in A, {formatCount(failedB)} in B.</p>
+      <p className={styles.faint}>Failed steps, those that a catch handled included: {formatCount(failedIn('a'))} in A, {formatCount(failedIn('b'))} in B.</p>
     </div>
   )
 }

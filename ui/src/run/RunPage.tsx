@@ -83,7 +83,7 @@ function Loaded({ run }: { run: Run }) {
                 {steps.data === undefined ? (steps.isError ? <ErrorView error={steps.error} what="The steps" onRetry={() => { void steps.refetch() }} /> : <Skeleton rows={8} height={20} gap={12} />)
                   : tab === 'steps' ? <StepsTab run={run} root={root} failed={failed} summary={summary} complete={steps.data.complete} selected={selected} onSelect={select} onFailure={toFailure} />
                   : tab === 'graph' ? <GraphTab run={run} root={root} steps={list} summary={summary} selected={selected} onSelect={select} />
-                  : <TimelineTab run={run} root={root} summary={summary} selected={selected} onSelect={select} />}
+                  : <TimelineTab full={steps.data.full || !steps.data.complete} run={run} root={root} summary={summary} selected={selected} onSelect={select} />}
               </div>
               {selected === undefined ? null : <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => { select('') }} />}
             </div>

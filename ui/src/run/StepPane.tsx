@@ -1,10 +1,11 @@
 import { X } from 'lucide-react'
 import { milliseconds } from '../api'
-import { Button, CopyButton, Drawer, Elapsed, Facts, StateView, StatusBadge, type Tab, Tabs, Time } from '../kit'
+import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Tabs, Time } from '../kit'
 import { JsonView } from '../payload'
 import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
 import { useSearchText } from './location'
+import { useStep } from './live'
 import { useNarrow } from './narrow'
 import styles from './run.module.css'
 
@@ -30,13 +31,17 @@ export function StepPane({ step, run, onClose }: Props) {
   )
 }
 
-function Content({ step, run }: { step: Step; run: Run }) {
+function Content({ step: listed, run }: { step: Step; run: Run }) {
   const { get, set } = useSearchText()
+  const read = useStep(run.project, run.id, listed)
+  // What the list and the watch send has no payloads for a long run, and no waits.
+  const step = read.data ?? listed
+  const loading = read.data === undefined && !read.isError
   const tabs: Tab[] = [
     { id: 'input', label: 'Input' },
     { id: 'output', label: 'Output' },
     ...(step.error === undefined ? [] : [{ id: 'error', label: 'Error' }]),
-    { id: 'attempts', label: 'Attempts', count: String(step.attempts.length) },
+    { id: 'attempts', label: 'Attempts', count: loading ? undefined : String(step.attempts.length) },
   ]
   const asked = get('pane')
   const pane = tabs.some((tab) => tab.id === asked) ? asked : step.error !== undefined ? 'error' : 'input'
@@ -51,10 +56,12 @@ function Content({ step, run }: { step: Step; run: Run }) {
       </div>
       {step.wait === undefined ? null : <p className={styles.wait}>Waits for {step.wait.what}{step.wait.dueTime === undefined ? null : <>, due at <Time at={milliseconds(step.wait.dueTime)} /></>}{step.wait.deadline === undefined ? null : <>, until <Time at={milliseconds(step.wait.deadline)} /></>}</p>}
       <Tabs tabs={tabs} value={pane} onChange={(id) => { set({ pane: id }) }} label="Parts of the step">
-        {pane === 'input' ? <JsonView json={step.input?.json} label="the input" none="The step has no input." /> : null}
-        {pane === 'output' ? <JsonView json={step.output?.json} label="the output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
+        {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => { void read.refetch() }} /> : null}
+        {loading && pane !== 'error' ? <Skeleton rows={4} /> : null}
+        {pane === 'input' && !loading ? <JsonView json={step.input?.json} label="the input" none="The step has no input." /> : null}
+        {pane === 'output' && !loading ? <JsonView json={step.output?.json} label="the output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
         {pane === 'error' && step.error !== undefined ? <ErrorFacts error={step.error} uncaught={step.uncaught} /> : null}
-        {pane === 'attempts' ? <Attempts attempts={step.attempts} kind={step.kind} next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)} /> : null}
+        {pane === 'attempts' && !loading ? <Attempts attempts={step.attempts} kind={step.kind} next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)} /> : null}
       </Tabs>
       {run.redacted && (pane === 'input' || pane === 'output') ? <p className={styles.faint}>Sensitive values of this run are sealed.</p> : null}
     </div>
@@ -80,16 +87,16 @@ function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string;
   return (
     <div className={styles.attempts}>
       <table>
-        <thead><tr><th>No.</th><th>Start</th>{kind === 'call' ? <th>HTTP</th> : null}<th>Duration</th><th>Outcome</th><th>Next attempt</th></tr></thead>
+        <thead><tr><th>No.</th><th>Start</th>{kind === 'call' ? <><th>Request</th><th>HTTP</th></> : null}<th>Duration</th><th>Outcome</th><th>Next attempt</th></tr></thead>
         <tbody>
           {attempts.toReversed().map((attempt, i) => {
             const following = attempts[attempts.length - i]
-            const start = milliseconds(following?.startTime) ?? (i === 0 ? next : undefined)
+            const start = milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
             return (
               <tr key={attempt.number}>
                 <td>{attempt.number}</td>
                 <td><Time at={milliseconds(attempt.startTime)} unknown="unknown" /></td>
-                {kind === 'call' ? <td>{attempt.httpStatus ?? '–'}</td> : null}
+                {kind === 'call' ? <><td className={styles.request}>{attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}</td><td>{attempt.httpStatus ?? '–'}</td></> : null}
                 <td><Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} /></td>
                 <td className={styles.outcome}>{outcome(attempt)}{attempt.error === undefined ? null : <div className={styles.attemptError}>{attempt.error.title}{attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}</div>}</td>
                 <td>{start === undefined ? '–' : <Time at={start} />}</td>

@@ -1,9 +1,10 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ZoomIn, ZoomOut } from 'lucide-react'
 import { useMemo, useRef, useState } from 'react'
-import { hasEnded, milliseconds, useNow } from '../api'
+import { callError, hasEnded, milliseconds, useNow } from '../api'
 import { Button, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
+import { useAttempts } from './live'
 import styles from './timeline.module.css'
 import { type Piece, pieces, position, type Span, spansOf, timeAt } from './scale'
 import { countsText, flatten, type Node, type Row, sumCounts } from './tree'
@@ -14,12 +15,15 @@ interface Props {
   summary: StepSummary | undefined
   selected: Step | undefined
   onSelect: (number: string) => void
+  /** Whether the steps have their attempts. */
+  full: boolean
 }
 
 const zooms = [1, 2, 4, 8, 16, 32]
 
 /** When the steps executed and when they waited. Long idle stretches are folded. */
-export function TimelineTab({ run, root, summary, selected, onSelect }: Props) {
+export function TimelineTab({ run, root, summary, selected, onSelect, full }: Props) {
+  const attempts = useAttempts(run.project, run.id, !full)
   const open = !hasEnded(run.status)
   const now = useNow(open ? 1000 : 0)
   const { zone, density } = usePreferences()
@@ -56,6 +60,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect }: Props) {
         <span className={styles.legend}><i className={styles.executing} /> executing <i className={styles.waiting} /> waiting</span>
         <span className={styles.faint}>{formatDuration(to - from)} from {formatTime(from, now, zone)}</span>
         {summary === undefined || summary.steps === 0n ? null : <span className={styles.faint}>{formatCount(summary.steps)} steps are counted, not listed</span>}
+        {full ? null : <span className={styles.faint} role="status">{attempts.isError ? `Attempts are unknown: ${callError(attempts.error).message}` : 'reading the attempts'}</span>}
         <span className={styles.zoom}>
           <Button kind="quiet" aria-label="Zoom out" icon={<ZoomOut size={14} aria-hidden />} refused={zoom === 0 ? 'All is in view.' : undefined} onClick={() => { setZoom(zoom - 1) }} />
           <Button kind="quiet" aria-label="Zoom in" icon={<ZoomIn size={14} aria-hidden />} refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined} onClick={() => { setZoom(zoom + 1) }} />

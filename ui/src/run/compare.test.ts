@@ -1,41 +1,48 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { printPatch } from '../api/patch'
-import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
+import { RunSchema, TaskTotalsSchema } from '../gen/signalbox/v1/run_pb'
 import { compareErrors, compareTasks, compareValues, keyOf } from './compare'
 
-const step = (number: number, pointer: string, status = 'completed', attempts = 0) =>
-  create(StepSchema, { number: BigInt(number), pointer, task: pointer.split('/').at(-1) ?? '', status, attempts: Array.from({ length: attempts }, () => ({})), startTime: { seconds: 0n }, endTime: { seconds: 2n } })
+const task = (pointer: string, status = 'completed', attempts: number | undefined = 0, steps = 1, firstFailed = 0) =>
+  create(TaskTotalsSchema, {
+    pointer, task: pointer.split('/').at(-1) ?? '', statuses: { [status]: BigInt(steps) }, total: { seconds: 2n }, firstFailed: BigInt(firstFailed),
+    ...(attempts === undefined ? {} : { attempts: BigInt(attempts) }),
+  })
 
 const rows = (...args: Parameters<typeof compareTasks>) => compareTasks(...args).map((r) => `${'  '.repeat(r.depth)}${r.task} ${r.a?.steps ?? '-'}/${r.b?.steps ?? '-'} ${r.differs.join(',')}`.trimEnd())
 
 describe('two runs side by side', () => {
   it('are equal when the same tasks ended the same way', () => {
-    const steps = [step(1, '/do/0/read'), step(2, '/do/1/for'), step(3, '/do/1/for/do/0/price')]
-    expect(rows(steps, steps, true)).toEqual(['read 1/1', 'for 1/1', '  price 1/1'])
+    const tasks = [task('/do/0/read'), task('/do/1/for'), task('/do/1/for/do/0/price')]
+    expect(rows(tasks, tasks, true)).toEqual(['read 1/1', 'for 1/1', '  price 1/1'])
   })
 
   it('differ by status, attempts, number of steps and presence', () => {
-    const a = [step(1, '/do/0/read'), step(2, '/do/1/reserve', 'failed', 5)]
-    const b = [step(1, '/do/0/read', 'completed', 2), step(2, '/do/1/reserve'), step(3, '/do/2/ship')]
+    const a = [task('/do/0/read'), task('/do/1/reserve', 'failed', 5)]
+    const b = [task('/do/0/read', 'completed', 2), task('/do/1/reserve'), task('/do/2/ship')]
     expect(rows(a, b, true)).toEqual(['read 1/1 attempts', 'reserve 1/1 status,attempts', 'ship -/1 presence'])
-    expect(rows([step(1, '/do/0/x')], [step(1, '/do/0/x'), step(2, '/do/0/x')], true)).toEqual(['x 1/2 steps'])
+    expect(rows([task('/do/0/x')], [task('/do/0/x', 'completed', 0, 2)], true)).toEqual(['x 1/2 steps'])
+  })
+
+  it('do not differ by attempts that are not known', () => {
+    expect(rows([task('/do/0/x', 'completed', 3)], [{ ...task('/do/0/x'), attempts: undefined } as never], true)).toEqual(['x 1/1'])
   })
 
   it('keep the order of the first, with what the second has in between', () => {
-    expect(rows([step(1, '/do/0/a'), step(2, '/do/2/c')], [step(1, '/do/0/a'), step(2, '/do/1/b'), step(3, '/do/2/c')], true)).toEqual(['a 1/1', 'b -/1 presence', 'c 1/1'])
-    expect(rows([], [step(1, '/do/0/a'), step(2, '/do/1/b')], true)).toEqual(['a -/1 presence', 'b -/1 presence'])
+    expect(rows([task('/do/0/a'), task('/do/2/c')], [task('/do/0/a'), task('/do/1/b'), task('/do/2/c')], true)).toEqual(['a 1/1', 'b -/1 presence', 'c 1/1'])
+    expect(rows([], [task('/do/0/a'), task('/do/1/b')], true)).toEqual(['a -/1 presence', 'b -/1 presence'])
   })
 
   it('find tasks of another version by their names', () => {
     expect(keyOf('/do/3/pay/try/0/charge', false)).toBe('/do/pay/try/charge')
-    expect(rows([step(1, '/do/0/read')], [step(1, '/do/0/check'), step(2, '/do/1/read')], false)).toEqual(['check -/1 presence', 'read 1/1'])
+    expect(rows([task('/do/0/read')], [task('/do/0/check'), task('/do/1/read')], false)).toEqual(['check -/1 presence', 'read 1/1'])
   })
 
-  it('open the failed step of a task', () => {
-    const [row] = compareTasks([step(1, '/do/0/x'), step(2, '/do/0/x', 'failed'), step(3, '/do/0/x', 'failed')], [], true)
-    expect(row?.a?.step).toBe(2n)
-    expect(row?.a?.duration).toBe(6000)
+  it('lead to the first failed step of a task', () => {
+    const [row] = compareTasks([task('/do/0/x', 'failed', 0, 3, 2)], [], true)
+    expect(row?.a?.failed).toBe(2n)
+    expect(row?.a?.duration).toBe(2000)
   })
 })
 

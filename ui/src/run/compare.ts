@@ -1,17 +1,18 @@
 import { escapePointer, isObject, type Json, readJson } from '../api/json'
 import { diffJson, hasMark, type Operation } from '../api/patch'
-import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+import type { Run, TaskTotals } from '../gen/signalbox/v1/run_pb'
 
 /** What the steps of one task of one run amount to. */
 export interface Totals {
   /** Numbers of steps by status. */
   statuses: Map<string, number>
   steps: number
-  attempts: number
-  /** Sum of the durations of ended steps, in milliseconds; undefined while none has ended. */
+  /** Undefined if it is not known. */
+  attempts: number | undefined
+  /** Sum of the durations of ended steps, in milliseconds; undefined if none has ended. */
   duration: number | undefined
-  /** The step to open: the first failed one, else the first. */
-  step: bigint
+  /** Number of the first failed step; 0 if none failed. */
+  failed: bigint
 }
 
 export interface TaskRow {
@@ -25,8 +26,6 @@ export interface TaskRow {
   /** What differs; durations differ always and are not counted. */
   differs: ('presence' | 'steps' | 'status' | 'attempts')[]
 }
-
-const milliseconds = (at: { seconds: bigint; nanos: number } | undefined) => (at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6)
 
 /** keyOf returns what a task is found by in the other run: its pointer, or in another document, the names without positions. */
 export const keyOf = (pointer: string, sameDocument: boolean): string =>
@@ -46,27 +45,26 @@ interface Task {
   totals: Totals
 }
 
-function totals(steps: Step[], sameDocument: boolean): Map<string, Task> {
-  const tasks = new Map<string, Task>()
-  for (const step of steps) {
-    const key = keyOf(step.pointer, sameDocument)
-    const known = tasks.get(key)
-    const task = known ?? { task: step.task, kind: step.kind, pointer: step.pointer, totals: { statuses: new Map(), steps: 0, attempts: 0, duration: undefined, step: step.number } }
-    tasks.set(key, task)
-    const t = task.totals
-    if (step.status === 'failed' && (t.statuses.get('failed') ?? 0) === 0) t.step = step.number
-    t.statuses.set(step.status, (t.statuses.get(step.status) ?? 0) + 1)
-    t.steps++
-    t.attempts += step.attempts.length
-    const start = milliseconds(step.startTime)
-    const end = milliseconds(step.endTime)
-    if (start !== undefined && end !== undefined) t.duration = (t.duration ?? 0) + Math.max(0, end - start)
+function totals(tasks: TaskTotals[], sameDocument: boolean): Map<string, Task> {
+  const found = new Map<string, Task>()
+  for (const { pointer, task, kind, statuses, attempts, total, firstFailed } of tasks) {
+    const key = keyOf(pointer, sameDocument)
+    const known = found.get(key) ?? { task, kind, pointer, totals: { statuses: new Map(), steps: 0, attempts: 0, duration: undefined, failed: 0n } }
+    found.set(key, known)
+    const t = known.totals
+    for (const [status, n] of Object.entries(statuses)) {
+      t.statuses.set(status, (t.statuses.get(status) ?? 0) + Number(n))
+      t.steps += Number(n)
+    }
+    t.attempts = t.attempts === undefined || attempts === undefined ? undefined : t.attempts + Number(attempts)
+    if (total !== undefined) t.duration = (t.duration ?? 0) + Number(total.seconds) * 1000 + total.nanos / 1e6
+    if (t.failed === 0n) t.failed = firstFailed
   }
-  return tasks
+  return found
 }
 
 /** compareTasks puts the tasks of two runs side by side, in the order of the first; those of the second alone follow the task before them. */
-export function compareTasks(a: Step[], b: Step[], sameDocument: boolean): TaskRow[] {
+export function compareTasks(a: TaskTotals[], b: TaskTotals[], sameDocument: boolean): TaskRow[] {
   const left = totals(a, sameDocument)
   const right = totals(b, sameDocument)
   const order = [...left.keys()]
@@ -92,7 +90,7 @@ function difference(a: Totals, b: Totals): TaskRow['differs'] {
   const names = new Set([...a.statuses.keys(), ...b.statuses.keys()])
   // Where the numbers of steps differ, only statuses that one run does not have at all are a difference of their own.
   if ([...names].some((name) => (a.steps === b.steps ? a.statuses.get(name) !== b.statuses.get(name) : a.statuses.has(name) !== b.statuses.has(name)))) out.push('status')
-  if (a.steps === b.steps && a.attempts !== b.attempts) out.push('attempts')
+  if (a.steps === b.steps && a.attempts !== undefined && b.attempts !== undefined && a.attempts !== b.attempts) out.push('attempts')
   return out
 }
 

@@ -9,23 +9,30 @@ export interface Steps {
   summary: StepSummary | undefined
   /** Whether all pages have been read. */
   complete: boolean
+  /** Whether the steps have their payloads and attempts; of a long run they are read on demand. */
+  full: boolean
   /** Sequence of the run up to which all changes are in the list; a watch goes on after it. */
   since: bigint
 }
 
 const stepsKey = (project: string, id: string) => ['run-steps', project, id] as const
 
+/** Runs with more steps are read without payloads and attempts. */
+const mostFull = 1000
+
 async function readSteps(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<Steps> {
   const key = stepsKey(project, id)
   let pageToken = ''
   // What changes while the pages are read is after this sequence, so the watch sends it again.
-  const since = queries.getQueryData<Run>(runKey(project, id))?.sequence ?? 0n
-  let read: Steps = { steps: [], summary: undefined, complete: false, since }
+  const run = queries.getQueryData<Run>(runKey(project, id))
+  const since = run?.sequence ?? 0n
+  const full = run !== undefined && run.stepsTotal <= mostFull
+  let read: Steps = { steps: [], summary: undefined, complete: false, since, full }
   let published = -Infinity
   do {
     // A short first page is on the screen at once. The others are shown a few times a second: each time the whole tree is made again.
-    const page = await clients.runs.listSteps({ project, id, pageSize: pageToken === '' ? 200 : 1000, pageToken }, { signal })
-    read = { steps: mergeSteps(read.steps, page.steps), summary: page.summary ?? read.summary, complete: false, since }
+    const page = await clients.runs.listSteps({ project, id, pageSize: pageToken === '' ? 200 : 1000, pageToken, view: full ? 'full' : 'basic' }, { signal })
+    read = { steps: mergeSteps(read.steps, page.steps), summary: page.summary ?? read.summary, complete: false, since, full }
     pageToken = page.nextPageToken
     if (pageToken !== '' && performance.now() - published > 400) {
       queries.setQueryData(key, read)
@@ -46,6 +53,42 @@ export function useSteps(project: string, id: string) {
     enabled: id !== '',
   })
 }
+
+/** useAttempts reads the steps of a long run again with their attempts, when a page needs those of all steps. */
+export function useAttempts(project: string, id: string, wanted: boolean) {
+  const queries = useQueryClient()
+  const key = stepsKey(project, id)
+  return useQuery({
+    queryKey: ['run-attempts', project, id],
+    queryFn: async ({ signal }) => {
+      let pageToken = ''
+      let all: Step[] = []
+      do {
+        const page = await clients.runs.listSteps({ project, id, pageSize: 1000, pageToken }, { signal })
+        all = [...all, ...page.steps]
+        pageToken = page.nextPageToken
+      } while (pageToken !== '')
+      queries.setQueryData<Steps>(key, (known) => (known === undefined ? known : { ...known, steps: mergeSteps(all, known.steps), full: true }))
+      return true
+    },
+    enabled: wanted,
+    staleTime: Infinity,
+    gcTime: 0,
+  })
+}
+
+/** useStep reads one step with its payloads, its attempts, and what it waits for; again when it has changed. */
+export const useStep = (project: string, id: string, listed: Step) =>
+  useQuery<Step>({
+    queryKey: ['run-step', project, id, String(listed.number), String(listed.sequence)],
+    queryFn: async ({ signal }) => {
+      const { step } = await clients.runs.getStep({ project, id, number: listed.number }, { signal })
+      if (step === undefined) throw new Error('the server returned no step')
+      return step
+    },
+    staleTime: Infinity,
+    placeholderData: (before) => (before?.number === listed.number ? before : undefined),
+  })
 
 /** The server sends at least one message each 15 seconds. */
 const silence = 20_000
@@ -121,7 +164,7 @@ async function follow(queries: QueryClient, project: string, id: string, signal:
         const { run, steps, summary } = message
         queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
         queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
-          steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after,
+          steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
         }))
         refresh(run)
         if (hasEnded(run.status)) return

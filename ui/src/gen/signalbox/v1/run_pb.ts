@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/run.proto.
  */
 export const file_signalbox_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEiuwoKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgVIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEhAKCHNlcXVlbmNlGBYgASgDEhUKDWRvY3VtZW50X2hhc2gYFyABKAkSMQoIdGVtcG9yYWwYGCABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxSZWZlcmVuY2USGwoOcXVldWVfcG9zaXRpb24YGSABKANIAIgBARI1ChFxdWV1ZV9leHBpcmVfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoFc3R1Y2sYGyABKAsyEy5zaWduYWxib3gudjEuU3R1Y2sSEQoJcmVwbGF5X29mGBwgASgJEg8KB3JlcGxheXMYHSADKAkSFQoNcGFyZW50X3J1bl9pZBgeIAEoCRITCgtwYXJlbnRfcGF0aBgfIAEoCRINCgVkZXB0aBggIAEoBRIQCghjaGlsZHJlbhghIAMoCRIQCghyZWRhY3RlZBgiIAEoCBIYChB0ZXJtaW5hdGVfcmVhc29uGCMgASgJEicKBXF1b3RhGCQgASgLMhguc2lnbmFsYm94LnYxLlF1b3RhVXNhZ2USFQoNbGVnYWN5X2VuZ2luZRglIAEoCRInCgZsZWdhY3kYJiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhAKCGNvbnRyb2xzGCcgAygJEigKBmJlaGluZBgoIAEoCzIYLnNpZ25hbGJveC52MS5Sb3dzQmVoaW5kEi8KDHN0ZXBfc3VtbWFyeRgpIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIhCgV3YWl0cxgqIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhIKCm1vcmVfd2FpdHMYKyABKAgSMgoOY29udHJvbF9zdGF0ZXMYLCADKAsyGi5zaWduYWxib3gudjEuQ29udHJvbFN0YXRlEi0KC2ZhaWxlZF9zdGVwGC0gASgLMhguc2lnbmFsYm94LnYxLkZhaWxlZFN0ZXBCEQoPX3F1ZXVlX3Bvc2l0aW9uIk8KDENvbnRyb2xTdGF0ZRIPCgdjb250cm9sGAEgASgJEg4KBmVmZmVjdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIlsKCkZhaWxlZFN0ZXASDgoGbnVtYmVyGAEgASgDEg8KB3BvaW50ZXIYAiABKAkSDAoEcGF0aBgDIAEoCRIMCgR0YXNrGAQgASgJEhAKCGF0dGVtcHRzGAUgASgFIvYCCgRXYWl0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIMCgRzdGVwGAMgASgDEgwKBHRhc2sYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIMCgRwYXRoGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkdWVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2RlYWRsaW5lX2J5GAogASgJEhgKEGRlYWRsaW5lX3Vua25vd24YCyABKAgSDAoEbW9kZRgMIAEoCRIqCgZldmVudHMYDSADKAsyGi5zaWduYWxib3gudjEuQXdhaXRlZEV2ZW50EicKBWNoaWxkGA4gASgLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRSdW4itgEKDEF3YWl0ZWRFdmVudBIMCgR0eXBlGAEgASgJEiUKBHdpdGgYAiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBGtleXMYAyADKAsyGC5zaWduYWxib3gudjEuQXdhaXRlZEtleRIMCgRlbmRzGAQgASgIEgwKBGNhbWUYBSABKAgSLQoJY2FtZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCgpBd2FpdGVkS2V5EgwKBG5hbWUYASABKAkSDAoEZnJvbRgCIAEoCRInCgZleHBlY3QYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEg8KB3Vua25vd24YBCABKAgieAoKQXdhaXRlZFJ1bhIKCgJpZBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIVCg1xdWV1ZWRfcmVhc29uGAUgASgJEhQKDHdhaXRpbmdfa2luZBgGIAEoCSJgCgtTdGVwU3VtbWFyeRIMCgRmcm9tGAEgASgDEgoKAnRvGAIgASgDEg0KBXN0ZXBzGAMgASgDEigKBXRhc2tzGAQgAygLMhkuc2lnbmFsYm94LnYxLlRhc2tTdW1tYXJ5IpICCgtUYXNrU3VtbWFyeRIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCRINCgVjb3VudBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB3NraXBwZWQYByABKAMSEAoIY2FuY2VsZWQYCCABKAMSKwoIc2hvcnRlc3QYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgV0b3RhbBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJYCgpSb3dzQmVoaW5kEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAiABKAkSDwoHcHJvYmxlbRgDIAEoCSKfAQoFU3R1Y2sSDAoEY29kZRgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAMgASgJEg4KBmFkdmljZRgEIAEoCRIuCgpjaGVja190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjYXVzZRgGIAEoCSJZCgpRdW90YVVzYWdlEgwKBHVzZWQYASABKAMSDQoFbGltaXQYAiABKAMSLgoKcmVzZXRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibAoRVGVtcG9yYWxSZWZlcmVuY2USEQoJbmFtZXNwYWNlGAEgASgJEhIKCnRhc2tfcXVldWUYAiABKAkSEwoLd29ya2Zsb3dfaWQYAyABKAkSDgoGcnVuX2lkGAQgASgJEgsKA3VybBgFIAEoCSLrAwoEU3RlcBIOCgZudW1iZXIYASABKAMSDAoEcGF0aBgCIAEoCRIPCgdwb2ludGVyGAMgASgJEgwKBHRhc2sYBCABKAkSDAoEa2luZBgFIAEoCRIOCgZzdGF0dXMYBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi4KCndhaXRfdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVpbnB1dBgLIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GAwgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgNIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEicKCGF0dGVtcHRzGA4gAygLMhUuc2lnbmFsYm94LnYxLkF0dGVtcHQSEAoIc2VxdWVuY2UYDyABKAMSIAoEd2FpdBgQIAEoCzISLnNpZ25hbGJveC52MS5XYWl0EhAKCHVuY2F1Z2h0GBEgASgJItgBCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoFZXJyb3IYBCABKAsyFS5zaWduYWxib3gudjEuUHJvYmxlbRIPCgdvdXRjb21lGAUgASgJEhgKC2h0dHBfc3RhdHVzGAYgASgFSACIAQFCDgoMX2h0dHBfc3RhdHVzIoEBCg9TdGFydFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEiYKBWlucHV0GAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRISCgpyZXF1ZXN0X2lkGAUgASgJIkMKEFN0YXJ0UnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1bhIPCgdjcmVhdGVkGAIgASgIIkAKDUdldFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRISCgp1bnJlZGFjdGVkGAMgASgIIjAKDkdldFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4i1QIKD0xpc3RSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhAKCHN0YXR1c2VzGAQgAygJEhAKCHdvcmtmbG93GAUgASgJEg8KB3ZlcnNpb24YBiABKAkSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXF1ZXN0X2lkGAkgASgJEg0KBW9yZGVyGAogASgJEhAKCHByb2JsZW1zGAsgAygJEg8KB3RyaWdnZXIYDCABKAkSDAoEdGV4dBgNIAEoCRIUCgxub3RfcmVwbGF5ZWQYDiABKAgSFQoNZmFpbHVyZV9ncm91cBgPIAEoCSJMChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5zaWduYWxib3gudjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJqChBMaXN0U3RlcHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSEgoKdW5yZWRhY3RlZBgFIAEoCCJ7ChFMaXN0U3RlcHNSZXNwb25zZRIhCgVzdGVwcxgBIAMoCzISLnNpZ25hbGJveC52MS5TdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5IkYKD1dhdGNoUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhYKDmFmdGVyX3NlcXVlbmNlGAMgASgDIoEBChBXYXRjaFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SIQoFc3RlcHMYAiADKAsyEi5zaWduYWxib3gudjEuU3RlcBIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5Ij8KEENhbmNlbFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMwoRQ2FuY2VsUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biKiAQoQQ291bnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmFpbHVyZV9ncm91cBgFIAEoCSKFAgoRQ291bnRSdW5zUmVzcG9uc2USPwoIc3RhdHVzZXMYASADKAsyLS5zaWduYWxib3gudjEuQ291bnRSdW5zUmVzcG9uc2UuU3RhdHVzZXNFbnRyeRI/Cghwcm9ibGVtcxgCIAMoCzItLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZS5Qcm9ibGVtc0VudHJ5EgwKBG1vcmUYAyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi8KDVByb2JsZW1zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJCChNUZXJtaW5hdGVSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjYKFFRlcm1pbmF0ZVJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4iPgoPUGF1c2VSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjIKEFBhdXNlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biJAChFVbnBhdXNlUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI0ChJVbnBhdXNlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biK0AQoQUmVwbGF5UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEiYKBWlucHV0GAMgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRImCgVwYXRjaBgEIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSDwoHdmVyc2lvbhgFIAEoCRIOCgZyZWFzb24YBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCSJEChFSZXBsYXlSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiLwoQRXhwb3J0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIp0CChFFeHBvcnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBmZvcm1hdBgCIAEoCRIQCghzdGF0dXNlcxgDIAMoCRIQCgh3b3JrZmxvdxgEIAEoCRIPCgd2ZXJzaW9uGAUgASgJEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYCCADKAkSDwoHdHJpZ2dlchgJIAEoCRIMCgR0ZXh0GAogASgJEhQKDG5vdF9yZXBsYXllZBgLIAEoCBIVCg1mYWlsdXJlX2dyb3VwGAwgASgJMrEMCgpSdW5TZXJ2aWNlEnEKCFN0YXJ0UnVuEh0uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5TdGFydFJ1blJlc3BvbnNlIiaC0+STAiA6ASoiGy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucxJwCgZHZXRSdW4SGy5zaWduYWxib3gudjEuR2V0UnVuUmVxdWVzdBocLnNpZ25hbGJveC52MS5HZXRSdW5SZXNwb25zZSIrkAIBgtPkkwIiEiAvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfRJxCghMaXN0UnVucxIdLnNpZ25hbGJveC52MS5MaXN0UnVuc1JlcXVlc3QaHi5zaWduYWxib3gudjEuTGlzdFJ1bnNSZXNwb25zZSImkAIBgtPkkwIdEhsvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMSfwoJTGlzdFN0ZXBzEh4uc2lnbmFsYm94LnYxLkxpc3RTdGVwc1JlcXVlc3QaHy5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVzcG9uc2UiMZACAYLT5JMCKBImL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH0vc3RlcHMSSwoIV2F0Y2hSdW4SHS5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLldhdGNoUnVuUmVzcG9uc2UwARJ6CglDb3VudFJ1bnMSHi5zaWduYWxib3gudjEuQ291bnRSdW5zUmVxdWVzdBofLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZSIskAIBgtPkkwIjEiEvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnM6Y291bnQSgAEKCUNhbmNlbFJ1bhIeLnNpZ25hbGJveC52MS5DYW5jZWxSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlc3BvbnNlIjKC0+STAiw6ASoiJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmNhbmNlbBKMAQoMVGVybWluYXRlUnVuEiEuc2lnbmFsYm94LnYxLlRlcm1pbmF0ZVJ1blJlcXVlc3QaIi5zaWduYWxib3gudjEuVGVybWluYXRlUnVuUmVzcG9uc2UiNYLT5JMCLzoBKiIqL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06dGVybWluYXRlEnwKCFBhdXNlUnVuEh0uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5QYXVzZVJ1blJlc3BvbnNlIjGC0+STAis6ASoiJi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OnBhdXNlEoQBCgpVbnBhdXNlUnVuEh8uc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXNwb25zZSIzgtPkkwItOgEqIigvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTp1bnBhdXNlEoABCglSZXBsYXlSdW4SHi5zaWduYWxib3gudjEuUmVwbGF5UnVuUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXNwb25zZSIygtPkkwIsOgEqIicvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTpyZXBsYXkSdAoJRXhwb3J0UnVuEh4uc2lnbmFsYm94LnYxLkV4cG9ydFJ1blJlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5Ii+C0+STAikSJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmV4cG9ydDABEnEKCkV4cG9ydFJ1bnMSHy5zaWduYWxib3gudjEuRXhwb3J0UnVuc1JlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5IiqC0+STAiQSIi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVuczpleHBvcnQwAUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEiuwoKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgVIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEhAKCHNlcXVlbmNlGBYgASgDEhUKDWRvY3VtZW50X2hhc2gYFyABKAkSMQoIdGVtcG9yYWwYGCABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxSZWZlcmVuY2USGwoOcXVldWVfcG9zaXRpb24YGSABKANIAIgBARI1ChFxdWV1ZV9leHBpcmVfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoFc3R1Y2sYGyABKAsyEy5zaWduYWxib3gudjEuU3R1Y2sSEQoJcmVwbGF5X29mGBwgASgJEg8KB3JlcGxheXMYHSADKAkSFQoNcGFyZW50X3J1bl9pZBgeIAEoCRITCgtwYXJlbnRfcGF0aBgfIAEoCRINCgVkZXB0aBggIAEoBRIQCghjaGlsZHJlbhghIAMoCRIQCghyZWRhY3RlZBgiIAEoCBIYChB0ZXJtaW5hdGVfcmVhc29uGCMgASgJEicKBXF1b3RhGCQgASgLMhguc2lnbmFsYm94LnYxLlF1b3RhVXNhZ2USFQoNbGVnYWN5X2VuZ2luZRglIAEoCRInCgZsZWdhY3kYJiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhAKCGNvbnRyb2xzGCcgAygJEigKBmJlaGluZBgoIAEoCzIYLnNpZ25hbGJveC52MS5Sb3dzQmVoaW5kEi8KDHN0ZXBfc3VtbWFyeRgpIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIhCgV3YWl0cxgqIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhIKCm1vcmVfd2FpdHMYKyABKAgSMgoOY29udHJvbF9zdGF0ZXMYLCADKAsyGi5zaWduYWxib3gudjEuQ29udHJvbFN0YXRlEi0KC2ZhaWxlZF9zdGVwGC0gASgLMhguc2lnbmFsYm94LnYxLkZhaWxlZFN0ZXBCEQoPX3F1ZXVlX3Bvc2l0aW9uIk8KDENvbnRyb2xTdGF0ZRIPCgdjb250cm9sGAEgASgJEg4KBmVmZmVjdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIlsKCkZhaWxlZFN0ZXASDgoGbnVtYmVyGAEgASgDEg8KB3BvaW50ZXIYAiABKAkSDAoEcGF0aBgDIAEoCRIMCgR0YXNrGAQgASgJEhAKCGF0dGVtcHRzGAUgASgFIvYCCgRXYWl0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIMCgRzdGVwGAMgASgDEgwKBHRhc2sYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIMCgRwYXRoGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkdWVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2RlYWRsaW5lX2J5GAogASgJEhgKEGRlYWRsaW5lX3Vua25vd24YCyABKAgSDAoEbW9kZRgMIAEoCRIqCgZldmVudHMYDSADKAsyGi5zaWduYWxib3gudjEuQXdhaXRlZEV2ZW50EicKBWNoaWxkGA4gASgLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRSdW4itgEKDEF3YWl0ZWRFdmVudBIMCgR0eXBlGAEgASgJEiUKBHdpdGgYAiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBGtleXMYAyADKAsyGC5zaWduYWxib3gudjEuQXdhaXRlZEtleRIMCgRlbmRzGAQgASgIEgwKBGNhbWUYBSABKAgSLQoJY2FtZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJiCgpBd2FpdGVkS2V5EgwKBG5hbWUYASABKAkSDAoEZnJvbRgCIAEoCRInCgZleHBlY3QYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEg8KB3Vua25vd24YBCABKAgieAoKQXdhaXRlZFJ1bhIKCgJpZBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg4KBnN0YXR1cxgEIAEoCRIVCg1xdWV1ZWRfcmVhc29uGAUgASgJEhQKDHdhaXRpbmdfa2luZBgGIAEoCSJgCgtTdGVwU3VtbWFyeRIMCgRmcm9tGAEgASgDEgoKAnRvGAIgASgDEg0KBXN0ZXBzGAMgASgDEigKBXRhc2tzGAQgAygLMhkuc2lnbmFsYm94LnYxLlRhc2tTdW1tYXJ5IpICCgtUYXNrU3VtbWFyeRIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCRINCgVjb3VudBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB3NraXBwZWQYByABKAMSEAoIY2FuY2VsZWQYCCABKAMSKwoIc2hvcnRlc3QYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgKIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgV0b3RhbBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJYCgpSb3dzQmVoaW5kEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAiABKAkSDwoHcHJvYmxlbRgDIAEoCSKfAQoFU3R1Y2sSDAoEY29kZRgBIAEoCRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAMgASgJEg4KBmFkdmljZRgEIAEoCRIuCgpjaGVja190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVjYXVzZRgGIAEoCSJZCgpRdW90YVVzYWdlEgwKBHVzZWQYASABKAMSDQoFbGltaXQYAiABKAMSLgoKcmVzZXRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibAoRVGVtcG9yYWxSZWZlcmVuY2USEQoJbmFtZXNwYWNlGAEgASgJEhIKCnRhc2tfcXVldWUYAiABKAkSEwoLd29ya2Zsb3dfaWQYAyABKAkSDgoGcnVuX2lkGAQgASgJEgsKA3VybBgFIAEoCSLrAwoEU3RlcBIOCgZudW1iZXIYASABKAMSDAoEcGF0aBgCIAEoCRIPCgdwb2ludGVyGAMgASgJEgwKBHRhc2sYBCABKAkSDAoEa2luZBgFIAEoCRIOCgZzdGF0dXMYBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi4KCndhaXRfdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgVpbnB1dBgLIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GAwgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgNIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEicKCGF0dGVtcHRzGA4gAygLMhUuc2lnbmFsYm94LnYxLkF0dGVtcHQSEAoIc2VxdWVuY2UYDyABKAMSIAoEd2FpdBgQIAEoCzISLnNpZ25hbGJveC52MS5XYWl0EhAKCHVuY2F1Z2h0GBEgASgJIqUCCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoFZXJyb3IYBCABKAsyFS5zaWduYWxib3gudjEuUHJvYmxlbRIPCgdvdXRjb21lGAUgASgJEhgKC2h0dHBfc3RhdHVzGAYgASgFSACIAQESDgoGbWV0aG9kGAcgASgJEgwKBGhvc3QYCCABKAkSLQoJbmV4dF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIOCgxfaHR0cF9zdGF0dXMigQEKD1N0YXJ0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSJgoFaW5wdXQYBCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhIKCnJlcXVlc3RfaWQYBSABKAkiQwoQU3RhcnRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiQAoNR2V0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhIKCnVucmVkYWN0ZWQYAyABKAgiMAoOR2V0UnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biLVAgoPTGlzdFJ1bnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSEAoIc3RhdHVzZXMYBCADKAkSEAoId29ya2Zsb3cYBSABKAkSDwoHdmVyc2lvbhgGIAEoCRIpCgVzaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnJlcXVlc3RfaWQYCSABKAkSDQoFb3JkZXIYCiABKAkSEAoIcHJvYmxlbXMYCyADKAkSDwoHdHJpZ2dlchgMIAEoCRIMCgR0ZXh0GA0gASgJEhQKDG5vdF9yZXBsYXllZBgOIAEoCBIVCg1mYWlsdXJlX2dyb3VwGA8gASgJIkwKEExpc3RSdW5zUmVzcG9uc2USHwoEcnVucxgBIAMoCzIRLnNpZ25hbGJveC52MS5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIs0BChBMaXN0U3RlcHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSEgoKdW5yZWRhY3RlZBgFIAEoCBIPCgdwb2ludGVyGAYgASgJEhMKC3BhcmVudF9wYXRoGAcgASgJEhAKCHN0YXR1c2VzGAggAygJEgwKBHRleHQYCSABKAkSDAoEdmlldxgKIAEoCRINCgVvcmRlchgLIAEoCSJ7ChFMaXN0U3RlcHNSZXNwb25zZRIhCgVzdGVwcxgBIAMoCzISLnNpZ25hbGJveC52MS5TdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5IlEKDkdldFN0ZXBSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGbnVtYmVyGAMgASgDEhIKCnVucmVkYWN0ZWQYBCABKAgiMwoPR2V0U3RlcFJlc3BvbnNlEiAKBHN0ZXAYASABKAsyEi5zaWduYWxib3gudjEuU3RlcCI0ChVTdW1tYXJpemVTdGVwc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSJBChZTdW1tYXJpemVTdGVwc1Jlc3BvbnNlEicKBXRhc2tzGAEgAygLMhguc2lnbmFsYm94LnYxLlRhc2tUb3RhbHMisQMKClRhc2tUb3RhbHMSDwoHcG9pbnRlchgBIAEoCRIMCgR0YXNrGAIgASgJEgwKBGtpbmQYAyABKAkSOAoIc3RhdHVzZXMYBCADKAsyJi5zaWduYWxib3gudjEuVGFza1RvdGFscy5TdGF0dXNlc0VudHJ5EjQKEGZpcnN0X3N0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWxhc3RfZW5kX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCGF0dGVtcHRzGAcgASgDSACIAQESKAoFdG90YWwYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIUCgxmaXJzdF9mYWlsZWQYCiABKAMSEgoKbm90X2xpc3RlZBgLIAEoAxovCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCCwoJX2F0dGVtcHRzIkYKD1dhdGNoUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhYKDmFmdGVyX3NlcXVlbmNlGAMgASgDIoEBChBXYXRjaFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SIQoFc3RlcHMYAiADKAsyEi5zaWduYWxib3gudjEuU3RlcBIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5Ij8KEENhbmNlbFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMwoRQ2FuY2VsUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biKiAQoQQ291bnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNZmFpbHVyZV9ncm91cBgFIAEoCSKFAgoRQ291bnRSdW5zUmVzcG9uc2USPwoIc3RhdHVzZXMYASADKAsyLS5zaWduYWxib3gudjEuQ291bnRSdW5zUmVzcG9uc2UuU3RhdHVzZXNFbnRyeRI/Cghwcm9ibGVtcxgCIAMoCzItLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZS5Qcm9ibGVtc0VudHJ5EgwKBG1vcmUYAyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGi8KDVByb2JsZW1zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJCChNUZXJtaW5hdGVSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjYKFFRlcm1pbmF0ZVJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4iPgoPUGF1c2VSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjIKEFBhdXNlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biJAChFVbnBhdXNlUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI0ChJVbnBhdXNlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biK0AQoQUmVwbGF5UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEiYKBWlucHV0GAMgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRImCgVwYXRjaBgEIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSDwoHdmVyc2lvbhgFIAEoCRIOCgZyZWFzb24YBiABKAkSEgoKcmVxdWVzdF9pZBgHIAEoCSJEChFSZXBsYXlSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiLwoQRXhwb3J0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIp0CChFFeHBvcnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBmZvcm1hdBgCIAEoCRIQCghzdGF0dXNlcxgDIAMoCRIQCgh3b3JrZmxvdxgEIAEoCRIPCgd2ZXJzaW9uGAUgASgJEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYCCADKAkSDwoHdHJpZ2dlchgJIAEoCRIMCgR0ZXh0GAogASgJEhQKDG5vdF9yZXBsYXllZBgLIAEoCBIVCg1mYWlsdXJlX2dyb3VwGAwgASgJMtEOCgpSdW5TZXJ2aWNlEnEKCFN0YXJ0UnVuEh0uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5TdGFydFJ1blJlc3BvbnNlIiaC0+STAiA6ASoiGy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucxJwCgZHZXRSdW4SGy5zaWduYWxib3gudjEuR2V0UnVuUmVxdWVzdBocLnNpZ25hbGJveC52MS5HZXRSdW5SZXNwb25zZSIrkAIBgtPkkwIiEiAvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfRJxCghMaXN0UnVucxIdLnNpZ25hbGJveC52MS5MaXN0UnVuc1JlcXVlc3QaHi5zaWduYWxib3gudjEuTGlzdFJ1bnNSZXNwb25zZSImkAIBgtPkkwIdEhsvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMSfwoJTGlzdFN0ZXBzEh4uc2lnbmFsYm94LnYxLkxpc3RTdGVwc1JlcXVlc3QaHy5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVzcG9uc2UiMZACAYLT5JMCKBImL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH0vc3RlcHMSggEKB0dldFN0ZXASHC5zaWduYWxib3gudjEuR2V0U3RlcFJlcXVlc3QaHS5zaWduYWxib3gudjEuR2V0U3RlcFJlc3BvbnNlIjqQAgGC0+STAjESLy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9L3N0ZXBzL3tudW1iZXJ9EpgBCg5TdW1tYXJpemVTdGVwcxIjLnNpZ25hbGJveC52MS5TdW1tYXJpemVTdGVwc1JlcXVlc3QaJC5zaWduYWxib3gudjEuU3VtbWFyaXplU3RlcHNSZXNwb25zZSI7kAIBgtPkkwIyEjAvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfS9zdGVwczpzdW1tYXJpemUSSwoIV2F0Y2hSdW4SHS5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLldhdGNoUnVuUmVzcG9uc2UwARJ6CglDb3VudFJ1bnMSHi5zaWduYWxib3gudjEuQ291bnRSdW5zUmVxdWVzdBofLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZSIskAIBgtPkkwIjEiEvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnM6Y291bnQSgAEKCUNhbmNlbFJ1bhIeLnNpZ25hbGJveC52MS5DYW5jZWxSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlc3BvbnNlIjKC0+STAiw6ASoiJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmNhbmNlbBKMAQoMVGVybWluYXRlUnVuEiEuc2lnbmFsYm94LnYxLlRlcm1pbmF0ZVJ1blJlcXVlc3QaIi5zaWduYWxib3gudjEuVGVybWluYXRlUnVuUmVzcG9uc2UiNYLT5JMCLzoBKiIqL3YxL3Byb2plY3RzL3twcm9qZWN0fS9ydW5zL3tpZH06dGVybWluYXRlEnwKCFBhdXNlUnVuEh0uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5QYXVzZVJ1blJlc3BvbnNlIjGC0+STAis6ASoiJi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OnBhdXNlEoQBCgpVbnBhdXNlUnVuEh8uc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlVucGF1c2VSdW5SZXNwb25zZSIzgtPkkwItOgEqIigvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTp1bnBhdXNlEoABCglSZXBsYXlSdW4SHi5zaWduYWxib3gudjEuUmVwbGF5UnVuUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXNwb25zZSIygtPkkwIsOgEqIicvdjEvcHJvamVjdHMve3Byb2plY3R9L3J1bnMve2lkfTpyZXBsYXkSdAoJRXhwb3J0UnVuEh4uc2lnbmFsYm94LnYxLkV4cG9ydFJ1blJlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5Ii+C0+STAikSJy92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVucy97aWR9OmV4cG9ydDABEnEKCkV4cG9ydFJ1bnMSHy5zaWduYWxib3gudjEuRXhwb3J0UnVuc1JlcXVlc3QaFC5nb29nbGUuYXBpLkh0dHBCb2R5IiqC0+STAiQSIi92MS9wcm9qZWN0cy97cHJvamVjdH0vcnVuczpleHBvcnQwAUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * Run is one execution of one version of a workflow.
@@ -1080,14 +1080,15 @@ export type Step = Message<"signalbox.v1.Step"> & {
   sequence: bigint;
 
   /**
-   * What an open step waits for. Set only by ListSteps.
+   * What an open step waits for. Set only by ListSteps and GetStep, and not in the basic view.
    *
    * @generated from field: signalbox.v1.Wait wait = 16;
    */
   wait?: Wait | undefined;
 
   /**
-   * For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps.
+   * For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps and
+   * GetStep, and not in the basic view.
    *
    * @generated from field: string uncaught = 17;
    */
@@ -1141,6 +1142,28 @@ export type Attempt = Message<"signalbox.v1.Attempt"> & {
    * @generated from field: optional int32 http_status = 6;
    */
   httpStatus?: number | undefined;
+
+  /**
+   * Method of the request of a call; empty if it is unknown, and for other tasks.
+   *
+   * @generated from field: string method = 7;
+   */
+  method: string;
+
+  /**
+   * Host and port of the request's URL, without path, query and credentials. Empty if they are unknown, if a secret is
+   * part of them, and for other tasks.
+   *
+   * @generated from field: string host = 8;
+   */
+  host: string;
+
+  /**
+   * For the last attempt of a step that waits for a retry: when the next attempt is due.
+   *
+   * @generated from field: google.protobuf.Timestamp next_time = 9;
+   */
+  nextTime?: Timestamp | undefined;
 };
 
 /**
@@ -1437,6 +1460,51 @@ export type ListStepsRequest = Message<"signalbox.v1.ListStepsRequest"> & {
    * @generated from field: bool unredacted = 5;
    */
   unredacted: boolean;
+
+  /**
+   * Only steps of the task with this JSON pointer.
+   *
+   * @generated from field: string pointer = 6;
+   */
+  pointer: string;
+
+  /**
+   * Only steps that the step with this path contains directly; with the path of an iteration, such as /do/0/loop/for/3,
+   * only those of this iteration. "/" selects the steps of the document's own list.
+   *
+   * @generated from field: string parent_path = 7;
+   */
+  parentPath: string;
+
+  /**
+   * Only steps with one of these statuses.
+   *
+   * @generated from field: repeated string statuses = 8;
+   */
+  statuses: string[];
+
+  /**
+   * Only steps with this text in the name of the task, the title or detail of the error, or the JSON text of the redacted
+   * input or output, in letters a to z of either case. A page reads at most 2000 steps to find it: it may have fewer steps
+   * than page_size, or none, and a next_page_token.
+   *
+   * @generated from field: string text = 9;
+   */
+  text: string;
+
+  /**
+   * "full" (default), or "basic": without input, output, attempts, wait and uncaught. The basic view is never unredacted.
+   *
+   * @generated from field: string view = 10;
+   */
+  view: string;
+
+  /**
+   * Order of entry: "oldest" (default) or "newest" first.
+   *
+   * @generated from field: string order = 11;
+   */
+  order: string;
 };
 
 /**
@@ -1458,6 +1526,8 @@ export type ListStepsResponse = Message<"signalbox.v1.ListStepsResponse"> & {
   steps: Step[];
 
   /**
+   * Empty on the last page.
+   *
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
@@ -1476,6 +1546,190 @@ export type ListStepsResponse = Message<"signalbox.v1.ListStepsResponse"> & {
  */
 export const ListStepsResponseSchema: GenMessage<ListStepsResponse> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_run, 22);
+
+/**
+ * @generated from message signalbox.v1.GetStepRequest
+ */
+export type GetStepRequest = Message<"signalbox.v1.GetStepRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * The run's ID.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * The step's number, from 1.
+   *
+   * @generated from field: int64 number = 3;
+   */
+  number: bigint;
+
+  /**
+   * Whether the response contains the sensitive values. Requires the role admin; each such call is recorded in the
+   * audit log.
+   *
+   * @generated from field: bool unredacted = 4;
+   */
+  unredacted: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.GetStepRequest.
+ * Use `create(GetStepRequestSchema)` to create a new message.
+ */
+export const GetStepRequestSchema: GenMessage<GetStepRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 23);
+
+/**
+ * @generated from message signalbox.v1.GetStepResponse
+ */
+export type GetStepResponse = Message<"signalbox.v1.GetStepResponse"> & {
+  /**
+   * @generated from field: signalbox.v1.Step step = 1;
+   */
+  step?: Step | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.GetStepResponse.
+ * Use `create(GetStepResponseSchema)` to create a new message.
+ */
+export const GetStepResponseSchema: GenMessage<GetStepResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 24);
+
+/**
+ * @generated from message signalbox.v1.SummarizeStepsRequest
+ */
+export type SummarizeStepsRequest = Message<"signalbox.v1.SummarizeStepsRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * The run's ID.
+   *
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message signalbox.v1.SummarizeStepsRequest.
+ * Use `create(SummarizeStepsRequestSchema)` to create a new message.
+ */
+export const SummarizeStepsRequestSchema: GenMessage<SummarizeStepsRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 25);
+
+/**
+ * @generated from message signalbox.v1.SummarizeStepsResponse
+ */
+export type SummarizeStepsResponse = Message<"signalbox.v1.SummarizeStepsResponse"> & {
+  /**
+   * Totals by task: in the order of the first listed step of each, then the tasks without listed steps.
+   *
+   * @generated from field: repeated signalbox.v1.TaskTotals tasks = 1;
+   */
+  tasks: TaskTotals[];
+};
+
+/**
+ * Describes the message signalbox.v1.SummarizeStepsResponse.
+ * Use `create(SummarizeStepsResponseSchema)` to create a new message.
+ */
+export const SummarizeStepsResponseSchema: GenMessage<SummarizeStepsResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 26);
+
+/**
+ * TaskTotals contains totals of all steps of one task of a run.
+ *
+ * @generated from message signalbox.v1.TaskTotals
+ */
+export type TaskTotals = Message<"signalbox.v1.TaskTotals"> & {
+  /**
+   * JSON pointer of the task in the document.
+   *
+   * @generated from field: string pointer = 1;
+   */
+  pointer: string;
+
+  /**
+   * The task's name.
+   *
+   * @generated from field: string task = 2;
+   */
+  task: string;
+
+  /**
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * Number of steps by status. Statuses without steps are omitted.
+   *
+   * @generated from field: map<string, int64> statuses = 4;
+   */
+  statuses: { [key: string]: bigint };
+
+  /**
+   * Start of the first listed step, and end of the last listed step that has ended.
+   *
+   * @generated from field: google.protobuf.Timestamp first_start_time = 5;
+   */
+  firstStartTime?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last_end_time = 6;
+   */
+  lastEndTime?: Timestamp | undefined;
+
+  /**
+   * Number of attempts of all steps; absent if it is unknown because steps are not listed.
+   *
+   * @generated from field: optional int64 attempts = 7;
+   */
+  attempts?: bigint | undefined;
+
+  /**
+   * Sum of the durations of the steps that have ended, and the longest of them.
+   *
+   * @generated from field: google.protobuf.Duration total = 8;
+   */
+  total?: Duration | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Duration longest = 9;
+   */
+  longest?: Duration | undefined;
+
+  /**
+   * Number of the first listed step that failed; 0 if none failed.
+   *
+   * @generated from field: int64 first_failed = 10;
+   */
+  firstFailed: bigint;
+
+  /**
+   * Number of the steps that are not listed.
+   *
+   * @generated from field: int64 not_listed = 11;
+   */
+  notListed: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.TaskTotals.
+ * Use `create(TaskTotalsSchema)` to create a new message.
+ */
+export const TaskTotalsSchema: GenMessage<TaskTotals> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 27);
 
 /**
  * @generated from message signalbox.v1.WatchRunRequest
@@ -1504,7 +1758,7 @@ export type WatchRunRequest = Message<"signalbox.v1.WatchRunRequest"> & {
  * Use `create(WatchRunRequestSchema)` to create a new message.
  */
 export const WatchRunRequestSchema: GenMessage<WatchRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 23);
+  messageDesc(file_signalbox_v1_run, 28);
 
 /**
  * @generated from message signalbox.v1.WatchRunResponse
@@ -1537,7 +1791,7 @@ export type WatchRunResponse = Message<"signalbox.v1.WatchRunResponse"> & {
  * Use `create(WatchRunResponseSchema)` to create a new message.
  */
 export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 24);
+  messageDesc(file_signalbox_v1_run, 29);
 
 /**
  * @generated from message signalbox.v1.CancelRunRequest
@@ -1564,7 +1818,7 @@ export type CancelRunRequest = Message<"signalbox.v1.CancelRunRequest"> & {
  * Use `create(CancelRunRequestSchema)` to create a new message.
  */
 export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 25);
+  messageDesc(file_signalbox_v1_run, 30);
 
 /**
  * @generated from message signalbox.v1.CancelRunResponse
@@ -1581,7 +1835,7 @@ export type CancelRunResponse = Message<"signalbox.v1.CancelRunResponse"> & {
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export const CancelRunResponseSchema: GenMessage<CancelRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 26);
+  messageDesc(file_signalbox_v1_run, 31);
 
 /**
  * @generated from message signalbox.v1.CountRunsRequest
@@ -1626,7 +1880,7 @@ export type CountRunsRequest = Message<"signalbox.v1.CountRunsRequest"> & {
  * Use `create(CountRunsRequestSchema)` to create a new message.
  */
 export const CountRunsRequestSchema: GenMessage<CountRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 27);
+  messageDesc(file_signalbox_v1_run, 32);
 
 /**
  * @generated from message signalbox.v1.CountRunsResponse
@@ -1660,7 +1914,7 @@ export type CountRunsResponse = Message<"signalbox.v1.CountRunsResponse"> & {
  * Use `create(CountRunsResponseSchema)` to create a new message.
  */
 export const CountRunsResponseSchema: GenMessage<CountRunsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 28);
+  messageDesc(file_signalbox_v1_run, 33);
 
 /**
  * @generated from message signalbox.v1.TerminateRunRequest
@@ -1689,7 +1943,7 @@ export type TerminateRunRequest = Message<"signalbox.v1.TerminateRunRequest"> & 
  * Use `create(TerminateRunRequestSchema)` to create a new message.
  */
 export const TerminateRunRequestSchema: GenMessage<TerminateRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 29);
+  messageDesc(file_signalbox_v1_run, 34);
 
 /**
  * @generated from message signalbox.v1.TerminateRunResponse
@@ -1706,7 +1960,7 @@ export type TerminateRunResponse = Message<"signalbox.v1.TerminateRunResponse"> 
  * Use `create(TerminateRunResponseSchema)` to create a new message.
  */
 export const TerminateRunResponseSchema: GenMessage<TerminateRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 30);
+  messageDesc(file_signalbox_v1_run, 35);
 
 /**
  * @generated from message signalbox.v1.PauseRunRequest
@@ -1733,7 +1987,7 @@ export type PauseRunRequest = Message<"signalbox.v1.PauseRunRequest"> & {
  * Use `create(PauseRunRequestSchema)` to create a new message.
  */
 export const PauseRunRequestSchema: GenMessage<PauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 31);
+  messageDesc(file_signalbox_v1_run, 36);
 
 /**
  * @generated from message signalbox.v1.PauseRunResponse
@@ -1750,7 +2004,7 @@ export type PauseRunResponse = Message<"signalbox.v1.PauseRunResponse"> & {
  * Use `create(PauseRunResponseSchema)` to create a new message.
  */
 export const PauseRunResponseSchema: GenMessage<PauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 32);
+  messageDesc(file_signalbox_v1_run, 37);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunRequest
@@ -1777,7 +2031,7 @@ export type UnpauseRunRequest = Message<"signalbox.v1.UnpauseRunRequest"> & {
  * Use `create(UnpauseRunRequestSchema)` to create a new message.
  */
 export const UnpauseRunRequestSchema: GenMessage<UnpauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 33);
+  messageDesc(file_signalbox_v1_run, 38);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunResponse
@@ -1794,7 +2048,7 @@ export type UnpauseRunResponse = Message<"signalbox.v1.UnpauseRunResponse"> & {
  * Use `create(UnpauseRunResponseSchema)` to create a new message.
  */
 export const UnpauseRunResponseSchema: GenMessage<UnpauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 34);
+  messageDesc(file_signalbox_v1_run, 39);
 
 /**
  * @generated from message signalbox.v1.ReplayRunRequest
@@ -1852,7 +2106,7 @@ export type ReplayRunRequest = Message<"signalbox.v1.ReplayRunRequest"> & {
  * Use `create(ReplayRunRequestSchema)` to create a new message.
  */
 export const ReplayRunRequestSchema: GenMessage<ReplayRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 35);
+  messageDesc(file_signalbox_v1_run, 40);
 
 /**
  * @generated from message signalbox.v1.ReplayRunResponse
@@ -1876,7 +2130,7 @@ export type ReplayRunResponse = Message<"signalbox.v1.ReplayRunResponse"> & {
  * Use `create(ReplayRunResponseSchema)` to create a new message.
  */
 export const ReplayRunResponseSchema: GenMessage<ReplayRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 36);
+  messageDesc(file_signalbox_v1_run, 41);
 
 /**
  * @generated from message signalbox.v1.ExportRunRequest
@@ -1898,7 +2152,7 @@ export type ExportRunRequest = Message<"signalbox.v1.ExportRunRequest"> & {
  * Use `create(ExportRunRequestSchema)` to create a new message.
  */
 export const ExportRunRequestSchema: GenMessage<ExportRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 37);
+  messageDesc(file_signalbox_v1_run, 42);
 
 /**
  * @generated from message signalbox.v1.ExportRunsRequest
@@ -1978,7 +2232,7 @@ export type ExportRunsRequest = Message<"signalbox.v1.ExportRunsRequest"> & {
  * Use `create(ExportRunsRequestSchema)` to create a new message.
  */
 export const ExportRunsRequestSchema: GenMessage<ExportRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 38);
+  messageDesc(file_signalbox_v1_run, 43);
 
 /**
  * RunService starts runs, reports their state and controls them.
@@ -2032,6 +2286,27 @@ export const RunService: GenService<{
     methodKind: "unary";
     input: typeof ListStepsRequestSchema;
     output: typeof ListStepsResponseSchema;
+  },
+  /**
+   * GetStep returns one step of a run. It is refused with STEP_NOT_FOUND if the run has no such step, and if the step is
+   * only counted in the summary of a long run.
+   *
+   * @generated from rpc signalbox.v1.RunService.GetStep
+   */
+  getStep: {
+    methodKind: "unary";
+    input: typeof GetStepRequestSchema;
+    output: typeof GetStepResponseSchema;
+  },
+  /**
+   * SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
+   *
+   * @generated from rpc signalbox.v1.RunService.SummarizeSteps
+   */
+  summarizeSteps: {
+    methodKind: "unary";
+    input: typeof SummarizeStepsRequestSchema;
+    output: typeof SummarizeStepsResponseSchema;
   },
   /**
    * WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
