@@ -14,7 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
@@ -85,9 +84,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
 	options.RunLists = livelist.New(s.sealed.rows, c.records.changes)
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
-	options.Dispatchers = dispatcher.NewService(dispatcher.Options{
-		Overview: events.overview, Operator: events.dispatchers, History: events.service, Audit: s, Name: dispatcherName, Now: time.Now,
-	})
+	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
 	options.Explainer = explain.New(explain.Options{
 		Store: s.Waits(), Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey, TakenSince: interp.BoundedSince,

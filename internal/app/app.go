@@ -77,7 +77,8 @@ type components struct {
 	quotas      *quotaControl
 	batches     *batches
 	diagnosis   *diagnosis
-	workers     *workers // nil without the role
+	problems    *problems // nil without the API role
+	workers     *workers  // nil without the role
 	health      *health.Health
 }
 
@@ -149,6 +150,11 @@ func (a *App) wire(ctx context.Context) (err error) {
 	if err := a.observe(); err != nil {
 		return err
 	}
+	if a.cfg.HasRole(config.RoleAPI) {
+		if a.problems, err = newProblems(&a.components); err != nil {
+			return err
+		}
+	}
 	return a.wireAPI() //nolint:contextcheck // each TLS handshake has its own context
 }
 
@@ -169,6 +175,9 @@ func (a *App) wireAPI() (err error) {
 	a.add("schedules", a.definitions.schedules)
 	a.add("diagnosis", a.diagnosis.watcher)
 	a.add("task failures", a.diagnosis.failures)
+	if a.problems != nil {
+		a.add("problems", a.problems.recorder)
+	}
 	if a.cfg.Migration.From != "" {
 		a.add("migration", newMigration(a.process, a.storage))
 	}

@@ -51,6 +51,11 @@ const (
 	BatchUnpause        = "batch.unpause"
 	BatchRetry          = "batch.retry"
 	QuotaSet            = "quota.set"
+	// ProblemAcknowledge and the following are what an operator did about a problem; the subject is its ID.
+	ProblemAcknowledge = "problem.acknowledge"
+	ProblemSnooze      = "problem.snooze"
+	ProblemUpdate      = "problem.update"
+	ProblemReopen      = "problem.reopen"
 	// RetentionDelete sums up what one pass of retention deleted in a project.
 	RetentionDelete = "retention.delete"
 	// DispatcherHandOver and DispatcherReconcile were requested by an actor.

@@ -336,6 +336,7 @@ func (a *api) handler() http.Handler {
 	mux.Handle(signalboxv1connect.NewBatchServiceHandler(&a.batches))
 	mux.Handle(signalboxv1connect.NewDispatcherServiceHandler(&a.dispatch))
 	mux.Handle(signalboxv1connect.NewQuotaServiceHandler(&a.quotas))
+	mux.Handle(signalboxv1connect.NewProblemServiceHandler(&problems{api: a}))
 	mux.Handle(signalboxv1connect.NewWorkerServiceHandler(&a.dispatch))
 	return mux
 }

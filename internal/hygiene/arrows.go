@@ -28,7 +28,7 @@ type Ban struct {
 // A package without a rule is a finding, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/batch", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/token", "internal/session", "internal/quota", "internal/redact"}
+	domain := []string{"internal/run", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/token", "internal/session", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
@@ -57,7 +57,7 @@ func Arrows() []Rule {
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
 		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
 		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
-		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota"}), "metrics do not depend on the measured parts, only on the types of what they count"},
+		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem"}), "metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
 		{"internal/memory", []string{"internal/apperror", "internal/loop"}, "it measures only its own process"},
 		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/sealed"}), "it implements the domain's interfaces on a database"},
@@ -107,7 +107,7 @@ func Bans() []Ban {
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "the store does not depend on Temporal or the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API uses the domain's interfaces, not their implementations"},
 	}
-	for _, noun := range []string{"run", "batch", "retention", "migrate", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "token", "session", "quota"} {
+	for _, noun := range []string{"run", "batch", "problem", "retention", "migrate", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "token", "session", "quota"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), []string{"internal/migrate/legacy"}, "the domain makes decisions and does no I/O"})
 	}
 	return bans

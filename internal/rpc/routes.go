@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
@@ -176,6 +177,9 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	}
 	if o.Batches != nil {
 		add(signalboxv1connect.NewBatchServiceHandler(handler.NewBatches(o.Batches), options))
+	}
+	if o.Problems != nil {
+		add(signalboxv1connect.NewProblemServiceHandler(problems.New(o.Problems, o.Projects), options))
 	}
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(o.Dispatchers, o.Projects), options))

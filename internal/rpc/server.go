@@ -36,6 +36,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
@@ -62,6 +63,8 @@ type Options struct {
 	Events      handler.EventService
 	EventLimits event.Limits
 	Dispatchers platform.DispatcherService
+	// Problems is optional.
+	Problems problems.Service
 	// Batches is optional.
 	Batches handler.BatchService
 	// Quotas is optional.

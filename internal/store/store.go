@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
+	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	keeping "github.com/signalbox-dev/signalbox/internal/store/retention"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
@@ -165,6 +166,9 @@ func (s *Store) Database() *sqldb.DB { return s.db }
 
 // Verdicts returns the part of the store for the reasons why runs are stuck.
 func (s *Store) Verdicts() *runrow.VerdictRows { return s.verdicts }
+
+// Problems returns the part of the store that finds and stores problems.
+func (s *Store) Problems() *problems.Store { return problems.New(s.db) }
 
 // Awaited returns the part of the store for the runs that other runs wait for.
 func (s *Store) Awaited() *runrow.Awaited { return runrow.NewAwaited(s.db) }

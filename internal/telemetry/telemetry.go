@@ -50,6 +50,8 @@ type Telemetry struct {
 	// Migration counts runs copied from an older engine's database.
 	Migration *Migration
 	API       *API
+	// Problems measures how long problems are open.
+	Problems *Problems
 
 	active *activeDispatchers
 	// prepare reads the values of a scrape; may be nil.
@@ -93,6 +95,9 @@ func New(options Options) (*Telemetry, error) {
 	}
 	if t.Migration, err = newMigration(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of retention: %w", err)
+	}
+	if t.Problems, err = newProblems(t.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("make the metrics of problems: %w", err)
 	}
 	if t.API, err = newAPI(t.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("make the metrics of the API: %w", err)

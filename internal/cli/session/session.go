@@ -255,6 +255,11 @@ func (s *Session) Batches() signalboxv1connect.BatchServiceClient {
 	return signalboxv1connect.NewBatchServiceClient(s.client, s.url())
 }
 
+// Problems returns the client of the ProblemService.
+func (s *Session) Problems() signalboxv1connect.ProblemServiceClient {
+	return signalboxv1connect.NewProblemServiceClient(s.client, s.url())
+}
+
 // Dispatchers returns the client of the DispatcherService.
 func (s *Session) Dispatchers() signalboxv1connect.DispatcherServiceClient {
 	return signalboxv1connect.NewDispatcherServiceClient(s.client, s.url())

@@ -299,6 +299,9 @@ func TestNamesInPagesExist(t *testing.T) {
 	errors, err := os.ReadFile(filepath.Join(docs, "reference/errors.md"))
 	require.NoError(t, err)
 	known := append(append(run.Codes(), run.Causes()...), "IN_PROGRESS", "TIMED_OUT") // the last two are statuses of older engines
+	codes, err := pages.Constants(filepath.Join(root, "internal/problem/problem.go"), "Code")
+	require.NoError(t, err)
+	known = append(known, codes...)
 	reasons, err := pages.Names(docs, regexp.MustCompile(`[A-Z]+(_[A-Z]+)+`), func(name string) bool {
 		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) || strings.HasPrefix(name, config.Prefix)
 	})

@@ -63,6 +63,7 @@ func Table() []Rule {
 	add(signalboxv1connect.RunServiceName, runs()...)
 	add(signalboxv1connect.WatchServiceName, Rule{"Watch", auth.Viewer, Project, ""})
 	add(signalboxv1connect.BatchServiceName, batches()...)
+	add(signalboxv1connect.ProblemServiceName, problems()...)
 	add(signalboxv1connect.EventServiceName, events()...)
 	add(signalboxv1connect.QuotaServiceName, quotas()...)
 	add(signalboxv1connect.DispatcherServiceName, dispatchers()...)
@@ -138,6 +139,22 @@ func batches() []Rule {
 		{"PauseBatch", auth.Operator, Project, ""},
 		{"UnpauseBatch", auth.Operator, Project, ""},
 		{"RetryBatch", auth.Operator, Project, ""},
+	}
+}
+
+func problems() []Rule {
+	const (
+		seen    = "requires a role in the project of the problem; for one without a project, in all projects"
+		changed = "requires an operator in the project of the problem; for one without a project, in all projects"
+	)
+	return []Rule{
+		{"ListProblems", "", Visible, "those without a project require a role in all projects"},
+		{"CountProblems", "", Visible, "those without a project require a role in all projects"},
+		{"GetProblem", "", Nowhere, seen},
+		{"AcknowledgeProblem", "", Nowhere, changed},
+		{"SnoozeProblem", "", Nowhere, changed},
+		{"UpdateProblem", "", Nowhere, changed},
+		{"ReopenProblem", "", Nowhere, changed},
 	}
 }
 

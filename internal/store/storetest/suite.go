@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
+	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
@@ -50,6 +51,7 @@ type Store interface {
 	Quotas() *quotas.Store
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
+	Problems() *problems.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -128,6 +130,7 @@ func cases() []test {
 		{"cancel", testCancel},
 		{"finish missing", testFinishMissing},
 		{"failure groups", testFailureGroups},
+		{"problems", testProblems},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"list runs and filters agree", testFilterMatches},

@@ -1,0 +1,28 @@
+package app
+
+import (
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/problem"
+)
+
+// problems lists what operators have to act on. Only processes with the API role have it; one elected process records.
+type problems struct {
+	service     *problem.Service
+	recorder    *problem.Recorder
+	dispatchers *dispatcher.Service
+}
+
+func newProblems(c *components) (*problems, error) {
+	dispatchers := dispatcher.NewService(dispatcher.Options{
+		Overview: c.events.overview, Operator: c.events.dispatchers, History: c.events.service, Audit: c.storage, Name: dispatcherName, Now: time.Now,
+	})
+	rows := c.storage.Problems()
+	service := problem.NewService(problem.Options{
+		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status, Health: c.health.Report,
+		TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now,
+	})
+	return &problems{service, problem.NewRecorder(service, rows), dispatchers}, c.telemetry.ObserveProblems(service.Gauges)
+}

@@ -1,0 +1,107 @@
+package problemcmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// changing is a command that changes one problem; act sends the request for the problem with this revision.
+func changing(
+	s *session.Session, verb, short, long string,
+	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error),
+) *cobra.Command {
+	var revision int64
+	cmd := &cobra.Command{
+		Use: verb + " ID", Short: short, Long: long,
+		Args: session.Args(1, 1, "ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, at := args[0], revision
+			if !cmd.Flags().Changed("revision") {
+				now, err := get(cmd.Context(), s, id)
+				if err != nil {
+					return err
+				}
+				at = now.GetRevision()
+			}
+			p, err := act(cmd.Context(), cmd, id, at)
+			if err != nil {
+				return s.Failed(err, "%s problem %q", verb, id)
+			}
+			return show(s, p)
+		},
+	}
+	cmd.Flags().Int64Var(&revision, "revision", 0, "`revision` of the problem as you have read it; the present one when not given")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func acknowledgeCommand(s *session.Session) *cobra.Command {
+	var note string
+	cmd := changing(s, "acknowledge", "Mark a problem as seen until it is resolved", "",
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+			request := &signalboxv1.AcknowledgeProblemRequest{Id: id, Revision: revision, Note: note}
+			response, err := session.Send(ctx, s, s.Problems().AcknowledgeProblem, request)
+			return response.GetProblem(), err
+		})
+	cmd.Flags().StringVar(&note, "note", "", "`text` that replaces the note of the problem")
+	return cmd
+}
+
+func snoozeCommand(s *session.Session) *cobra.Command {
+	var until string
+	var count int64
+	cmd := changing(s, "snooze", "Take a problem out of the open ones until a time or a count", "",
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+			if (until == "") == !cmd.Flags().Changed("until-count") {
+				return nil, exit.Usagef("%s: give either --until or --until-count", cmd.CommandPath())
+			}
+			request := &signalboxv1.SnoozeProblemRequest{Id: id, Revision: revision, UntilCount: count}
+			if until != "" {
+				at, err := s.Ahead("until", until)
+				if err != nil {
+					return nil, err
+				}
+				request.Until = session.Timestamp(at)
+			}
+			response, err := session.Send(ctx, s, s.Problems().SnoozeProblem, request)
+			return response.GetProblem(), err
+		})
+	cmd.Flags().StringVar(&until, "until", "", "`time` at which the snooze ends: in how long (\"12h\") or a moment (2027-01-31T12:00:00Z)")
+	cmd.Flags().Int64Var(&count, "until-count", 0, "`count` of runs at which the snooze ends")
+	return cmd
+}
+
+func updateCommand(s *session.Session) *cobra.Command {
+	var owner, note string
+	cmd := changing(s, "update", "Set the owner or the note of a problem", "",
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+			request := &signalboxv1.UpdateProblemRequest{Id: id, Revision: revision}
+			if cmd.Flags().Changed("owner") {
+				request.Owner = &owner
+			}
+			if cmd.Flags().Changed("note") {
+				request.Note = &note
+			}
+			if request.Owner == nil && request.Note == nil {
+				return nil, exit.Usagef("%s: nothing to set: give --owner or --note", cmd.CommandPath())
+			}
+			response, err := session.Send(ctx, s, s.Problems().UpdateProblem, request)
+			return response.GetProblem(), err
+		})
+	cmd.Flags().StringVar(&owner, "owner", "", "`person` or team that takes care of the problem; empty for none")
+	cmd.Flags().StringVar(&note, "note", "", "`text` of the note; empty for none")
+	return cmd
+}
+
+func reopenCommand(s *session.Session) *cobra.Command {
+	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem", "",
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+			response, err := session.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
+			return response.GetProblem(), err
+		})
+}

@@ -1,0 +1,208 @@
+// Package problemcmd is the noun "problem": what an operator has to act on, and what was done about it.
+//
+//	root.AddCommand(problemcmd.New(s))
+package problemcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("problem", "List what an operator has to act on, and record what was done about it", "")
+	noun.AddCommand(listCommand(s), countCommand(s), showCommand(s), acknowledgeCommand(s), snoozeCommand(s), updateCommand(s), reopenCommand(s))
+	return noun
+}
+
+func kinds() []string  { return []string{"stuck", "failure", "platform"} }
+func states() []string { return []string{"open", "acknowledged", "snoozed", "resolved"} }
+
+type listFlags struct {
+	kinds, states        []string
+	project, owner, text string
+	limit                int
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	var flags listFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List problems of all projects: of the platform, stuck runs, failed runs",
+		Long: `List what an operator has to act on, in all projects in which the caller has a role: parts of the platform that do not work, runs that
+are stuck, by their code, and runs of the last seven days that failed at the same task with the same cause. A problem that no longer exists
+is listed as resolved for 24 hours; --state resolved lists these, and --state all every problem.`,
+		Example: `  signalbox problem list
+  signalbox problem list --kind failure --project shop
+  signalbox problem list --state all -o json | jq -r '.[].id'`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, flags) },
+	}
+	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these `kinds`, separated by commas: stuck, failure, platform")
+	cmd.Flags().StringSliceVar(&flags.states, "state", []string{"open", "acknowledged", "snoozed"}, "only these `states`, separated by commas: open, acknowledged, snoozed, resolved; all for every state")
+	cmd.Flags().StringVar(&flags.project, "project", "", "only problems of this `project`")
+	cmd.Flags().StringVar(&flags.owner, "owner", "", "only problems of this `owner`")
+	cmd.Flags().StringVar(&flags.text, "text", "", "only problems that contain this `text`")
+	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects) // the flag is there
+	for flag, words := range map[string][]string{"kind": kinds(), "state": append(states(), "all")} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session, flags listFlags) error {
+	request := &signalboxv1.ListProblemsRequest{Project: flags.project, Owner: flags.owner, Text: flags.text}
+	var err error
+	if request.Kinds, err = session.Words("kind", flags.kinds, kinds()); err != nil {
+		return err
+	}
+	if len(flags.states) != 1 || flags.states[0] != "all" {
+		if request.States, err = session.Words("state", flags.states, states()); err != nil {
+			return err
+		}
+	}
+	var partial []string
+	found, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.OperatorProblem, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
+		partial = response.GetErrors()
+		return response.GetProblems(), response.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	for _, line := range partial {
+		s.Note("partial result: %s", output.Visible(line))
+	}
+	return session.Listing[*signalboxv1.OperatorProblem]{
+		Thing: "problem",
+		Columns: output.Columns("ID", "STATE", "PROJECT", "TITLE", "WHERE", "COUNT", "NOT REPLAYED", "FIRST", "LAST", "OWNER",
+			"+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
+		Row: func(p *signalboxv1.OperatorProblem) []string {
+			return []string{
+				p.GetId(), p.GetState(), p.GetProject(), p.GetTitle(), where(p), count(p), notReplayed(p), output.Moment(p.GetFirstTime()), output.Moment(p.GetLastTime()),
+				p.GetOwner(), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
+			}
+		},
+	}.Print(s, found, more)
+}
+
+// where is what the problem is about: a workflow with its task, or a task queue.
+func where(p *signalboxv1.OperatorProblem) string {
+	if p.GetWorkflow() == "" {
+		return p.GetTaskQueue()
+	}
+	return strings.TrimSpace(p.GetWorkflow() + "@" + p.GetVersion() + " " + p.GetTask())
+}
+
+func count(p *signalboxv1.OperatorProblem) string {
+	switch {
+	case p.Count == nil:
+		return ""
+	case p.GetMore():
+		return fmt.Sprintf("%d+", p.GetCount())
+	}
+	return fmt.Sprint(p.GetCount())
+}
+
+func notReplayed(p *signalboxv1.OperatorProblem) string {
+	if p.NotReplayed == nil {
+		return ""
+	}
+	return fmt.Sprint(p.GetNotReplayed())
+}
+
+func countCommand(s *session.Session) *cobra.Command {
+	var project string
+	cmd := &cobra.Command{
+		Use:   "count",
+		Short: "Count problems by state, with the mean time to acknowledge of the last 24 hours",
+		Args:  session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			response, err := session.Call(cmd.Context(), s, s.Problems().CountProblems, &signalboxv1.CountProblemsRequest{Project: project}, "count problems")
+			if err != nil {
+				return err
+			}
+			for _, line := range response.GetErrors() {
+				s.Note("partial result: %s", output.Visible(line))
+			}
+			mean := ""
+			if d := response.GetMeanTimeToAcknowledge(); d != nil {
+				mean = output.Span(d.AsDuration())
+			}
+			var fields []output.Field
+			for _, state := range states() {
+				fields = append(fields, output.Field{Name: state, Value: fmt.Sprint(response.GetStates()[state])})
+			}
+			return s.Card(response, append(fields, output.Field{Name: "mean time to acknowledge", Value: mean}))
+		},
+	}
+	cmd.Flags().StringVar(&project, "project", "", "only problems of this `project`")
+	s.BindServer(cmd)
+	return cmd
+}
+
+func showCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a problem: cause, advice, newest runs, and what was done about it",
+		Args:  session.Args(1, 1, "ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := get(cmd.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			return show(s, p)
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.OperatorProblem, error) {
+	response, err := session.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id}, "show problem %q", id)
+	return response.GetProblem(), err
+}
+
+func show(s *session.Session, p *signalboxv1.OperatorProblem) error {
+	snoozed := output.Moment(p.GetSnoozeUntil())
+	if p.GetSnoozeCount() > 0 {
+		snoozed = fmt.Sprintf("the count is %d", p.GetSnoozeCount())
+	}
+	return s.Card(p, []output.Field{
+		{Name: "id", Value: p.GetId()},
+		{Name: "state", Value: p.GetState()},
+		{Name: "project", Value: p.GetProject()},
+		{Name: "title", Value: p.GetTitle()},
+		{Name: "where", Value: where(p)},
+		{Name: "pointer", Value: p.GetPointer()},
+		{Name: "count", Value: count(p)},
+		{Name: "not replayed", Value: notReplayed(p)},
+		{Name: "first", Value: output.Moment(p.GetFirstTime())},
+		{Name: "last", Value: output.Moment(p.GetLastTime())},
+		{Name: "code", Value: p.GetCode()},
+		{Name: "cause", Value: p.GetCause()},
+		{Name: "detail", Value: p.GetDetail()},
+		{Name: "advice", Value: p.GetAdvice()},
+		{Name: "runbook", Value: p.GetRunbook()},
+		{Name: "failure group", Value: p.GetFailureGroup()},
+		{Name: "newest runs", Value: strings.Join(p.GetSamples(), " ")},
+		{Name: "owner", Value: p.GetOwner()},
+		{Name: "note", Value: p.GetNote()},
+		{Name: "detected", Value: output.Moment(p.GetDetectTime())},
+		{Name: "acknowledged", Value: output.Moment(p.GetAcknowledgeTime())},
+		{Name: "acknowledged by", Value: p.GetAcknowledger()},
+		{Name: "snoozed until", Value: snoozed},
+		{Name: "resolved", Value: output.Moment(p.GetResolveTime())},
+		{Name: "revision", Value: fmt.Sprint(p.GetRevision())},
+	})
+}

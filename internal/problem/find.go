@@ -1,0 +1,375 @@
+package problem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// maxFailures is how many failed runs of a project are read: those of its newest failures.
+const maxFailures = 20_000
+
+// StuckGroup are the runs of a project that are stuck with the same code.
+type StuckGroup struct {
+	Project, Code string
+	// Causes are those of failing tasks, sorted.
+	Causes []string
+	Count  int64
+	// Since is when the first of them stopped, CheckedAt when one was last diagnosed.
+	Since, CheckedAt time.Time
+	// Detail and Advice are those of the newest run.
+	Detail, Advice string
+}
+
+// FailureGroup are the runs of a project with the same failure group.
+type FailureGroup struct {
+	Project, Key       string
+	Count, NotReplayed int64
+	First, Last        time.Time
+	// Hours counts them by the hour of their end, in hours since 1970.
+	Hours map[int64]int64
+	// Newest is the newest of them: its workflow, version and error.
+	Newest run.Run
+}
+
+// Source finds problems in the store. Each method returns the problems of these projects.
+type Source interface {
+	StuckGroups(ctx context.Context, projects []string) ([]StuckGroup, error)
+	// FailureGroups returns the groups of the newest failures of each project, up to limit of them, that ended since then. more has the
+	// projects with more failures.
+	FailureGroups(ctx context.Context, projects []string, since time.Time, limit int) (groups []FailureGroup, more map[string]bool, err error)
+	// DeadDeliveries counts the deliveries that are not attempted any more, by project, with the time of the oldest and of the newest.
+	DeadDeliveries(ctx context.Context, projects []string) ([]DeadDeliveries, error)
+	// OpenRuns returns those of the projects that have open runs.
+	OpenRuns(ctx context.Context, projects []string) ([]string, error)
+	// Samples returns the newest runs of a problem of stuck or failed runs.
+	Samples(ctx context.Context, f Finding, limit int) ([]string, error)
+}
+
+// DeadDeliveries are the dead deliveries of a project.
+type DeadDeliveries struct {
+	Project     string
+	Count       int64
+	First, Last time.Time
+}
+
+// Dispatchers reads the dispatchers of all projects. [dispatcher.Service] implements it.
+type Dispatchers interface {
+	List(ctx context.Context) ([]dispatcher.Dispatcher, error)
+}
+
+// live is what exists at a moment.
+type live struct {
+	findings []Finding
+	// unknown has the sources that could not be read, as sourceOf names them.
+	unknown map[string]bool
+	// errors describe them, one line each.
+	errors []string
+}
+
+// The sources of problems.
+const (
+	fromConnection   = "connection"
+	fromDependencies = "dependencies"
+	fromDispatchers  = "dispatchers"
+	fromDeliveries   = "deliveries"
+)
+
+// sourceOf returns the source of a problem. Each dispatcher is a source.
+func sourceOf(f Finding) string {
+	switch {
+	case f.Kind != Platform:
+		return string(f.Kind)
+	case f.Code == TemporalNotConnected:
+		return fromConnection
+	case f.Code == DependencyNotUp:
+		return fromDependencies
+	case f.Code == DeliveriesDead:
+		return fromDeliveries
+	}
+	return fromDispatchers + "." + f.Project
+}
+
+// isUnknown reports whether the source of a problem could not be read.
+func (l *live) isUnknown(f Finding) bool {
+	return l.unknown[sourceOf(f)] || strings.HasPrefix(sourceOf(f), fromDispatchers) && l.unknown[fromDispatchers]
+}
+
+// missing records that a source could not be read.
+func (l *live) missing(ctx context.Context, source, what string, err error) {
+	l.unknown[source] = true
+	reason := "see the server's log for the cause"
+	if f, ok := apperror.From(err); ok {
+		reason = f.Message
+	}
+	logger.FromContext(ctx).WarnContext(ctx, "Problems are not known completely", "source", source, "error", err)
+	l.errors = append(l.errors, what+" are not known: "+reason)
+}
+
+// find returns the problems of these projects, and those of no project.
+func (s *Service) find(ctx context.Context, projects []string) *live {
+	l, now := &live{unknown: map[string]bool{}}, s.o.Now()
+	connection := s.o.Connection()
+	report := s.o.Health(ctx)
+	l.addConnection(connection)
+	leasesDown := l.addDependencies(report)
+	if groups, err := s.o.Source.StuckGroups(ctx, projects); err != nil {
+		l.missing(ctx, string(Stuck), "stuck runs", err)
+	} else {
+		for _, g := range groups {
+			l.findings = append(l.findings, stuckFinding(g, s.o.TaskQueue(g.Project)))
+		}
+	}
+	if groups, more, err := s.o.Source.FailureGroups(ctx, projects, now.Add(-Window), maxFailures); err != nil {
+		l.missing(ctx, string(Failure), "failed runs", err)
+	} else {
+		for _, g := range groups {
+			if g.NotReplayed > 0 {
+				l.findings = append(l.findings, failureFinding(g, more[g.Project], now))
+			}
+		}
+	}
+	if dead, err := s.o.Source.DeadDeliveries(ctx, projects); err != nil {
+		l.missing(ctx, fromDeliveries, "dead deliveries", err)
+	} else {
+		for _, d := range dead {
+			l.findings = append(l.findings, deadFinding(d))
+		}
+	}
+	s.addDispatchers(ctx, l, projects, dispatcherFacts{connected: connection.State.Up(), leases: !leasesDown})
+	return l
+}
+
+func (l *live) addConnection(c conntype.Status) {
+	if c.State != conntype.Down && c.State != conntype.Degraded {
+		return
+	}
+	f := Finding{
+		ID: idOf(Platform, "", string(TemporalNotConnected)), Kind: Platform, Code: TemporalNotConnected, Title: "Temporal is " + string(c.State),
+		Cause: string(c.Kind), Detail: c.LastError, First: c.Since, Last: c.LastErrorAt, Runbook: "docs/connection.md",
+		Advice: "restore Temporal, or correct the temporal settings; `signalbox system status` shows the connection",
+	}
+	l.findings = append(l.findings, f)
+}
+
+// addDependencies adds the dependencies that are not up. Temporal has a problem of its own, and memory and pollers belong to one process.
+func (l *live) addDependencies(report health.Report) (leasesDown bool) {
+	for _, d := range report.Dependencies {
+		if d.State == health.Up || !slices.Contains([]string{"store", "leases", "placement", "certificate"}, d.Name) {
+			continue
+		}
+		leasesDown = leasesDown || d.Name == "leases"
+		l.findings = append(l.findings, Finding{
+			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: d.Name + " is " + d.State,
+			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: "docs/connection.md#readiness",
+			Advice: "`signalbox system status` shows the dependencies of the server with their last errors",
+		})
+	}
+	return leasesDown
+}
+
+// dispatcherFacts are what determines whether the state of dispatchers can be known.
+type dispatcherFacts struct{ connected, leases bool }
+
+// addDispatchers adds the dispatchers that do not route. The unknown state of a dispatcher is no problem of its own while Temporal or the
+// leases are away, which is the problem.
+func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string, facts dispatcherFacts) {
+	all, err := s.dispatchers.read(ctx, s.o.Now(), s.o.Dispatchers)
+	if err != nil {
+		l.missing(ctx, fromDispatchers, "dispatchers", err)
+		return
+	}
+	var idle []Finding
+	for i := range all {
+		d := &all[i]
+		f, found := dispatcherFinding(d)
+		switch {
+		case !found || !slices.Contains(projects, d.Name.Project):
+		case f.Code == DispatcherUnknown && (!facts.connected || !facts.leases):
+			l.unknown[sourceOf(f)] = true
+		case f.Code == DispatcherNoWorkers && (d.Progress == nil || d.Progress.Pending == 0):
+			idle = append(idle, f)
+		default:
+			l.add(f)
+		}
+	}
+	if len(idle) == 0 {
+		return
+	}
+	// Without workers, a project that has nothing to do has no problem.
+	names := make([]string, len(idle))
+	for i, f := range idle {
+		names[i] = f.Project
+	}
+	open, err := s.o.Source.OpenRuns(ctx, names)
+	for _, f := range idle {
+		switch {
+		case err != nil:
+			l.missing(ctx, sourceOf(f), "workers of project "+f.Project, err)
+		case slices.Contains(open, f.Project) && !l.stuckWithoutWorker(f.Project):
+			l.add(f)
+		}
+	}
+}
+
+// add adds a finding, unless another task queue of the project has the same.
+func (l *live) add(f Finding) {
+	if !slices.ContainsFunc(l.findings, func(g Finding) bool { return g.ID == f.ID }) {
+		l.findings = append(l.findings, f)
+	}
+}
+
+// stuckWithoutWorker reports whether the stuck runs of a project show that it has no worker.
+func (l *live) stuckWithoutWorker(project string) bool {
+	return slices.ContainsFunc(l.findings, func(f Finding) bool {
+		return f.Project == project && f.Kind == Stuck && (f.Code == run.NoPoller || f.Code == run.PollerStale)
+	})
+}
+
+func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
+	f := Finding{
+		Kind: Platform, Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, Detail: d.Detail, Runbook: "docs/dispatchers.md",
+		Advice: fmt.Sprintf("`signalbox dispatcher show %s` shows its owner, progress and workers", d.Name.Project),
+	}
+	if f.Detail == "" {
+		f.Detail = strings.Join(d.Problems, "; ")
+	}
+	switch d.Status { //nolint:exhaustive // the others route, or wait for events
+	case dispatchtype.Stale:
+		f.Code, f.Title = DispatcherStale, "The dispatcher has neither an owner nor a worker"
+	case dispatchtype.Missing:
+		f.Code, f.Title = DispatcherMissing, "The project has no dispatcher"
+	case dispatchtype.Foreign:
+		f.Code, f.Title = DispatcherForeign, "A foreign workflow has the ID of the dispatcher"
+	case dispatchtype.NoWorkers:
+		f.Code, f.Title = DispatcherNoWorkers, "No worker serves the project"
+		f.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` shows those that run", d.Name.Project)
+	case dispatchtype.Unknown:
+		f.Code, f.Title = DispatcherUnknown, "The state of the dispatcher is not known"
+	default:
+		return Finding{}, false
+	}
+	f.ID = idOf(Platform, f.Project, string(f.Code))
+	return f, true
+}
+
+func deadFinding(d DeadDeliveries) Finding {
+	return Finding{
+		ID: idOf(Platform, d.Project, string(DeliveriesDead)), Kind: Platform, Code: DeliveriesDead, Project: d.Project, Title: "Deliveries of events are dead",
+		Detail: "events were not delivered: each attempt failed, or the run or workflow refused them", Count: d.Count, First: d.First, Last: d.Last,
+		Advice:  fmt.Sprintf("`signalbox event list --project %s --dead` shows the events; correct the cause, then `signalbox event redeliver`", d.Project),
+		Runbook: "docs/events.md#routing-and-delivery",
+	}
+}
+
+func stuckFinding(g StuckGroup, queue string) Finding {
+	return Finding{
+		ID: idOf(Stuck, g.Project, g.Code), Kind: Stuck, Code: Code(g.Code), Project: g.Project, TaskQueue: queue, Title: stuckTitle(g.Code),
+		Detail: g.Detail, Cause: strings.Join(g.Causes, ", "), Advice: g.Advice, Runbook: "docs/stuck.md#the-codes",
+		Count: g.Count, First: g.Since, Last: g.CheckedAt,
+	}
+}
+
+func stuckTitle(code string) string {
+	switch code {
+	case run.EngineDisconnected:
+		return "Temporal cannot be used"
+	case run.NoPoller:
+		return "No worker polls the task queue"
+	case run.PollerStale:
+		return "No worker polls the task queue any more"
+	case run.Backlog:
+		return "Tasks wait for a worker"
+	case run.TaskFailing:
+		return "Workflow tasks fail"
+	case run.Poison:
+		return "Workflow tasks fail because of the run"
+	case run.ActivityRetrying:
+		return "An activity fails repeatedly"
+	case run.NotStarted:
+		return "Temporal has not confirmed the start"
+	case run.ExecutionMissing:
+		return "Temporal has no execution of the run"
+	case run.ExecutionClosed:
+		return "The execution has ended in Temporal"
+	}
+	return "No progress"
+}
+
+func failureFinding(g FailureGroup, more bool, now time.Time) Finding {
+	p := cmp.Or(g.Newest.Error, &run.Problem{})
+	f := Finding{
+		ID: idOf(Failure, g.Project, g.Key), Kind: Failure, Code: RunFailed, Project: g.Project, FailureGroup: g.Key,
+		Workflow: g.Newest.Workflow, Version: g.Newest.Version, Title: cmp.Or(p.Title, p.Type, "The run failed"), Detail: p.Detail, Cause: p.Type,
+		Advice: fmt.Sprintf("correct the cause, then replay the runs: `signalbox batch start --action replay --project %s --failure-group %s --not-replayed --reason TEXT`",
+			g.Project, g.Key),
+		Runbook: "docs/runs.md#failures", Count: g.Count, More: more, NotReplayed: g.NotReplayed, First: g.First, Last: g.Last, Series: seriesOf(g, now),
+	}
+	if strings.HasPrefix(p.Instance, "/do/") {
+		f.Pointer, f.Task = p.Instance, path.Base(p.Instance)
+	}
+	return f
+}
+
+const (
+	hoursADay = 24
+	daysAWeek = 7
+)
+
+// seriesOf counts by hour, of a group without failures before the last day, or else by day.
+func seriesOf(g FailureGroup, now time.Time) *Series {
+	last := now.Unix() / int64(time.Hour/time.Second)
+	hours, counts := int64(1), make([]int64, hoursADay)
+	for hour := range g.Hours {
+		if last-hour >= hoursADay {
+			hours, counts = hoursADay, make([]int64, daysAWeek)
+			break
+		}
+	}
+	first := last + 1 - hours*int64(len(counts))
+	for hour, n := range g.Hours {
+		counts[min(max(hour-first, 0)/hours, int64(len(counts))-1)] += n
+	}
+	return &Series{
+		Start: time.Unix(first*int64(time.Hour/time.Second), 0).UTC(), Interval: time.Duration(hours) * time.Hour, Counts: counts,
+	}
+}
+
+// dispatchersFor is how long a list of dispatchers is reused: reading it makes calls to Temporal and to the leases.
+const dispatchersFor = 5 * time.Second
+
+// recentDispatchers keeps the last list of dispatchers for a short time. It is safe for concurrent use.
+type recentDispatchers struct {
+	mu   sync.Mutex
+	at   time.Time
+	list []dispatcher.Dispatcher
+}
+
+func (r *recentDispatchers) read(ctx context.Context, now time.Time, from Dispatchers) ([]dispatcher.Dispatcher, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.at.IsZero() && now.Sub(r.at) < dispatchersFor {
+		return r.list, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dispatchersFor)
+	defer cancel()
+	list, err := from.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.at, r.list = now, list
+	return list, nil
+}

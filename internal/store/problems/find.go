@@ -1,0 +1,215 @@
+package problems
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/problem"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// GroupFailures implements [problem.RecorderStore].
+func (s *Store) GroupFailures(ctx context.Context, limit int) (n int, err error) {
+	err = s.db.Write(ctx, "group failed runs", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, `SELECT id, workflow, version, status, trigger_kind, error FROM runs
+WHERE status IN ('failed', 'timed_out') AND failure_group = '' AND trigger_kind <> 'import' ORDER BY ended_at DESC, id DESC`+sqlrow.Limit(limit),
+			nil, func(row sqlrow.Scanner) (r run.Run, err error) {
+				return r, row.Scan(&r.ID, &r.Workflow, &r.Version, &r.Status, &r.Trigger, sqlrow.JSONInto(&r.Error))
+			})
+		if n = len(list); err != nil {
+			return err
+		}
+		return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1,
+			[]sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "failure_group", Kind: sqlrow.Text}}, list, func(r run.Run) ([]any, error) {
+				return []any{r.ID, run.FailureGroup(r)}, nil
+			})
+	})
+	return n, err
+}
+
+// StuckGroups implements [problem.Source]. A verdict on a run that has changed since is void.
+func (s *Store) StuckGroups(ctx context.Context, projects []string) (list []problem.StuckGroup, err error) {
+	err = s.db.Read(ctx, "count stuck runs", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
+			newest := map[string]int{}
+			_, err := sqlrow.Collect(ctx, c, `SELECT v.project, v.code, v.cause, COUNT(*), MIN(v.since), MAX(v.checked_at), MAX(v.run_id)
+FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence WHERE v.project IN `+marks+`
+GROUP BY v.project, v.code, v.cause ORDER BY v.project, v.code, v.cause`, args, func(row sqlrow.Scanner) (_ struct{}, err error) {
+				var g problem.StuckGroup
+				var cause, id string
+				if err = row.Scan(&g.Project, &g.Code, &cause, &g.Count, sqlrow.TimeInto(&g.Since), sqlrow.TimeInto(&g.CheckedAt), &id); err == nil {
+					list = addStuck(list, g, cause)
+					newest[id] = len(list) - 1
+				}
+				return struct{}{}, err
+			})
+			if err != nil {
+				return err
+			}
+			return s.describeStuck(ctx, c, list, newest)
+		})
+	})
+	return list, err
+}
+
+// addStuck adds the runs with one cause, which follow those with the same code and another cause.
+func addStuck(list []problem.StuckGroup, g problem.StuckGroup, cause string) []problem.StuckGroup {
+	if last := len(list) - 1; last < 0 || list[last].Project != g.Project || list[last].Code != g.Code {
+		list = append(list, g)
+	} else {
+		k := &list[last]
+		k.Count += g.Count
+		if g.Since.Before(k.Since) {
+			k.Since = g.Since
+		}
+		if g.CheckedAt.After(k.CheckedAt) {
+			k.CheckedAt = g.CheckedAt
+		}
+	}
+	if k := &list[len(list)-1]; cause != "" {
+		k.Causes = append(k.Causes, cause)
+	}
+	return list
+}
+
+// describeStuck sets the texts of groups from the verdicts on their newest runs.
+func (s *Store) describeStuck(ctx context.Context, c sqldb.Conn, list []problem.StuckGroup, newest map[string]int) error {
+	ids := make([]string, 0, len(newest))
+	for id := range newest {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := sqlrow.Collect(ctx, c, `SELECT run_id, detail, advice FROM run_verdicts WHERE run_id IN `+marks+` ORDER BY run_id`, args,
+			func(row sqlrow.Scanner) (_ struct{}, err error) {
+				var id, detail, advice string
+				if err = row.Scan(&id, &detail, &advice); err == nil {
+					g := &list[newest[id]]
+					g.Detail, g.Advice = detail, advice
+				}
+				return struct{}{}, err
+			})
+		return err
+	})
+}
+
+// FailureGroups implements [problem.Source]. It reads the newest failures of each project from an index, and of each group the newest run.
+func (s *Store) FailureGroups(
+	ctx context.Context, projects []string, since time.Time, limit int,
+) (list []problem.FailureGroup, more map[string]bool, err error) {
+	err = s.db.Read(ctx, "group failed runs", func(ctx context.Context, c sqldb.Conn) error {
+		list, more = nil, map[string]bool{}
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{since.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
+			failing, err := sqlrow.Collect(ctx, c, `SELECT name FROM projects WHERE EXISTS (SELECT 1 FROM runs
+WHERE runs.project = projects.name AND runs.failure_group <> '' AND runs.ended_at >= $1) AND name IN `+marks+` ORDER BY name`, args, sqlrow.ScanText)
+			if err != nil {
+				return err
+			}
+			for _, project := range failing {
+				groups, total, err := failureGroups(ctx, c, project, since, limit)
+				if err != nil {
+					return err
+				}
+				more[project] = total > int64(limit)
+				list = append(list, groups...)
+			}
+			return s.describeFailures(ctx, c, list)
+		})
+	})
+	return list, more, err
+}
+
+// hour is the length of an hour in the unit of stored times.
+const hour = int64(time.Hour / time.Microsecond)
+
+func failureGroups(ctx context.Context, c sqldb.Conn, project string, since time.Time, limit int) (list []problem.FailureGroup, total int64, err error) {
+	hours := `ended_at / ` + strconv.FormatInt(hour, 10)
+	_, err = sqlrow.Collect(ctx, c, `SELECT failure_group, `+hours+`, COUNT(*), SUM(1 - replayed), MIN(ended_at), MAX(ended_at), MAX(id) FROM (
+SELECT r.failure_group, r.ended_at, r.id, COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = r.id AND l.replay_of <> '' LIMIT 1), 0) AS replayed
+FROM runs r WHERE r.project = $1 AND r.failure_group <> '' AND r.ended_at >= $2 ORDER BY r.ended_at DESC, r.failure_group DESC, r.id DESC`+
+		sqlrow.Limit(limit+1)+`) AS f GROUP BY failure_group, `+hours+` ORDER BY 1, 2`,
+		[]any{project, since.UnixMicro()}, func(row sqlrow.Scanner) (_ struct{}, err error) {
+			g := problem.FailureGroup{Project: project, Hours: map[int64]int64{}}
+			var at int64
+			err = row.Scan(&g.Key, &at, &g.Count, &g.NotReplayed, sqlrow.TimeInto(&g.First), sqlrow.TimeInto(&g.Last), &g.Newest.ID)
+			if last := len(list) - 1; last < 0 || list[last].Key != g.Key {
+				list = append(list, g)
+			} else { // the hours of a group are in order
+				k := &list[last]
+				k.Count, k.NotReplayed, k.Last = k.Count+g.Count, k.NotReplayed+g.NotReplayed, g.Last
+				k.Newest.ID = max(k.Newest.ID, g.Newest.ID)
+			}
+			list[len(list)-1].Hours[at] = g.Count
+			total += g.Count
+			return struct{}{}, err
+		})
+	return list, total, err
+}
+
+// describeFailures reads the newest run of each group.
+func (s *Store) describeFailures(ctx context.Context, c sqldb.Conn, list []problem.FailureGroup) error {
+	at, ids := map[string]*run.Run{}, make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].Newest.ID
+		at[ids[i]] = &list[i].Newest
+	}
+	return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+		_, err := sqlrow.Collect(ctx, c, `SELECT id, workflow, version, error FROM runs WHERE id IN `+marks, args, func(row sqlrow.Scanner) (_ struct{}, err error) {
+			var r run.Run
+			if err = row.Scan(&r.ID, &r.Workflow, &r.Version, sqlrow.JSONInto(&r.Error)); err == nil {
+				*at[r.ID] = r
+			}
+			return struct{}{}, err
+		})
+		return err
+	})
+}
+
+// DeadDeliveries implements [problem.Source].
+func (s *Store) DeadDeliveries(ctx context.Context, projects []string) (list []problem.DeadDeliveries, err error) {
+	err = s.db.Read(ctx, "count dead deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT project, COUNT(*), MIN(updated_at), MAX(updated_at) FROM deliveries
+WHERE status = 'dead' AND project IN `+marks+` GROUP BY project ORDER BY project`, args, func(row sqlrow.Scanner) (d problem.DeadDeliveries, err error) {
+				return d, row.Scan(&d.Project, &d.Count, sqlrow.TimeInto(&d.First), sqlrow.TimeInto(&d.Last))
+			})
+			list = append(list, found...)
+			return err
+		})
+	})
+	return list, err
+}
+
+// OpenRuns implements [problem.Source].
+func (s *Store) OpenRuns(ctx context.Context, projects []string) (list []string, err error) {
+	err = s.db.Read(ctx, "find projects with open runs", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT name FROM projects WHERE name IN `+marks+` AND EXISTS (SELECT 1 FROM runs
+WHERE runs.project = projects.name AND runs.status IN ('queued', 'running', 'waiting') AND runs.trigger_kind <> 'import') ORDER BY name`, args, sqlrow.ScanText)
+			list = append(list, found...)
+			return err
+		})
+	})
+	return list, err
+}
+
+// Samples implements [problem.Source].
+func (s *Store) Samples(ctx context.Context, f problem.Finding, limit int) (ids []string, err error) {
+	query, value := `SELECT id FROM runs WHERE project = $1 AND failure_group = $2 AND failure_group <> '' ORDER BY created_at DESC, id DESC`, f.FailureGroup
+	if f.Kind == problem.Stuck {
+		query, value = `SELECT v.run_id FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
+WHERE v.project = $1 AND v.code = $2 ORDER BY v.created_at DESC, v.run_id DESC`, string(f.Code)
+	}
+	err = s.db.Read(ctx, "list runs of a problem", func(ctx context.Context, c sqldb.Conn) error {
+		ids, err = sqlrow.Collect(ctx, c, query+sqlrow.Limit(limit), []any{f.Project, value}, sqlrow.ScanText)
+		return err
+	})
+	return ids, err
+}

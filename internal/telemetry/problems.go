@@ -1,0 +1,51 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/signalbox-dev/signalbox/internal/problem"
+)
+
+// Problems measures how long problems are open.
+type Problems struct{ acknowledge metric.Float64Histogram }
+
+func newProblems(meter metric.Meter) (*Problems, error) {
+	acknowledge, err := meter.Float64Histogram("signalbox.problem.acknowledge", metric.WithUnit("s"),
+		metric.WithDescription("Time from the detection of a problem to its acknowledgement."),
+		metric.WithExplicitBucketBoundaries(10, 30, 60, 120, 300, 600, 1800, 3600, 4*3600, 24*3600))
+	return &Problems{acknowledge}, err
+}
+
+// Acknowledged records the time from the detection of a problem to its acknowledgement (signalbox_problem_acknowledge_seconds).
+func (p *Problems) Acknowledged(ctx context.Context, project, code string, took time.Duration) {
+	p.acknowledge.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("project", project), attribute.String("code", code)))
+}
+
+// ObserveProblems registers the gauge of problems (signalbox_problems). Every scrape calls gauges, with a context that ends soon; an error
+// omits the metric. It is called once.
+func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.Gauge, error)) error {
+	meter := t.Meter(scope)
+	problems, err := meter.Int64ObservableGauge("signalbox.problems",
+		metric.WithDescription("Problems by project, kind and state, of all processes; those of the platform as a whole have no project."))
+	if err != nil {
+		return err
+	}
+	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
+		defer cancel()
+		list, err := gauges(ctx)
+		if err != nil {
+			return nil // the page omits it, like the queue
+		}
+		for _, g := range list {
+			o.ObserveInt64(problems, g.Count, metric.WithAttributes(
+				attribute.String("project", g.Project), attribute.String("kind", string(g.Kind)), attribute.String("state", string(g.State))))
+		}
+		return nil
+	}, problems)
+	return err
+}
