@@ -107,11 +107,16 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 	if err != nil {
 		return false, err
 	}
-	err = s.db.Write(ctx, "finish queued run", func(ctx context.Context, c sqldb.Conn) (err error) {
+	err = s.db.Write(ctx, "finish queued run", func(ctx context.Context, c sqldb.Conn) error {
+		ended, err := identityOf(ctx, c, r.ID)
+		if err != nil {
+			return err
+		}
+		ended.Status, ended.Error = r.Status, r.Error
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
 failure_group = $7, sequence = sequence + 1
-WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason, run.FailureGroup(r))
+WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason, run.FailureGroup(ended))
 		if err != nil {
 			return err
 		}

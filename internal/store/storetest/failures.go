@@ -55,8 +55,7 @@ func testFailureGroups(t *testing.T, open Opener) {
 	finished, err := s.FinishMissing(ctx, "missing", run.Failed, noAnswer("no answer for order 6"), at(9), entry(audit.RunFinish, here, "missing"))
 	require.NoError(t, err)
 	require.True(t, finished)
-	queued := get(t, s, "queued")
-	queued.Status, queued.EndedAt, queued.Error = run.Failed, at(9), noAnswer("no answer for order 7")
+	queued := run.Run{ID: "queued", Status: run.Failed, EndedAt: at(9), Error: noAnswer("no answer for order 7")}
 	finished, err = s.FinishQueued(ctx, queued, entry(audit.RunQueueExpired, here, "queued"))
 	require.NoError(t, err)
 	require.True(t, finished)
