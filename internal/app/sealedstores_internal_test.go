@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"maps"
@@ -20,15 +21,19 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -307,6 +312,24 @@ var plantings = map[string]func(s *scene, id string) error{
 		})
 		return written(len(done.Runs) == 1, err)
 	},
+	"Problems.Record": func(s *scene, id string) error {
+		_, err := s.problems(id)
+		return err
+	},
+	"Problems.Handle": func(s *scene, id string) error {
+		list, err := s.problems(id)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			before := r.Revision
+			r.Revision++
+			if err := written(s.store.Problems().Handle(s.ctx, r, before, false, s.entry(audit.ProblemAcknowledge, r.ID))); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
 	"Verdicts.NoteFailures": func(s *scene, id string) error {
 		if err := s.insert(id); err != nil {
 			return err
@@ -370,13 +393,47 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 	return items, err
 }
 
+// problems records the problems of a failed run and of a stuck one, with what the store has of their errors.
+func (s *scene) problems(id string) ([]problem.Record, error) {
+	failed, stuck := id+"-failed", id+"-stuck"
+	if err := errors.Join(s.insert(failed), s.insert(stuck)); err != nil {
+		return nil, err
+	}
+	p := planting(run.Problem{})
+	if err := written(s.rows.FinishMissing(s.ctx, failed, run.Failed, &p, start, s.refused(failed))); err != nil {
+		return nil, err
+	}
+	v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: start})
+	done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []diagnose.Change{{RunID: stuck, Sequence: 1, To: &v}})
+	if err := written(len(done.Runs) == 1, err); err != nil {
+		return nil, err
+	}
+	rows := s.store.Problems()
+	service := problem.NewService(problem.Options{
+		Source: rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time { return start },
+		Connection: func() conntype.Status { return conntype.Status{} }, Health: func(context.Context) health.Report { return health.Report{} },
+		TaskQueue: func(project string) string { return project },
+	})
+	if err := problem.NewRecorder(service, rows).Pass(s.ctx); err != nil {
+		return nil, err
+	}
+	list, err := rows.Problems(s.ctx, []string{project.Default})
+	return list, written(len(list) > 1, err)
+}
+
+// noDispatchers is a platform without dispatchers.
+type noDispatchers struct{}
+
+// List implements [problem.Dispatchers].
+func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { return nil, nil }
+
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
 	"": `BeatWorker ChangedSteps ClaimRepair CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteSessions DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RunsCluster SaveDraft SetPaused Start StartingRuns Status
+OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
@@ -385,6 +442,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
+	"Problems": "DeadDeliveries Exclusive FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
 	"Awaited":  "Due DueFor Key MarkNotified",
 	"Waits":    "Pending",
 	// The codec of payloads has sealed the argument of Put.
