@@ -112,7 +112,10 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       aria-activedescendant={current >= 0 ? `row-${active ?? ''}` : undefined}
       tabIndex={0}
       onKeyDown={keys}
-      onFocus={() => { if (current < 0 && rows.length > 0) move(0) }}
+      onFocus={(event) => {
+        // Only for the keyboard: a press of the mouse must not scroll the row away from under it.
+        if (current < 0 && event.target === event.currentTarget && event.currentTarget.matches(':focus-visible')) move(items.find((item) => item.end > (scroller.current?.scrollTop ?? 0))?.index ?? 0)
+      }}
     >
       <div role="row" aria-rowindex={1} className={styles.head} style={{ gridTemplateColumns: template, minWidth: least }}>
         {columns.map((column) => (
