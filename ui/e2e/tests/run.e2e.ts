@@ -117,6 +117,21 @@ describe('a control', () => {
   })
 })
 
+describe('a run that was opened from the list', () => {
+  it('leads back to the list with its filters, and to the next row', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?workflow=shop/order&status=failed')
+    await page.getByRole('grid').getByRole('link').first().click()
+    await page.getByRole('button', { name: 'Next', exact: true }).waitFor()
+    const before = page.url()
+    await page.keyboard.press(']')
+    await page.waitForURL((url) => url.href !== before)
+    await page.getByRole('link', { name: /^Runs \(/ }).click()
+    await page.waitForURL((url) => url.searchParams.get('status') === 'failed' && url.pathname.endsWith('/runs'))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
 describe('by the keyboard alone', () => {
   it('n opens the failure, and the comparison has its first difference focused', async () => {
     const { context, page, faults } = await open(browser, platform.address, address(ids.failed))

@@ -43,7 +43,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
     <>
       <div className={styles.tools}>
         <span className={styles.choices} role="group" aria-label="Which steps">
-          {([['', 'All'], ['failed', `Failed ${root.counts.failed}`], ['open', `Open ${root.counts.open}`]] as const).map(([value, label]) => (
+          {([['', 'All'], ['failed', `Failed ${root.counts.failed}`], ['open', `Open ${root.counts.open}`], ...(root.counts.caught > 0 || only === 'caught' ? [['caught', `Caught ${root.counts.caught}`] as const] : [])] as const).map(([value, label]) => (
             <Button key={value} kind="quiet" aria-pressed={only === value} className={only === value ? styles.chosen : ''} onClick={() => { set({ only: value }) }}>{label}</Button>
           ))}
         </span>
@@ -169,7 +169,7 @@ function FoldRow({ row }: { row: Row & { kind: 'fold' } }) {
 const groupLabel = (node: Node): string => (node.kind === 'iteration' ? `iteration ${formatCount(node.number)}` : node.kind === 'attempt' ? `attempt ${node.number}` : 'catch')
 
 function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () => void }) {
-  const { node, step, children, open } = row
+  const { node, step, caught, children, open } = row
   return (
     <>
       {children.length === 0 ? <span className={styles.fold} /> : (
@@ -183,10 +183,10 @@ function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () 
           <span className={styles.number}>{String(step.number)}</span>
           <span className={styles.task}>{step.task}</span>
           <span className={styles.kind}>{step.kind}</span>
-          {children.length === 0 || open ? null : <span className={styles.faint}>{below(node.counts, step)}</span>}
-          {step.attempts.length > 1 ? <span className={styles.faint}>{step.attempts.length} attempts</span> : null}
+          {children.length === 0 || open ? null : <span className={styles.faint}>{below(node.counts, step, caught)}</span>}
+          {attemptsOf(step) > 1 ? <span className={styles.faint}>{attemptsOf(step)} attempts</span> : null}
           <span className={styles.problem} title={step.error?.title}>{step.status === 'failed' ? step.error?.title : ''}</span>
-          <span className={styles.state}><StatusBadge of="step" status={step.status} detail={step.waitingKind} /></span>
+          <span className={styles.state}><StatusBadge of="step" status={caught ? 'caught' : step.status} detail={step.waitingKind} /></span>
           <span className={styles.duration}><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>
         </>
       )}
@@ -194,9 +194,12 @@ function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () 
   )
 }
 
+/** A step keeps its latest 50 attempts: the last one's number is the number of all. */
+const attemptsOf = (step: Step): number => step.attempts.at(-1)?.number ?? 0
+
 /** The counts of the steps below a closed one. */
-function below(counts: Counts, step: Step): string {
-  const own = step.status === 'failed' ? 'failed' : step.status === 'completed' ? 'completed' : step.status === 'skipped' ? 'skipped' : step.status === 'canceled' ? 'canceled' : 'open'
+function below(counts: Counts, step: Step, caught: boolean): string {
+  const own = caught ? 'caught' : step.status === 'failed' ? 'failed' : step.status === 'completed' ? 'completed' : step.status === 'skipped' ? 'skipped' : step.status === 'canceled' ? 'canceled' : 'open'
   return countsText({ ...counts, [own]: counts[own] - 1 })
 }
 

@@ -52,7 +52,10 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
     else if (row.step === undefined) setToggled(flip(row.key))
     else onSelect(row.step.number === selected?.number ? '' : String(row.step.number))
   }
-  const ticks = Array.from({ length: 6 * (zooms[zoom] ?? 1) }, (_, i) => (i + 0.5) / (6 * (zooms[zoom] ?? 1))).map((share) => ({ share, time: timeAt(axis, share) }))
+  const ticks = Array.from({ length: 6 * (zooms[zoom] ?? 1) }, (_, i) => (i + 0.5) / (6 * (zooms[zoom] ?? 1))).map((share) => {
+    const time = timeAt(axis, share)
+    return { share, text: time === undefined ? '' : to - from < 60_000 ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }
+  })
   const width = `${(zooms[zoom] ?? 1) * 100}%`
   return (
     <>
@@ -72,9 +75,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
           <div className={styles.axis}>
             <div className={styles.corner}>Step</div>
             <div className={styles.scale}>
-              {ticks.map(({ share, time }) => time === undefined ? null : (
-                <span key={share} className={styles.tick} style={{ left: `${share * 100}%` }}>{to - from < 60_000 ? `+${formatDuration(time - from)}` : formatTime(time, now, zone)}</span>
-              ))}
+              {ticks.map(({ share, text }, i) => text === '' || text === ticks[i - 1]?.text ? null : <span key={share} className={styles.tick} style={{ left: `${share * 100}%` }}>{text}</span>)}
               {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} label />)}
             </div>
           </div>
@@ -128,7 +129,7 @@ function spansOfAll(root: Node, now: number): Span[] {
 function Label({ row }: { row: Row }) {
   const indent = { paddingLeft: 8 + Math.min(row.depth, 10) * 12 }
   if (row.kind === 'fold') return <span className={`${styles.corner} ${styles.faint}`} style={indent}>{row.open ? 'Show fewer' : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}</span>
-  const { icon: Icon, tone, word } = statusWord('step', row.step?.status ?? '')
+  const { icon: Icon, tone, word } = statusWord('step', row.caught ? 'caught' : (row.step?.status ?? ''))
   const group = row.node.kind === 'step' ? '' : row.node.kind === 'catch' ? 'catch ' : `${row.node.kind} ${row.node.number} `
   return (
     <span className={styles.corner} style={indent} title={row.step === undefined ? group : `${row.step.task}: ${word}`}>

@@ -8,17 +8,17 @@ export function taskStates(root: Node, summary: StepSummary | undefined): Map<st
   const of = (pointer: string) => {
     const known = tasks.get(pointer)
     if (known !== undefined) return known
-    const made = { counts: { failed: 0, open: 0, completed: 0, skipped: 0, canceled: 0 }, open: '', last: '', steps: 0, inside: [] as Node[] }
+    const made = { counts: { failed: 0, caught: 0, open: 0, completed: 0, skipped: 0, canceled: 0 }, open: '', last: '', steps: 0, inside: [] as Node[] }
     tasks.set(pointer, made)
     return made
   }
   const visit = (node: Node) => {
     if (node.step !== undefined) {
       const task = of(node.step.pointer)
-      const group = statusGroup(node.step.status)
+      const group = node.caught ? 'caught' : statusGroup(node.step.status)
       task.counts[group]++
       task.steps++
-      task.last = node.step.status
+      task.last = node.caught ? 'caught' : node.step.status
       if (group === 'open') task.open = node.step.status
       if (node.repeats) task.inside.push(...node.children)
     }

@@ -3,6 +3,8 @@ import type { Step } from '../gen/signalbox/v1/run_pb'
 /** Numbers of steps by status. */
 export interface Counts {
   failed: number
+  /** Failed inside of a try that completed. */
+  caught: number
   open: number
   completed: number
   skipped: number
@@ -22,20 +24,22 @@ export interface Node {
   step: Step | undefined
   children: Node[]
   parent: Node | undefined
+  /** Whether its step failed inside of a try that completed: a catch or a later attempt made up for it. */
+  caught: boolean
   /** Of the steps below, and of its own step. */
   counts: Counts
   /** Whether its children repeat one another: iterations, branches, attempts. Many of them are folded. */
   repeats: boolean
 }
 
-const noCounts = (): Counts => ({ failed: 0, open: 0, completed: 0, skipped: 0, canceled: 0 })
+const noCounts = (): Counts => ({ failed: 0, caught: 0, open: 0, completed: 0, skipped: 0, canceled: 0 })
 
 /** statusGroup returns the count that a status belongs to. */
 export const statusGroup = (status: string): keyof Counts =>
   status === 'failed' || status === 'completed' || status === 'skipped' || status === 'canceled' ? status : 'open'
 
 const newNode = (key: string, kind: Node['kind'], number: number, step: Step | undefined): Node =>
-  ({ key, kind, number, step, children: [], parent: undefined, counts: noCounts(), repeats: false })
+  ({ key, kind, number, step, children: [], parent: undefined, caught: false, counts: noCounts(), repeats: false })
 
 /** buildTree arranges steps, in order of entry, by their paths. A step whose parent is not listed is below the nearest listed one. */
 export function buildTree(steps: Step[]): Node {
@@ -100,22 +104,23 @@ function wrapFirstAttempt(nodes: Map<string, Node>, parent: Node): void {
   parent.repeats = true
 }
 
-function count(node: Node): Counts {
-  if (node.step !== undefined) node.counts[statusGroup(node.step.status)]++
+function count(node: Node, within = false): Counts {
+  node.caught = within && node.step?.status === 'failed'
+  if (node.step !== undefined) node.counts[node.caught ? 'caught' : statusGroup(node.step.status)]++
   for (const child of node.children) {
-    const below = count(child)
+    const below = count(child, within || (node.step?.kind === 'try' && node.step.status === 'completed'))
     for (const name of Object.keys(below) as (keyof Counts)[]) node.counts[name] += below[name]
   }
   return node.counts
 }
 
-/** failures returns the failed steps in order of entry; a step that failed because of one below it is left out. */
+/** failures returns the failed steps in order of entry; a step that failed because of one below it is left out, and so are caught ones. */
 export function failures(root: Node): Step[] {
   const found: Step[] = []
   const visit = (node: Node): boolean => {
     let below = false
     for (const child of node.children) below = visit(child) || below
-    if (node.step?.status !== 'failed') return below
+    if (node.step?.status !== 'failed' || node.caught) return below
     if (!below) found.push(node.step)
     return true
   }
@@ -125,8 +130,10 @@ export function failures(root: Node): Step[] {
 
 /** A row of the tree as it is shown. */
 export type Row =
-  | { kind: 'node'; key: string; node: Node; depth: number; step: Step | undefined; children: Node[]; open: boolean }
+  | { kind: 'node'; key: string; node: Node; depth: number; step: Step | undefined; caught: boolean; children: Node[]; open: boolean }
   | { kind: 'fold'; key: string; of: Node; depth: number; open: boolean; hidden: Node[] }
+
+export type Matches = (step: Step, caught: boolean) => boolean
 
 export interface View {
   /** Keys of nodes that a person opened or closed, against the default. */
@@ -134,7 +141,7 @@ export interface View {
   /** Keys of nodes of which all children are shown. */
   unfolded: ReadonlySet<string>
   /** Steps to show; undefined shows all. Those around a shown step are shown, too. */
-  matches: ((step: Step) => boolean) | undefined
+  matches: Matches | undefined
   /** Path of a step that is shown in any case: the selected one. */
   reveal: string
 }
@@ -165,7 +172,7 @@ export function flatten(root: Node, view: View): Row[] {
     const inner = only ?? node
     const inside = view.reveal !== '' && view.reveal !== inner.step?.path && view.reveal.startsWith(`${inner.key}/`)
     const open = inner.children.length > 0 && (inside || wanted !== undefined || openByDefault(inner) !== view.toggled.has(node.key))
-    rows.push({ kind: 'node', key: node.key, node, depth, step: inner.step, children: inner.children, open })
+    rows.push({ kind: 'node', key: node.key, node, depth, step: inner.step, caught: inner.caught, children: inner.children, open })
     if (open) visit(inner, depth + 1)
   }
   visit(root, 0)
@@ -182,10 +189,10 @@ function folded(siblings: Node[], reveal: string): Node[] {
   return siblings.filter((node) => !keep.has(node) && !(reveal !== '' && (reveal === node.key || reveal.startsWith(`${node.key}/`))))
 }
 
-function matching(root: Node, matches: (step: Step) => boolean): Set<Node> {
+function matching(root: Node, matches: Matches): Set<Node> {
   const wanted = new Set<Node>()
   const visit = (node: Node): boolean => {
-    let keep = node.step !== undefined && matches(node.step)
+    let keep = node.step !== undefined && matches(node.step, node.caught)
     for (const child of node.children) keep = visit(child) || keep
     if (keep) wanted.add(node)
     return keep
@@ -206,14 +213,15 @@ export function sumCounts(nodes: Node[]): Counts {
 
 /** countsText prints counts, the failed first: "3 failed, 57 completed". */
 export const countsText = (counts: Counts): string =>
-  (['failed', 'open', 'canceled', 'skipped', 'completed'] as const).filter((name) => counts[name] > 0).map((name) => `${counts[name]} ${name}`).join(', ')
+  (['failed', 'open', 'caught', 'canceled', 'skipped', 'completed'] as const).filter((name) => counts[name] > 0).map((name) => `${counts[name]} ${name}`).join(', ')
 
-/** stepMatches returns the filter of the URL's parameters: `only` is failed or open, `find` a text in name, path, kind or error. */
-export function stepMatches(only: string, find: string): ((step: Step) => boolean) | undefined {
+/** stepMatches returns the filter of the URL's parameters: `only` is failed, caught or open, `find` a text in name, path, kind or error. */
+export function stepMatches(only: string, find: string): Matches | undefined {
   const text = find.trim().toLowerCase()
   if (only === '' && text === '') return undefined
-  return (step) => {
-    if (only === 'failed' && step.status !== 'failed') return false
+  return (step, caught) => {
+    if (only === 'failed' && (step.status !== 'failed' || caught)) return false
+    if (only === 'caught' && !caught) return false
     if (only === 'open' && statusGroup(step.status) !== 'open') return false
     return text === '' || [step.task, step.path, step.kind, String(step.number), step.error?.title ?? '', step.error?.detail ?? ''].some((part) => part.toLowerCase().includes(text))
   }

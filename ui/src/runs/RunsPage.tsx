@@ -3,6 +3,7 @@ import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Download, Pause, Play, RefreshCw } from 'lucide-react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
 import { callError, milliseconds, now, useSystemStatus } from '../api'
+import { rememberList } from '../app/list'
 import { one, type Search, usePageKeys, useRefusal } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
@@ -85,6 +86,7 @@ export function RunsPage() {
   }, [feed, peek, showPeek])
 
   const { shown } = state
+  useEffect(() => { rememberList(project, { search: { ...search, peek: undefined }, ids: shown.map((run) => run.id) }) }, [project, search, shown])
   const listed = useRef(shown)
   useEffect(() => { listed.current = shown }, [shown])
   const select = useCallback((key: string, range: boolean) => {
