@@ -26,7 +26,7 @@ const columns = (onRevoke: (token: Token) => void, offline: string | undefined):
   { id: 'created', title: 'Created', width: 100, cell: (t) => <Time at={milliseconds(t.createTime)} /> },
   { id: 'used', title: 'Last used', width: 100, cell: (t) => <Time at={milliseconds(t.lastUsedTime)} unknown="not used yet" /> },
   { id: 'expires', title: 'Expires', width: 100, cell: (t) => <Time at={milliseconds(t.expireTime)} unknown="does not" /> },
-  { id: 'revoke', title: '', width: 90, align: 'end', cell: (t) => <Button kind="quiet" refused={offline ?? (t.revokeTime === undefined ? undefined : 'The token is revoked.')} onClick={() => { onRevoke(t) }}>Revoke…</Button> },
+  { id: 'revoke', title: <span className="hidden">Actions</span>, width: 90, align: 'end', cell: (t) => <Button kind="quiet" refused={offline ?? (t.revokeTime === undefined ? undefined : 'The token is revoked.')} onClick={() => { onRevoke(t) }}>Revoke…</Button> },
 ]
 
 /** Who may do what: the caller, and the tokens. */

@@ -11,7 +11,7 @@ const columns = (onEnd: (session: Session) => void, offline: string | undefined)
   { id: 'used', title: 'Last used', width: 110, cell: (s) => <Time at={milliseconds(s.lastUsedTime)} unknown="unknown" /> },
   { id: 'idle', title: 'Ends unused', width: 110, cell: (s) => <Time at={milliseconds(s.idleExpireTime)} unknown="unknown" /> },
   { id: 'expires', title: 'Ends at the latest', width: 130, cell: (s) => <Time at={milliseconds(s.expireTime)} unknown="unknown" /> },
-  { id: 'end', title: '', width: 80, align: 'end', cell: (s) => <Button kind="quiet" refused={offline} onClick={() => { onEnd(s) }}>End…</Button> },
+  { id: 'end', title: <span className="hidden">Actions</span>, width: 80, align: 'end', cell: (s) => <Button kind="quiet" refused={offline} onClick={() => { onEnd(s) }}>End…</Button> },
 ]
 
 /** The open sessions of browsers. */

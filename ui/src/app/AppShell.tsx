@@ -60,10 +60,11 @@ export function AppShell() {
         </button>
         <RouterLink to="/" className={styles.brand}>Signalbox</RouterLink>
         <ProjectSwitcher project={project} />
-        <button type="button" className={styles.search} aria-label="Find" onClick={() => { setOverlay('palette') }}>
+        <button type="button" className={styles.search} onClick={() => { setOverlay('palette') }}>
           <Search size={14} aria-hidden />
-          <span>ID, request ID, label, page</span>
-          <kbd>Ctrl-K</kbd>
+          <span className="hidden">Find: </span>
+          <span className={styles.wide}>ID, request ID, label, page</span>
+          <kbd className={styles.wide}>Ctrl-K</kbd>
         </button>
         <LinkState />
         <UserMenu onKeys={() => { setOverlay('keys') }} />

@@ -11,7 +11,7 @@ const columns = (project: string): Column<Workflow>[] => [
   { id: 'version', title: 'Latest', width: 80, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
   { id: 'draft', title: 'Draft', width: 60, cell: (w) => (w.hasDraft ? 'yes' : '–') },
   { id: 'updated', title: 'Changed', width: 100, cell: (w) => <Time at={milliseconds(w.updateTime)} /> },
-  { id: 'runs', title: '', width: 60, align: 'end', cell: (w) => <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link> },
+  { id: 'runs', title: <span className="hidden">Actions</span>, width: 60, align: 'end', cell: (w) => <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link> },
 ]
 
 /** The workflows of a project. */

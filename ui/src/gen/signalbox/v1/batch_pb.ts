@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/batch.proto.
  */
 export const file_signalbox_v1_batch: GenFile = /*@__PURE__*/
-  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSKFAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgZmaWx0ZXIYECABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDwoHd2FpdGluZxgRIAEoCRIPCgd2ZXJzaW9uGBIgASgJIugBCgtCYXRjaEZpbHRlchIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCSJ8CglCYXRjaEl0ZW0SDgoGcnVuX2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoCRINCgVlcnJvchgDIAEoCRISCgpuZXdfcnVuX2lkGAQgASgJEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLEAQoRU3RhcnRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDwoHcnVuX2lkcxgDIAMoCRIpCgZmaWx0ZXIYBCABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDgoGcmVhc29uGAUgASgJEgwKBHJhdGUYBiABKAESEgoKcmVxdWVzdF9pZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEg8KB2RyeV9ydW4YCSABKAgiSQoSU3RhcnRCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoEg8KB2NyZWF0ZWQYAiABKAgiLgoPR2V0QmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiNgoQR2V0QmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCJMChJMaXN0QmF0Y2hlc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJUChNMaXN0QmF0Y2hlc1Jlc3BvbnNlEiQKB2JhdGNoZXMYASADKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImsKFUxpc3RCYXRjaEl0ZW1zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEg4KBnN0YXR1cxgFIAEoCSJZChZMaXN0QmF0Y2hJdGVtc1Jlc3BvbnNlEiYKBWl0ZW1zGAEgAygLMhcuc2lnbmFsYm94LnYxLkJhdGNoSXRlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiMAoRUGF1c2VCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI4ChJQYXVzZUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giMgoTVW5wYXVzZUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjoKFFVucGF1c2VCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIjAKEVJldHJ5QmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOAoSUmV0cnlCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoMrgHCgxCYXRjaFNlcnZpY2USegoKU3RhcnRCYXRjaBIfLnNpZ25hbGJveC52MS5TdGFydEJhdGNoUmVxdWVzdBogLnNpZ25hbGJveC52MS5TdGFydEJhdGNoUmVzcG9uc2UiKYLT5JMCIzoBKiIeL3YxL3Byb2plY3RzL3twcm9qZWN0fS9iYXRjaGVzEnkKCEdldEJhdGNoEh0uc2lnbmFsYm94LnYxLkdldEJhdGNoUmVxdWVzdBoeLnNpZ25hbGJveC52MS5HZXRCYXRjaFJlc3BvbnNlIi6QAgGC0+STAiUSIy92MS9wcm9qZWN0cy97cHJvamVjdH0vYmF0Y2hlcy97aWR9En0KC0xpc3RCYXRjaGVzEiAuc2lnbmFsYm94LnYxLkxpc3RCYXRjaGVzUmVxdWVzdBohLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hlc1Jlc3BvbnNlIimQAgGC0+STAiASHi92MS9wcm9qZWN0cy97cHJvamVjdH0vYmF0Y2hlcxKRAQoOTGlzdEJhdGNoSXRlbXMSIy5zaWduYWxib3gudjEuTGlzdEJhdGNoSXRlbXNSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2UiNJACAYLT5JMCKxIpL3YxL3Byb2plY3RzL3twcm9qZWN0fS9iYXRjaGVzL3tpZH0vaXRlbXMShQEKClBhdXNlQmF0Y2gSHy5zaWduYWxib3gudjEuUGF1c2VCYXRjaFJlcXVlc3QaIC5zaWduYWxib3gudjEuUGF1c2VCYXRjaFJlc3BvbnNlIjSC0+STAi46ASoiKS92MS9wcm9qZWN0cy97cHJvamVjdH0vYmF0Y2hlcy97aWR9OnBhdXNlEo0BCgxVbnBhdXNlQmF0Y2gSIS5zaWduYWxib3gudjEuVW5wYXVzZUJhdGNoUmVxdWVzdBoiLnNpZ25hbGJveC52MS5VbnBhdXNlQmF0Y2hSZXNwb25zZSI2gtPkkwIwOgEqIisvdjEvcHJvamVjdHMve3Byb2plY3R9L2JhdGNoZXMve2lkfTp1bnBhdXNlEoUBCgpSZXRyeUJhdGNoEh8uc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXNwb25zZSI0gtPkkwIuOgEqIikvdjEvcHJvamVjdHMve3Byb2plY3R9L2JhdGNoZXMve2lkfTpyZXRyeUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSKFAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgZmaWx0ZXIYECABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDwoHd2FpdGluZxgRIAEoCRIPCgd2ZXJzaW9uGBIgASgJIugBCgtCYXRjaEZpbHRlchIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCSJ8CglCYXRjaEl0ZW0SDgoGcnVuX2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoCRINCgVlcnJvchgDIAEoCRISCgpuZXdfcnVuX2lkGAQgASgJEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL0AQoRU3RhcnRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDwoHcnVuX2lkcxgDIAMoCRIpCgZmaWx0ZXIYBCABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDgoGcmVhc29uGAUgASgJEgwKBHJhdGUYBiABKAESEgoKcmVxdWVzdF9pZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEg8KB2RyeV9ydW4YCSABKAgSGwoOZXhwZWN0ZWRfdG90YWwYCiABKANIAIgBAUIRCg9fZXhwZWN0ZWRfdG90YWwiRwoOSW5lbGlnaWJsZVJ1bnMSDgoGcmVhc29uGAEgASgJEg0KBWNvdW50GAIgASgDEhYKDnNhbXBsZV9ydW5faWRzGAMgAygJIp0BChJTdGFydEJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgCIAEoCBItCgdwcmV2aWV3GAMgAygLMhwuc2lnbmFsYm94LnYxLkluZWxpZ2libGVSdW5zEhAKCGVsaWdpYmxlGAQgASgDEhEKCXVuY2hhbmdlZBgFIAEoAyIuCg9HZXRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI2ChBHZXRCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIl4KEkxpc3RCYXRjaGVzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhAKCHN0YXR1c2VzGAQgAygJIlQKE0xpc3RCYXRjaGVzUmVzcG9uc2USJAoHYmF0Y2hlcxgBIAMoCzITLnNpZ25hbGJveC52MS5CYXRjaBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiawoVTGlzdEJhdGNoSXRlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSDgoGc3RhdHVzGAUgASgJIlkKFkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2USJgoFaXRlbXMYASADKAsyFy5zaWduYWxib3gudjEuQmF0Y2hJdGVtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIwChFQYXVzZUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjgKElBhdXNlQmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCIyChNVbnBhdXNlQmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOgoUVW5wYXVzZUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giMAoRUmV0cnlCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI4ChJSZXRyeUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gyuAcKDEJhdGNoU2VydmljZRJ6CgpTdGFydEJhdGNoEh8uc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXNwb25zZSIpgtPkkwIjOgEqIh4vdjEvcHJvamVjdHMve3Byb2plY3R9L2JhdGNoZXMSeQoIR2V0QmF0Y2gSHS5zaWduYWxib3gudjEuR2V0QmF0Y2hSZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLkdldEJhdGNoUmVzcG9uc2UiLpACAYLT5JMCJRIjL3YxL3Byb2plY3RzL3twcm9qZWN0fS9iYXRjaGVzL3tpZH0SfQoLTGlzdEJhdGNoZXMSIC5zaWduYWxib3gudjEuTGlzdEJhdGNoZXNSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkxpc3RCYXRjaGVzUmVzcG9uc2UiKZACAYLT5JMCIBIeL3YxL3Byb2plY3RzL3twcm9qZWN0fS9iYXRjaGVzEpEBCg5MaXN0QmF0Y2hJdGVtcxIjLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hJdGVtc1JlcXVlc3QaJC5zaWduYWxib3gudjEuTGlzdEJhdGNoSXRlbXNSZXNwb25zZSI0kAIBgtPkkwIrEikvdjEvcHJvamVjdHMve3Byb2plY3R9L2JhdGNoZXMve2lkfS9pdGVtcxKFAQoKUGF1c2VCYXRjaBIfLnNpZ25hbGJveC52MS5QYXVzZUJhdGNoUmVxdWVzdBogLnNpZ25hbGJveC52MS5QYXVzZUJhdGNoUmVzcG9uc2UiNILT5JMCLjoBKiIpL3YxL3Byb2plY3RzL3twcm9qZWN0fS9iYXRjaGVzL3tpZH06cGF1c2USjQEKDFVucGF1c2VCYXRjaBIhLnNpZ25hbGJveC52MS5VbnBhdXNlQmF0Y2hSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlVucGF1c2VCYXRjaFJlc3BvbnNlIjaC0+STAjA6ASoiKy92MS9wcm9qZWN0cy97cHJvamVjdH0vYmF0Y2hlcy97aWR9OnVucGF1c2UShQEKClJldHJ5QmF0Y2gSHy5zaWduYWxib3gudjEuUmV0cnlCYXRjaFJlcXVlc3QaIC5zaWduYWxib3gudjEuUmV0cnlCYXRjaFJlc3BvbnNlIjSC0+STAi46ASoiKS92MS9wcm9qZWN0cy97cHJvamVjdH0vYmF0Y2hlcy97aWR9OnJldHJ5QkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * Batch is one action on many runs.
@@ -306,11 +306,20 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
   version: string;
 
   /**
-   * Counts the selected runs and starts nothing.
+   * Counts the selected runs, returns a preview and starts nothing.
    *
    * @generated from field: bool dry_run = 9;
    */
   dryRun: boolean;
+
+  /**
+   * Number of runs that the caller expects the filter to select, as in a dry run before. If the filter selects another
+   * number, the batch is refused with BATCH_TOTAL_CHANGED, so that a page that is out of date does not act on runs that
+   * it does not show. Only with filter, and without dry_run.
+   *
+   * @generated from field: optional int64 expected_total = 10;
+   */
+  expectedTotal?: bigint | undefined;
 };
 
 /**
@@ -319,6 +328,40 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
  */
 export const StartBatchRequestSchema: GenMessage<StartBatchRequest> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_batch, 3);
+
+/**
+ * IneligibleRuns are selected runs for which the action is refused in their current state.
+ *
+ * @generated from message signalbox.v1.IneligibleRuns
+ */
+export type IneligibleRuns = Message<"signalbox.v1.IneligibleRuns"> & {
+  /**
+   * The reason with which the control of a single run would be refused, such as RUN_ENDED or RUN_IMPORTED; for runs
+   * given by ID also RUN_NOT_FOUND.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+
+  /**
+   * IDs of some of these runs, at most 10.
+   *
+   * @generated from field: repeated string sample_run_ids = 3;
+   */
+  sampleRunIds: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.IneligibleRuns.
+ * Use `create(IneligibleRunsSchema)` to create a new message.
+ */
+export const IneligibleRunsSchema: GenMessage<IneligibleRuns> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_batch, 4);
 
 /**
  * @generated from message signalbox.v1.StartBatchResponse
@@ -337,6 +380,29 @@ export type StartBatchResponse = Message<"signalbox.v1.StartBatchResponse"> & {
    * @generated from field: bool created = 2;
    */
   created: boolean;
+
+  /**
+   * In a dry run: the selected runs that are not eligible, by reason. The state of a run may change before the batch
+   * reaches it, and some reasons depend on data outside its state, so the batch may refuse other runs.
+   *
+   * @generated from field: repeated signalbox.v1.IneligibleRuns preview = 3;
+   */
+  preview: IneligibleRuns[];
+
+  /**
+   * In a dry run: the number of selected runs on which the action takes effect in their current state.
+   *
+   * @generated from field: int64 eligible = 4;
+   */
+  eligible: bigint;
+
+  /**
+   * In a dry run: the number of selected runs on which the action succeeds without an effect, such as a cancellation
+   * that was already requested.
+   *
+   * @generated from field: int64 unchanged = 5;
+   */
+  unchanged: bigint;
 };
 
 /**
@@ -344,7 +410,7 @@ export type StartBatchResponse = Message<"signalbox.v1.StartBatchResponse"> & {
  * Use `create(StartBatchResponseSchema)` to create a new message.
  */
 export const StartBatchResponseSchema: GenMessage<StartBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 4);
+  messageDesc(file_signalbox_v1_batch, 5);
 
 /**
  * @generated from message signalbox.v1.GetBatchRequest
@@ -366,7 +432,7 @@ export type GetBatchRequest = Message<"signalbox.v1.GetBatchRequest"> & {
  * Use `create(GetBatchRequestSchema)` to create a new message.
  */
 export const GetBatchRequestSchema: GenMessage<GetBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 5);
+  messageDesc(file_signalbox_v1_batch, 6);
 
 /**
  * @generated from message signalbox.v1.GetBatchResponse
@@ -383,7 +449,7 @@ export type GetBatchResponse = Message<"signalbox.v1.GetBatchResponse"> & {
  * Use `create(GetBatchResponseSchema)` to create a new message.
  */
 export const GetBatchResponseSchema: GenMessage<GetBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 6);
+  messageDesc(file_signalbox_v1_batch, 7);
 
 /**
  * @generated from message signalbox.v1.ListBatchesRequest
@@ -405,6 +471,13 @@ export type ListBatchesRequest = Message<"signalbox.v1.ListBatchesRequest"> & {
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Only batches with one of these statuses.
+   *
+   * @generated from field: repeated string statuses = 4;
+   */
+  statuses: string[];
 };
 
 /**
@@ -412,7 +485,7 @@ export type ListBatchesRequest = Message<"signalbox.v1.ListBatchesRequest"> & {
  * Use `create(ListBatchesRequestSchema)` to create a new message.
  */
 export const ListBatchesRequestSchema: GenMessage<ListBatchesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 7);
+  messageDesc(file_signalbox_v1_batch, 8);
 
 /**
  * @generated from message signalbox.v1.ListBatchesResponse
@@ -434,7 +507,7 @@ export type ListBatchesResponse = Message<"signalbox.v1.ListBatchesResponse"> & 
  * Use `create(ListBatchesResponseSchema)` to create a new message.
  */
 export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 8);
+  messageDesc(file_signalbox_v1_batch, 9);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsRequest
@@ -475,7 +548,7 @@ export type ListBatchItemsRequest = Message<"signalbox.v1.ListBatchItemsRequest"
  * Use `create(ListBatchItemsRequestSchema)` to create a new message.
  */
 export const ListBatchItemsRequestSchema: GenMessage<ListBatchItemsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 9);
+  messageDesc(file_signalbox_v1_batch, 10);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsResponse
@@ -497,7 +570,7 @@ export type ListBatchItemsResponse = Message<"signalbox.v1.ListBatchItemsRespons
  * Use `create(ListBatchItemsResponseSchema)` to create a new message.
  */
 export const ListBatchItemsResponseSchema: GenMessage<ListBatchItemsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 10);
+  messageDesc(file_signalbox_v1_batch, 11);
 
 /**
  * @generated from message signalbox.v1.PauseBatchRequest
@@ -519,7 +592,7 @@ export type PauseBatchRequest = Message<"signalbox.v1.PauseBatchRequest"> & {
  * Use `create(PauseBatchRequestSchema)` to create a new message.
  */
 export const PauseBatchRequestSchema: GenMessage<PauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 11);
+  messageDesc(file_signalbox_v1_batch, 12);
 
 /**
  * @generated from message signalbox.v1.PauseBatchResponse
@@ -536,7 +609,7 @@ export type PauseBatchResponse = Message<"signalbox.v1.PauseBatchResponse"> & {
  * Use `create(PauseBatchResponseSchema)` to create a new message.
  */
 export const PauseBatchResponseSchema: GenMessage<PauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 12);
+  messageDesc(file_signalbox_v1_batch, 13);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchRequest
@@ -558,7 +631,7 @@ export type UnpauseBatchRequest = Message<"signalbox.v1.UnpauseBatchRequest"> & 
  * Use `create(UnpauseBatchRequestSchema)` to create a new message.
  */
 export const UnpauseBatchRequestSchema: GenMessage<UnpauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 13);
+  messageDesc(file_signalbox_v1_batch, 14);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchResponse
@@ -575,7 +648,7 @@ export type UnpauseBatchResponse = Message<"signalbox.v1.UnpauseBatchResponse"> 
  * Use `create(UnpauseBatchResponseSchema)` to create a new message.
  */
 export const UnpauseBatchResponseSchema: GenMessage<UnpauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 14);
+  messageDesc(file_signalbox_v1_batch, 15);
 
 /**
  * @generated from message signalbox.v1.RetryBatchRequest
@@ -597,7 +670,7 @@ export type RetryBatchRequest = Message<"signalbox.v1.RetryBatchRequest"> & {
  * Use `create(RetryBatchRequestSchema)` to create a new message.
  */
 export const RetryBatchRequestSchema: GenMessage<RetryBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 15);
+  messageDesc(file_signalbox_v1_batch, 16);
 
 /**
  * @generated from message signalbox.v1.RetryBatchResponse
@@ -614,7 +687,7 @@ export type RetryBatchResponse = Message<"signalbox.v1.RetryBatchResponse"> & {
  * Use `create(RetryBatchResponseSchema)` to create a new message.
  */
 export const RetryBatchResponseSchema: GenMessage<RetryBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 16);
+  messageDesc(file_signalbox_v1_batch, 17);
 
 /**
  * BatchService applies one action to many runs, as a durable job: it survives restarts, does nothing twice, and records

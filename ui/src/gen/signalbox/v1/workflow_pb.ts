@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSLqAQoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCSK0AQoPV29ya2Zsb3dWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDAoEaGFzaBgCIAEoCRIRCglwdWJsaXNoZXIYAyABKAkSMAoMcHVibGlzaF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzb3VyY2UYBSABKAkSLQoMaW5wdXRfc2NoZW1hGAYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSI6ChdWYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSKDAQoYVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEicKCGZpbmRpbmdzGAIgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcSEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiZgoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyJLChZQdWJsaXNoV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHdvcmtmbG93GAMgASgJIq0BChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEicKCGZpbmRpbmdzGAQgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcibAoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCSJbChVMaXN0V29ya2Zsb3dzUmVzcG9uc2USKQoJd29ya2Zsb3dzGAEgAygLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJXChJHZXRXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3ciOgoVRGVsZXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiGAoWRGVsZXRlV29ya2Zsb3dSZXNwb25zZTKIDQoPV29ya2Zsb3dTZXJ2aWNlEpoBChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSI3kAIBgtPkkwIuOgEqIikvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czp2YWxpZGF0ZRJ+CglTYXZlRHJhZnQSHi5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdBofLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXNwb25zZSIwgtPkkwIqOgEqIiUvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czpzYXZlEpMBCg9QdWJsaXNoV29ya2Zsb3cSJC5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXNwb25zZSIzgtPkkwItOgEqIigvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93czpwdWJsaXNoEoUBCg1MaXN0V29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXNwb25zZSIrkAIBgtPkkwIiEiAvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cxKNAQoLR2V0V29ya2Zsb3cSIC5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVzcG9uc2UiOZACAYLT5JMCMBIuL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfRKZAQoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiQpACAYLT5JMCORI3L3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTp2ZXJzaW9ucxKVAQoMRGlmZlZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVzcG9uc2UiPpACAYLT5JMCNRIzL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTpkaWZmEp8BCg9HZXRWZXJzaW9uR3JhcGgSJC5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXNwb25zZSI/kAIBgtPkkwI2EjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OmdyYXBoEpkBCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZSI/gtPkkwI5OgEqIjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnBhdXNlEqEBCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZSJBgtPkkwI7OgEqIjYvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnVucGF1c2USkwEKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlIjaC0+STAjAqLi92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn1CQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKWAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzIrYDCg1Xb3JrZmxvd1N0YXRzEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOwoIc3RhdHVzZXMYAyADKAsyKS5zaWduYWxib3gudjEuV29ya2Zsb3dTdGF0cy5TdGF0dXNlc0VudHJ5EhkKDHN1Y2Nlc3NfcmF0ZRgEIAEoAUgAiAEBEiYKA3A1MBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNwOTUYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGc2FtcGxlGAcgASgDEioKCWxhc3RfcnVucxgIIAMoCzIXLnNpZ25hbGJveC52MS5SZWNlbnRSdW4SDAoEb3BlbhgJIAEoAxINCgVzdHVjaxgKIAEoAxIMCgRtb3JlGAsgAygJGi8KDVN0YXR1c2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUIPCg1fc3VjY2Vzc19yYXRlIoUBCglSZWNlbnRSdW4SCgoCaWQYASABKAkSDgoGc3RhdHVzGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiK0AQoPV29ya2Zsb3dWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDAoEaGFzaBgCIAEoCRIRCglwdWJsaXNoZXIYAyABKAkSMAoMcHVibGlzaF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzb3VyY2UYBSABKAkSLQoMaW5wdXRfc2NoZW1hGAYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSI6ChdWYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSKDAQoYVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEicKCGZpbmRpbmdzGAIgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcSEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiZgoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyJLChZQdWJsaXNoV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHdvcmtmbG93GAMgASgJIq0BChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEicKCGZpbmRpbmdzGAQgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcirAEKFExpc3RXb3JrZmxvd3NSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSDAoEdGV4dBgEIAEoCRIOCgZzdGF0ZXMYBSADKAkSDQoFc3RhdHMYBiABKAgSLwoMc3RhdHNfd2luZG93GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlsKFUxpc3RXb3JrZmxvd3NSZXNwb25zZRIpCgl3b3JrZmxvd3MYASADKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIogBChJHZXRXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIEi8KDHN0YXRzX3dpbmRvdxgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKxAQoTR2V0V29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIUCgxkcmFmdF9zb3VyY2UYAyABKAkSKgoFdGltZXIYBCABKAsyGy5zaWduYWxib3gudjEuV29ya2Zsb3dUaW1lciJaChZHZXRXb3JrZmxvd0dyaWRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIMCgRydW5zGAQgASgFIowBChdHZXRXb3JrZmxvd0dyaWRSZXNwb25zZRIlCgV0YXNrcxgBIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkVGFzaxIjCgRydW5zGAIgAygLMhUuc2lnbmFsYm94LnYxLkdyaWRSdW4SJQoFY2VsbHMYAyADKAsyFi5zaWduYWxib3gudjEuR3JpZENlbGwiNwoIR3JpZFRhc2sSDwoHcG9pbnRlchgBIAEoCRIMCgR0YXNrGAIgASgJEgwKBGtpbmQYAyABKAkipQEKB0dyaWRSdW4SCgoCaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZzdGF0dXMYAyABKAkSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB3BhcnRpYWwYBiABKAgigwEKCEdyaWRDZWxsEgsKA3J1bhgBIAEoBRIMCgR0YXNrGAIgASgFEg4KBnN0YXR1cxgDIAEoCRINCgVjb3VudBgEIAEoAxIQCghhdHRlbXB0cxgFIAEoAxIrCghkdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKIAgoNV29ya2Zsb3dUaW1lchIMCgRjcm9uGAEgASgJEigKBWV2ZXJ5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWFmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KCm5leHRfdGltZXMYBCADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZmlyZWQYBiABKAMSDgoGbWlzc2VkGAcgASgDEhcKD3Vua25vd25fYmVjYXVzZRgIIAEoCSJfChNMaXN0VmVyc2lvbnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiYAoUTGlzdFZlcnNpb25zUmVzcG9uc2USLwoIdmVyc2lvbnMYASADKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJSChNEaWZmVmVyc2lvbnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDAoEZnJvbRgDIAEoCRIKCgJ0bxgEIAEoCSInChREaWZmVmVyc2lvbnNSZXNwb25zZRIPCgd1bmlmaWVkGAEgASgJIlsKFkdldFZlcnNpb25HcmFwaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIIowBChdHZXRWZXJzaW9uR3JhcGhSZXNwb25zZRIQCgh3b3JrZmxvdxgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiYKBW5vZGVzGAMgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoTm9kZRImCgVlZGdlcxgEIAMoCzIXLnNpZ25hbGJveC52MS5HcmFwaEVkZ2UicAoJR3JhcGhOb2RlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEa2luZBgDIAEoCRIOCgZwYXJlbnQYBCABKAkSDQoFbGFiZWwYBSABKAkSDAoEbGluZRgGIAEoBRIOCgZjb2x1bW4YByABKAUiQgoJR3JhcGhFZGdlEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSDAoEa2luZBgDIAEoCRINCgVsYWJlbBgEIAEoCSJJChRQYXVzZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg4KBnJlYXNvbhgDIAEoCSJBChVQYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3ciOwoWVW5wYXVzZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIkMKF1VucGF1c2VXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93IjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UyqQ4KD1dvcmtmbG93U2VydmljZRKaAQoQVmFsaWRhdGVXb3JrZmxvdxIlLnNpZ25hbGJveC52MS5WYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBomLnNpZ25hbGJveC52MS5WYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2UiN5ACAYLT5JMCLjoBKiIpL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3M6dmFsaWRhdGUSfgoJU2F2ZURyYWZ0Eh4uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlcXVlc3QaHy5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVzcG9uc2UiMILT5JMCKjoBKiIlL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3M6c2F2ZRKTAQoPUHVibGlzaFdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVzcG9uc2UiM4LT5JMCLToBKiIoL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3M6cHVibGlzaBKFAQoNTGlzdFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVzcG9uc2UiK5ACAYLT5JMCIhIgL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3MSjQEKC0dldFdvcmtmbG93EiAuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVxdWVzdBohLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1Jlc3BvbnNlIjmQAgGC0+STAjASLi92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn0SngEKD0dldFdvcmtmbG93R3JpZBIkLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlc3BvbnNlIj6QAgGC0+STAjUSMy92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn06Z3JpZBKZAQoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiQpACAYLT5JMCORI3L3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTp2ZXJzaW9ucxKVAQoMRGlmZlZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVzcG9uc2UiPpACAYLT5JMCNRIzL3YxL3Byb2plY3RzL3twcm9qZWN0fS93b3JrZmxvd3Mve3dvcmtmbG93PSoqfTpkaWZmEp8BCg9HZXRWZXJzaW9uR3JhcGgSJC5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBolLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXNwb25zZSI/kAIBgtPkkwI2EjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OmdyYXBoEpkBCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZSI/gtPkkwI5OgEqIjQvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnBhdXNlEqEBCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZSJBgtPkkwI7OgEqIjYvdjEvcHJvamVjdHMve3Byb2plY3R9L3dvcmtmbG93cy97d29ya2Zsb3c9Kip9OnVucGF1c2USkwEKDkRlbGV0ZVdvcmtmbG93EiMuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVxdWVzdBokLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1Jlc3BvbnNlIjaC0+STAjAqLi92MS9wcm9qZWN0cy97cHJvamVjdH0vd29ya2Zsb3dzL3t3b3JrZmxvdz0qKn1CQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -81,6 +81,13 @@ export type Workflow = Message<"signalbox.v1.Workflow"> & {
    * @generated from field: string pause_reason = 9;
    */
   pauseReason: string;
+
+  /**
+   * Statistics of its runs. Set by GetWorkflow, and by ListWorkflows with stats.
+   *
+   * @generated from field: signalbox.v1.WorkflowStats stats = 10;
+   */
+  stats?: WorkflowStats | undefined;
 };
 
 /**
@@ -89,6 +96,135 @@ export type Workflow = Message<"signalbox.v1.Workflow"> & {
  */
 export const WorkflowSchema: GenMessage<Workflow> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_workflow, 0);
+
+/**
+ * WorkflowStats summarises the runs of a workflow. statuses, success_rate, p50 and p95 cover the runs that were created
+ * in the window; the other fields do not depend on it. A value that is not known is absent, never 0.
+ *
+ * @generated from message signalbox.v1.WorkflowStats
+ */
+export type WorkflowStats = Message<"signalbox.v1.WorkflowStats"> & {
+  /**
+   * The window: runs created at or after since and before until.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp until = 2;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * Number of runs in the window by status; statuses without runs are omitted.
+   *
+   * @generated from field: map<string, int64> statuses = 3;
+   */
+  statuses: { [key: string]: bigint };
+
+  /**
+   * Share of completed runs among those that completed, failed or timed out, from 0 to 1. Canceled and terminated runs
+   * do not count. It is computed from the sample; absent if the sample has no such run.
+   *
+   * @generated from field: optional double success_rate = 4;
+   */
+  successRate?: number | undefined;
+
+  /**
+   * Durations, from the start to the end of the run, which half (p50) and 95 % (p95) of the ended runs of the sample do
+   * not exceed. Absent if no run of the sample has both times.
+   *
+   * @generated from field: google.protobuf.Duration p50 = 5;
+   */
+  p50?: Duration | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Duration p95 = 6;
+   */
+  p95?: Duration | undefined;
+
+  /**
+   * Number of runs in the sample: the newest ended runs of the window, at most 1,000. If the window has more of them,
+   * success_rate, p50 and p95 describe only the newest 1,000.
+   *
+   * @generated from field: int64 sample = 7;
+   */
+  sample: bigint;
+
+  /**
+   * The newest runs, at most 20, newest first.
+   *
+   * @generated from field: repeated signalbox.v1.RecentRun last_runs = 8;
+   */
+  lastRuns: RecentRun[];
+
+  /**
+   * Number of open runs.
+   *
+   * @generated from field: int64 open = 9;
+   */
+  open: bigint;
+
+  /**
+   * Number of open runs that are stuck.
+   *
+   * @generated from field: int64 stuck = 10;
+   */
+  stuck: bigint;
+
+  /**
+   * The counts that are limits, because there are more runs than the 10,000 that are counted: statuses, open or stuck.
+   *
+   * @generated from field: repeated string more = 11;
+   */
+  more: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.WorkflowStats.
+ * Use `create(WorkflowStatsSchema)` to create a new message.
+ */
+export const WorkflowStatsSchema: GenMessage<WorkflowStats> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 1);
+
+/**
+ * RecentRun is one run in the statistics of its workflow.
+ *
+ * @generated from message signalbox.v1.RecentRun
+ */
+export type RecentRun = Message<"signalbox.v1.RecentRun"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * As in Run.
+   *
+   * @generated from field: string status = 2;
+   */
+  status: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Duration from the start to the end of the run; absent while the run is open, and if it never started.
+   *
+   * @generated from field: google.protobuf.Duration duration = 4;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.RecentRun.
+ * Use `create(RecentRunSchema)` to create a new message.
+ */
+export const RecentRunSchema: GenMessage<RecentRun> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 2);
 
 /**
  * WorkflowVersion is one published, immutable document.
@@ -142,7 +278,7 @@ export type WorkflowVersion = Message<"signalbox.v1.WorkflowVersion"> & {
  * Use `create(WorkflowVersionSchema)` to create a new message.
  */
 export const WorkflowVersionSchema: GenMessage<WorkflowVersion> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 1);
+  messageDesc(file_signalbox_v1_workflow, 3);
 
 /**
  * @generated from message signalbox.v1.ValidateWorkflowRequest
@@ -166,7 +302,7 @@ export type ValidateWorkflowRequest = Message<"signalbox.v1.ValidateWorkflowRequ
  * Use `create(ValidateWorkflowRequestSchema)` to create a new message.
  */
 export const ValidateWorkflowRequestSchema: GenMessage<ValidateWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 2);
+  messageDesc(file_signalbox_v1_workflow, 4);
 
 /**
  * @generated from message signalbox.v1.ValidateWorkflowResponse
@@ -207,7 +343,7 @@ export type ValidateWorkflowResponse = Message<"signalbox.v1.ValidateWorkflowRes
  * Use `create(ValidateWorkflowResponseSchema)` to create a new message.
  */
 export const ValidateWorkflowResponseSchema: GenMessage<ValidateWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 3);
+  messageDesc(file_signalbox_v1_workflow, 5);
 
 /**
  * @generated from message signalbox.v1.SaveDraftRequest
@@ -229,7 +365,7 @@ export type SaveDraftRequest = Message<"signalbox.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 4);
+  messageDesc(file_signalbox_v1_workflow, 6);
 
 /**
  * @generated from message signalbox.v1.SaveDraftResponse
@@ -251,7 +387,7 @@ export type SaveDraftResponse = Message<"signalbox.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 5);
+  messageDesc(file_signalbox_v1_workflow, 7);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowRequest
@@ -282,7 +418,7 @@ export type PublishWorkflowRequest = Message<"signalbox.v1.PublishWorkflowReques
  * Use `create(PublishWorkflowRequestSchema)` to create a new message.
  */
 export const PublishWorkflowRequestSchema: GenMessage<PublishWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 6);
+  messageDesc(file_signalbox_v1_workflow, 8);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowResponse
@@ -316,7 +452,7 @@ export type PublishWorkflowResponse = Message<"signalbox.v1.PublishWorkflowRespo
  * Use `create(PublishWorkflowResponseSchema)` to create a new message.
  */
 export const PublishWorkflowResponseSchema: GenMessage<PublishWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 7);
+  messageDesc(file_signalbox_v1_workflow, 9);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsRequest
@@ -328,7 +464,7 @@ export type ListWorkflowsRequest = Message<"signalbox.v1.ListWorkflowsRequest"> 
   project: string;
 
   /**
-   * Maximum number of workflows of a page; default 50, at most 500.
+   * Maximum number of workflows of a page; default 50, at most 500, with stats at most 50.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -352,6 +488,20 @@ export type ListWorkflowsRequest = Message<"signalbox.v1.ListWorkflowsRequest"> 
    * @generated from field: repeated string states = 5;
    */
   states: string[];
+
+  /**
+   * Whether the response contains the statistics of each workflow.
+   *
+   * @generated from field: bool stats = 6;
+   */
+  stats: boolean;
+
+  /**
+   * Length of the window of the statistics, from one minute to 90 days; default 24 hours. Only with stats.
+   *
+   * @generated from field: google.protobuf.Duration stats_window = 7;
+   */
+  statsWindow?: Duration | undefined;
 };
 
 /**
@@ -359,7 +509,7 @@ export type ListWorkflowsRequest = Message<"signalbox.v1.ListWorkflowsRequest"> 
  * Use `create(ListWorkflowsRequestSchema)` to create a new message.
  */
 export const ListWorkflowsRequestSchema: GenMessage<ListWorkflowsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 8);
+  messageDesc(file_signalbox_v1_workflow, 10);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsResponse
@@ -383,7 +533,7 @@ export type ListWorkflowsResponse = Message<"signalbox.v1.ListWorkflowsResponse"
  * Use `create(ListWorkflowsResponseSchema)` to create a new message.
  */
 export const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 9);
+  messageDesc(file_signalbox_v1_workflow, 11);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowRequest
@@ -414,6 +564,13 @@ export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
    * @generated from field: bool draft = 4;
    */
   draft: boolean;
+
+  /**
+   * Length of the window of the statistics, from one minute to 90 days; default 24 hours.
+   *
+   * @generated from field: google.protobuf.Duration stats_window = 5;
+   */
+  statsWindow?: Duration | undefined;
 };
 
 /**
@@ -421,7 +578,7 @@ export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
  * Use `create(GetWorkflowRequestSchema)` to create a new message.
  */
 export const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 10);
+  messageDesc(file_signalbox_v1_workflow, 12);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowResponse
@@ -459,7 +616,218 @@ export type GetWorkflowResponse = Message<"signalbox.v1.GetWorkflowResponse"> & 
  * Use `create(GetWorkflowResponseSchema)` to create a new message.
  */
 export const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 11);
+  messageDesc(file_signalbox_v1_workflow, 13);
+
+/**
+ * @generated from message signalbox.v1.GetWorkflowGridRequest
+ */
+export type GetWorkflowGridRequest = Message<"signalbox.v1.GetWorkflowGridRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * "namespace/name", or "name" if it is unambiguous.
+   *
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * Only runs of this version; empty for runs of all versions.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Maximum number of runs; default 30, at most 50.
+   *
+   * @generated from field: int32 runs = 4;
+   */
+  runs: number;
+};
+
+/**
+ * Describes the message signalbox.v1.GetWorkflowGridRequest.
+ * Use `create(GetWorkflowGridRequestSchema)` to create a new message.
+ */
+export const GetWorkflowGridRequestSchema: GenMessage<GetWorkflowGridRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 14);
+
+/**
+ * @generated from message signalbox.v1.GetWorkflowGridResponse
+ */
+export type GetWorkflowGridResponse = Message<"signalbox.v1.GetWorkflowGridResponse"> & {
+  /**
+   * The tasks of the requested version, or of the latest published one, in the order of the document. Tasks of other
+   * versions that occur in cells follow, ordered by pointer.
+   *
+   * @generated from field: repeated signalbox.v1.GridTask tasks = 1;
+   */
+  tasks: GridTask[];
+
+  /**
+   * The newest runs, newest first.
+   *
+   * @generated from field: repeated signalbox.v1.GridRun runs = 2;
+   */
+  runs: GridRun[];
+
+  /**
+   * One cell for each task that a run has entered, ordered by run and task.
+   *
+   * @generated from field: repeated signalbox.v1.GridCell cells = 3;
+   */
+  cells: GridCell[];
+};
+
+/**
+ * Describes the message signalbox.v1.GetWorkflowGridResponse.
+ * Use `create(GetWorkflowGridResponseSchema)` to create a new message.
+ */
+export const GetWorkflowGridResponseSchema: GenMessage<GetWorkflowGridResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 15);
+
+/**
+ * GridTask is one task of a grid.
+ *
+ * @generated from message signalbox.v1.GridTask
+ */
+export type GridTask = Message<"signalbox.v1.GridTask"> & {
+  /**
+   * JSON pointer of the task in the document.
+   *
+   * @generated from field: string pointer = 1;
+   */
+  pointer: string;
+
+  /**
+   * The task's name.
+   *
+   * @generated from field: string task = 2;
+   */
+  task: string;
+
+  /**
+   * As in Step.
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+};
+
+/**
+ * Describes the message signalbox.v1.GridTask.
+ * Use `create(GridTaskSchema)` to create a new message.
+ */
+export const GridTaskSchema: GenMessage<GridTask> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 16);
+
+/**
+ * GridRun is one run of a grid.
+ *
+ * @generated from message signalbox.v1.GridRun
+ */
+export type GridRun = Message<"signalbox.v1.GridRun"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * As in Run.
+   *
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 4;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Duration from the start to the end of the run; absent while the run is open, and if it never started.
+   *
+   * @generated from field: google.protobuf.Duration duration = 5;
+   */
+  duration?: Duration | undefined;
+
+  /**
+   * Whether the run has more than 2,000 steps. Its cells then cover only the first and the last 1,000.
+   *
+   * @generated from field: bool partial = 6;
+   */
+  partial: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.GridRun.
+ * Use `create(GridRunSchema)` to create a new message.
+ */
+export const GridRunSchema: GenMessage<GridRun> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 17);
+
+/**
+ * GridCell is what one task did in one run.
+ *
+ * @generated from message signalbox.v1.GridCell
+ */
+export type GridCell = Message<"signalbox.v1.GridCell"> & {
+  /**
+   * Index of the run and of the task, from 0.
+   *
+   * @generated from field: int32 run = 1;
+   */
+  run: number;
+
+  /**
+   * @generated from field: int32 task = 2;
+   */
+  task: number;
+
+  /**
+   * The status of its steps; of several, the first of: failed, canceled, waiting, running, completed, skipped.
+   *
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * Number of steps.
+   *
+   * @generated from field: int64 count = 4;
+   */
+  count: bigint;
+
+  /**
+   * Number of attempts of all its steps. Only steps that are attempted, such as calls, have attempts.
+   *
+   * @generated from field: int64 attempts = 5;
+   */
+  attempts: bigint;
+
+  /**
+   * Duration from the start of the first to the end of the last of its steps; absent while one of them is open.
+   *
+   * @generated from field: google.protobuf.Duration duration = 6;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.GridCell.
+ * Use `create(GridCellSchema)` to create a new message.
+ */
+export const GridCellSchema: GenMessage<GridCell> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 18);
 
 /**
  * WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
@@ -530,7 +898,7 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
  * Use `create(WorkflowTimerSchema)` to create a new message.
  */
 export const WorkflowTimerSchema: GenMessage<WorkflowTimer> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 12);
+  messageDesc(file_signalbox_v1_workflow, 19);
 
 /**
  * @generated from message signalbox.v1.ListVersionsRequest
@@ -562,7 +930,7 @@ export type ListVersionsRequest = Message<"signalbox.v1.ListVersionsRequest"> & 
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 13);
+  messageDesc(file_signalbox_v1_workflow, 20);
 
 /**
  * @generated from message signalbox.v1.ListVersionsResponse
@@ -584,7 +952,7 @@ export type ListVersionsResponse = Message<"signalbox.v1.ListVersionsResponse"> 
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 14);
+  messageDesc(file_signalbox_v1_workflow, 21);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsRequest
@@ -620,7 +988,7 @@ export type DiffVersionsRequest = Message<"signalbox.v1.DiffVersionsRequest"> & 
  * Use `create(DiffVersionsRequestSchema)` to create a new message.
  */
 export const DiffVersionsRequestSchema: GenMessage<DiffVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 15);
+  messageDesc(file_signalbox_v1_workflow, 22);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsResponse
@@ -639,7 +1007,7 @@ export type DiffVersionsResponse = Message<"signalbox.v1.DiffVersionsResponse"> 
  * Use `create(DiffVersionsResponseSchema)` to create a new message.
  */
 export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 16);
+  messageDesc(file_signalbox_v1_workflow, 23);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphRequest
@@ -677,7 +1045,7 @@ export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphReques
  * Use `create(GetVersionGraphRequestSchema)` to create a new message.
  */
 export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 17);
+  messageDesc(file_signalbox_v1_workflow, 24);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphResponse
@@ -719,7 +1087,7 @@ export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphRespo
  * Use `create(GetVersionGraphResponseSchema)` to create a new message.
  */
 export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 18);
+  messageDesc(file_signalbox_v1_workflow, 25);
 
 /**
  * GraphNode is a task of a document, the catch of a try, the start or the end.
@@ -781,7 +1149,7 @@ export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 19);
+  messageDesc(file_signalbox_v1_workflow, 26);
 
 /**
  * GraphEdge is a possible step from one node to another.
@@ -823,7 +1191,7 @@ export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 20);
+  messageDesc(file_signalbox_v1_workflow, 27);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowRequest
@@ -850,7 +1218,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 21);
+  messageDesc(file_signalbox_v1_workflow, 28);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -867,7 +1235,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 22);
+  messageDesc(file_signalbox_v1_workflow, 29);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -889,7 +1257,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 23);
+  messageDesc(file_signalbox_v1_workflow, 30);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -906,7 +1274,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 24);
+  messageDesc(file_signalbox_v1_workflow, 31);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -928,7 +1296,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 25);
+  messageDesc(file_signalbox_v1_workflow, 32);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -941,7 +1309,7 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 26);
+  messageDesc(file_signalbox_v1_workflow, 33);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -1000,6 +1368,16 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof GetWorkflowRequestSchema;
     output: typeof GetWorkflowResponseSchema;
+  },
+  /**
+   * GetWorkflowGrid returns the newest runs of a workflow by its tasks: what each task did in each run.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.GetWorkflowGrid
+   */
+  getWorkflowGrid: {
+    methodKind: "unary";
+    input: typeof GetWorkflowGridRequestSchema;
+    output: typeof GetWorkflowGridResponseSchema;
   },
   /**
    * ListVersions lists a workflow's published versions, newest first.
