@@ -7,6 +7,7 @@ import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow
 import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
 import { StartDialog } from '../start'
 import { Source } from './Source'
+import { Grid, Statistics } from './Statistics'
 import { Versions } from './Versions'
 
 /** One workflow: its versions and what changed between them, what starts it, and its controls. */
@@ -124,19 +125,22 @@ function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' 
 function Overview({ project, data: { workflow: w, version } }: { project: string; data: GetWorkflowResponse }) {
   if (w === undefined) return null
   return (
-    <Panel>
-      <Facts
-        facts={[
-          ['Title', w.title === '' ? '–' : w.title],
-          ['Summary', w.summary === '' ? '–' : w.summary],
-          ['Latest version', w.latestVersion === '' ? 'none is published' : w.latestVersion],
-          version === undefined ? undefined : ['Published', <Time key="t" at={milliseconds(version.publishTime)} />],
-          version === undefined ? undefined : ['Published by', version.publisher],
-          ['Created', <Time key="c" at={milliseconds(w.createTime)} />],
-          ['Runs', <Link key="r" to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs of {w.name}</Link>],
-        ]}
-      />
-    </Panel>
+    <>
+      <Statistics project={project} name={w.name} stats={w.stats} />
+      {w.latestVersion === '' ? null : <Grid project={project} name={w.name} version="" />}
+      <Panel title="Document">
+        <Facts
+          facts={[
+            ['Title', w.title === '' ? '–' : w.title],
+            ['Summary', w.summary === '' ? '–' : w.summary],
+            ['Latest version', w.latestVersion === '' ? 'none is published' : w.latestVersion],
+            version === undefined ? undefined : ['Published', <Time key="t" at={milliseconds(version.publishTime)} />],
+            version === undefined ? undefined : ['Published by', version.publisher],
+            ['Created', <Time key="c" at={milliseconds(w.createTime)} />],
+          ]}
+        />
+      </Panel>
+    </>
   )
 }
 
