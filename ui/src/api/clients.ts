@@ -3,6 +3,7 @@ import { AuditService } from '../gen/signalbox/v1/audit_pb'
 import { BatchService } from '../gen/signalbox/v1/batch_pb'
 import { DispatcherService } from '../gen/signalbox/v1/dispatcher_pb'
 import { EventService } from '../gen/signalbox/v1/event_pb'
+import { ProblemService } from '../gen/signalbox/v1/problem_pb'
 import { ProjectService } from '../gen/signalbox/v1/project_pb'
 import { QuotaService } from '../gen/signalbox/v1/quota_pb'
 import { RunService } from '../gen/signalbox/v1/run_pb'
@@ -18,6 +19,7 @@ export const audit = createClient(AuditService, transport)
 export const batches = createClient(BatchService, transport)
 export const dispatchers = createClient(DispatcherService, transport)
 export const events = createClient(EventService, transport)
+export const problems = createClient(ProblemService, transport)
 export const projects = createClient(ProjectService, transport)
 export const quotas = createClient(QuotaService, transport)
 export const runs = createClient(RunService, transport)

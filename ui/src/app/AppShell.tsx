@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import {
   Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Workflow, X,
@@ -6,7 +6,7 @@ import {
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
 import { callError, clients, milliseconds, setCSRFToken, useLink, useSignInNeeded, useSystemStatus } from '../api'
-import { Button, Elapsed, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
+import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
 import { useCaller } from './access'
 import { useKeys } from './keys'
@@ -32,6 +32,8 @@ const ofProject = (project: string): Entry[] => {
     { to: `${base}/audit`, label: 'Audit', icon: ScrollText },
   ]
 }
+
+const problemsEntry: Entry = { to: '/problems', label: 'Problems', icon: TriangleAlert }
 
 const ofInstallation: Entry[] = [
   { to: '/dispatchers', label: 'Dispatchers', icon: Route },
@@ -70,7 +72,7 @@ export function AppShell() {
         <UserMenu onKeys={() => { setOverlay('keys') }} />
       </header>
       <nav className={`${styles.side} ${open ? styles.open : ''}`} aria-label="Pages">
-        {project === '' ? null : <NavList entries={ofProject(project)} />}
+        <NavList entries={[problemsEntry, ...(project === '' ? [] : ofProject(project))]} />
         <div className={styles.heading}>Installation</div>
         <NavList entries={ofInstallation} />
       </nav>
@@ -94,11 +96,19 @@ function NavList({ entries }: { entries: Entry[] }) {
         <li key={to}>
           <RouterLink to={to} className={styles.link} activeProps={{ className: styles.current }}>
             <Icon size={16} aria-hidden /> {label}
+            {to === '/problems' ? <OpenProblems /> : null}
           </RouterLink>
         </li>
       ))}
     </ul>
   )
+}
+
+/** The number of open problems in the caller's projects. */
+function OpenProblems() {
+  const counts = useQuery({ queryKey: ['problem-counts', ''], queryFn: ({ signal }) => clients.problems.countProblems({}, { signal }), refetchInterval: 5000 })
+  const open = counts.data?.states.open ?? 0n
+  return open === 0n ? null : <span className={styles.badge}>{formatCount(open)}<span className="hidden"> open</span></span>
 }
 
 function ProjectSwitcher({ project }: { project: string }) {

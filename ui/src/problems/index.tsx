@@ -1,1 +1,1 @@
-export function ProblemsPage() { return null }
+export { ProblemsPage } from './ProblemsPage'

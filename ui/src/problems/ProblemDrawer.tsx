@@ -1,0 +1,49 @@
+import { Link } from '@tanstack/react-router'
+import { milliseconds } from '../api'
+import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import { Ago, Button, command, CopyButton, Drawer, Facts, formatCount, Id, inWords, shortId, Time } from '../kit'
+import { ActionMenu } from './ActionMenu'
+import { KindBadge, runsOf, Series, title, where } from './problem'
+import styles from './problems.module.css'
+
+/** One problem: what, since when, why, what to do, and its runs. */
+export function ProblemDrawer({ problem: p, onClose, onActed, onRuns }: { problem: OperatorProblem; onClose: () => void; onActed: () => void; onRuns: (to: string, search: Record<string, string>) => void }) {
+  const runs = runsOf(p)
+  return (
+    <Drawer title={title(p)} open onClose={onClose}>
+      <div className={styles.drawer}>
+        <div className={styles.line}><KindBadge problem={p} /> <code>{p.code}</code> <CopyButton text={command(['problem', 'show', p.id])} label="Copy the command of the CLI" /></div>
+        {p.detail === '' ? null : <p>{p.detail}</p>}
+        {p.advice === '' ? null : <p className={styles.advice}>{p.advice}</p>}
+        <Facts
+          facts={[
+            ['Where', where(p)],
+            ['State', inWords(p.state)],
+            ['Since', <span key="s"><Time at={milliseconds(p.firstTime)} unknown="unknown" /> (<Ago at={milliseconds(p.firstTime)} />)</span>],
+            ['Last seen', <Ago key="l" at={milliseconds(p.lastTime)} />],
+            p.cause === '' ? undefined : ['Cause', inWords(p.cause)],
+            p.count === undefined ? undefined : ['Count', formatCount(p.count, p.more)],
+            p.notReplayed === undefined ? undefined : ['Without a replay', formatCount(p.notReplayed, p.more)],
+            p.series === undefined ? undefined : ['Over time', <Series key="o" series={p.series} />],
+            ['Owner', p.owner === '' ? 'none' : p.owner],
+            p.acknowledgeTime === undefined ? undefined : ['Acknowledged', <span key="a"><Time at={milliseconds(p.acknowledgeTime)} /> by {p.acknowledger}</span>],
+            p.snoozeUntil === undefined ? undefined : ['Snoozed until', <Time key="u" at={milliseconds(p.snoozeUntil)} />],
+            p.snoozeCount === 0n ? undefined : ['Snoozed until there are', formatCount(p.snoozeCount)],
+            p.runbook === '' ? undefined : ['Runbook', <code key="r">{p.runbook}</code>],
+          ]}
+        />
+        {p.note === '' ? null : <p className={styles.note}>{p.note}</p>}
+        <div className={styles.line}>
+          <ActionMenu problem={p} onActed={onActed} />
+          {runs === undefined ? null : <Button kind="primary" onClick={() => { onRuns(runs.to, runs.search) }}>{p.kind === 'failure' ? `The ${formatCount(p.notReplayed ?? 0n, p.more)} runs without a replay` : 'Its runs'}</Button>}
+        </div>
+        {p.samples.length === 0 ? null : (
+          <section>
+            <h3>Newest runs</h3>
+            <ul>{p.samples.map((id) => <li key={id}><Id id={id}><Link to="/p/$project/runs/$id" params={{ project: p.project, id }}>{shortId(id)}</Link></Id></li>)}</ul>
+          </section>
+        )}
+      </div>
+    </Drawer>
+  )
+}

@@ -1,0 +1,80 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useFilters, useProjects } from '../app'
+import { clients, durationMilliseconds, milliseconds, usePages } from '../api'
+import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import { Ago, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, Tabs } from '../kit'
+import { ActionMenu } from './ActionMenu'
+import { ProblemDrawer } from './ProblemDrawer'
+import { KindBadge, Series, title, where } from './problem'
+
+const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
+const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
+
+const columns = (onActed: () => void): Column<OperatorProblem>[] => [
+  { id: 'kind', title: 'Kind', width: 104, cell: (p) => <KindBadge problem={p} /> },
+  { id: 'title', title: 'Problem', width: 220, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
+  { id: 'where', title: 'Where', width: 180, grow: true, cell: (p) => <span title={where(p)}>{where(p)}</span> },
+  { id: 'count', title: 'Count', width: 72, align: 'end', cell: (p) => (p.count === undefined ? '–' : formatCount(p.count, p.more)) },
+  { id: 'series', title: 'Over time', width: 110, cell: (p) => <Series series={p.series} /> },
+  { id: 'first', title: 'Since', width: 90, cell: (p) => <Ago at={milliseconds(p.firstTime)} /> },
+  { id: 'last', title: 'Last seen', width: 90, cell: (p) => <Ago at={milliseconds(p.lastTime)} /> },
+  { id: 'owner', title: 'Owner', width: 90, cell: (p) => (p.owner === '' ? 'none' : p.owner) },
+  { id: 'act', title: <span className="hidden">Actions</span>, width: 130, align: 'end', cell: (p) => <ActionMenu problem={p} onActed={onActed} /> },
+]
+
+/** What an operator has to act on, in all projects: stuck runs, failures by cause, and the platform. */
+export function ProblemsPage() {
+  const { values, change, filtered, clear } = useFilters(['kind', 'project', 'owner', 'q'])
+  const view = useFilters(['state', 'id'])
+  const projects = useProjects()
+  const navigate = useNavigate()
+  const [acted, setActed] = useState(0)
+  const state = states.find((s) => s === view.values.state) ?? 'open'
+  const [kind, project, owner, text] = [values.kind ?? '', values.project ?? '', values.owner ?? '', values.q ?? '']
+  const counts = useQuery({ queryKey: ['problem-counts', project, acted], queryFn: ({ signal }) => clients.problems.countProblems({ project }, { signal }), refetchInterval: 5000 })
+  const list = usePages(['problems', state, kind, project, owner, text, acted], async (pageToken, signal) => {
+    const page = await clients.problems.listProblems({ project, kinds: kind === '' ? [] : [kind], states: [state], owner, text, pageSize: 100, pageToken }, { signal })
+    return { rows: page.problems, nextPageToken: page.nextPageToken, errors: page.errors }
+  })
+  const mean = durationMilliseconds(counts.data?.meanTimeToAcknowledge)
+  const onActed = () => { setActed((n) => n + 1) }
+  const selected = list.rows.find((p) => p.id === view.values.id)
+  return (
+    <Page title="Problems" fill>
+      <PageHead title="Problems">
+        What an operator has to act on. {mean === undefined ? 'Nothing was acknowledged in the last 24 hours.' : `Mean time to acknowledge: ${formatDuration(mean)}.`}
+      </PageHead>
+      <FilterFields
+        fields={[
+          { name: 'kind', label: 'Kind', options: [{ value: 'stuck', label: 'Stuck runs' }, { value: 'failure', label: 'Failures' }, { value: 'platform', label: 'Platform' }] },
+          { name: 'project', label: 'Project', options: (projects.data ?? []).map((p) => ({ value: p.name, label: p.name })) },
+          { name: 'owner', label: 'Owner' },
+          { name: 'q', label: 'Text' },
+        ]}
+        values={values}
+        onChange={change}
+      />
+      <Tabs
+        label="State of the problems"
+        value={state}
+        onChange={(id) => { view.change({ state: id === 'open' ? undefined : id, id: undefined }) }}
+        tabs={states.map((id) => ({ id, label: words[id], count: counts.data === undefined ? undefined : formatCount(counts.data.states[id] ?? 0n) }))}
+      >
+        <ListView
+          list={list}
+          what="problems"
+          columns={columns(onActed)}
+          rowKey={(p) => p.id}
+          highlighted={selected?.id}
+          onOpen={(p) => { view.change({ id: p.id }) }}
+          filtered={filtered}
+          onClear={clear}
+          empty={<StateView kind="empty" title={state === 'open' ? 'No open problems.' : `No ${state} problems.`}>Checked <Ago at={milliseconds(counts.data?.time)} />.</StateView>}
+        />
+      </Tabs>
+      {selected === undefined ? null : <ProblemDrawer problem={selected} onActed={onActed} onClose={() => { view.change({ id: undefined }) }} onRuns={(to, search) => { void navigate({ to, search: search as never }) }} />}
+    </Page>
+  )
+}

@@ -1,0 +1,43 @@
+import type { OperatorProblem, ProblemSeries } from '../gen/signalbox/v1/problem_pb'
+import { Chip, formatCount, inWords, statusWord } from '../kit'
+import styles from './problems.module.css'
+
+const kinds: Record<string, { word: string; tone: 'amber' | 'red' }> = {
+  stuck: { word: 'Stuck', tone: 'amber' },
+  failure: { word: 'Failure', tone: 'red' },
+  platform: { word: 'Platform', tone: 'amber' },
+}
+
+export function KindBadge({ problem }: { problem: OperatorProblem }) {
+  const { word, tone } = kinds[problem.kind] ?? { word: inWords(problem.kind), tone: 'amber' as const }
+  return <Chip tone={tone}>{word}</Chip>
+}
+
+/** The line that names a problem. */
+export const title = (p: OperatorProblem): string => (p.kind === 'stuck' ? `${statusWord('stuck', p.code).word}: ${p.title}` : p.title)
+
+/** Where a problem is: the workflow with its version and task, or the task queue, and the project. */
+export function where(p: OperatorProblem): string {
+  const parts = [p.workflow === '' ? '' : `${p.workflow}@${p.version}`, p.task, p.workflow === '' ? p.taskQueue : '', p.project === '' ? 'all projects' : p.project]
+  return parts.filter(Boolean).join(' · ')
+}
+
+/** Failed runs over time, one bar each interval. */
+export function Series({ series }: { series: ProblemSeries | undefined }) {
+  if (series === undefined || series.counts.length === 0) return <>–</>
+  const counts = series.counts.map(Number)
+  const most = Math.max(...counts, 1)
+  return (
+    <svg className={styles.series} viewBox={`0 0 ${counts.length * 5} 20`} preserveAspectRatio="none" role="img" aria-label={`Failed runs over time: ${counts.map((n) => formatCount(n)).join(', ')}`}>
+      {counts.map((n, i) => <rect key={i} x={i * 5} width={4} y={20 - (n / most) * 20} height={(n / most) * 20} />)}
+    </svg>
+  )
+}
+
+/** The runs of a problem, as a path and filters of the page of runs; undefined if it has none. */
+export function runsOf(p: OperatorProblem): { to: string; search: Record<string, string> } | undefined {
+  const to = `/p/${encodeURIComponent(p.project)}/runs`
+  if (p.kind === 'failure' && p.failureGroup !== '') return { to, search: { group: p.failureGroup, 'not-replayed': 'true' } }
+  if (p.kind === 'stuck') return { to, search: { problem: p.code } }
+  return undefined
+}
