@@ -13,15 +13,15 @@ const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
 const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
 
 const columns = (onActed: () => void): Column<OperatorProblem>[] => [
-  { id: 'kind', title: 'Kind', width: 104, cell: (p) => <KindBadge problem={p} /> },
-  { id: 'title', title: 'Problem', width: 220, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
-  { id: 'where', title: 'Where', width: 180, grow: true, cell: (p) => <span title={where(p)}>{where(p)}</span> },
-  { id: 'count', title: 'Count', width: 72, align: 'end', cell: (p) => (p.count === undefined ? '–' : formatCount(p.count, p.more)) },
-  { id: 'series', title: 'Over time', width: 110, cell: (p) => <Series series={p.series} /> },
-  { id: 'first', title: 'Since', width: 90, cell: (p) => <Ago at={milliseconds(p.firstTime)} /> },
-  { id: 'last', title: 'Last seen', width: 90, cell: (p) => <Ago at={milliseconds(p.lastTime)} /> },
-  { id: 'owner', title: 'Owner', width: 90, cell: (p) => (p.owner === '' ? 'none' : p.owner) },
-  { id: 'act', title: <span className="hidden">Actions</span>, width: 130, align: 'end', cell: (p) => <ActionMenu problem={p} onActed={onActed} /> },
+  { id: 'kind', title: 'Kind', width: 84, cell: (p) => <KindBadge problem={p} /> },
+  { id: 'title', title: 'Problem', width: 170, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
+  { id: 'where', title: 'Where', width: 150, grow: true, cell: (p) => <span title={where(p)}>{where(p)}</span> },
+  { id: 'count', title: 'Count', width: 60, align: 'end', cell: (p) => (p.count === undefined ? '–' : formatCount(p.count, p.more)) },
+  { id: 'series', title: 'Over time', width: 100, cell: (p) => <Series series={p.series} /> },
+  { id: 'first', title: 'Since', width: 76, cell: (p) => <Ago at={milliseconds(p.firstTime)} /> },
+  { id: 'last', title: 'Last seen', width: 80, cell: (p) => <Ago at={milliseconds(p.lastTime)} /> },
+  { id: 'owner', title: 'Owner', width: 72, cell: (p) => (p.owner === '' ? 'none' : p.owner) },
+  { id: 'act', title: <span className="hidden">Actions</span>, width: 168, align: 'end', cell: (p) => <ActionMenu problem={p} onActed={onActed} /> },
 ]
 
 /** What an operator has to act on, in all projects: stuck runs, failures by cause, and the platform. */
