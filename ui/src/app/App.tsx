@@ -10,12 +10,14 @@ const newQueryClient = () =>
   new QueryClient({
     defaultOptions: {
       queries: {
+        // A browser that believes to be offline may still reach a server on its own machine.
+        networkMode: 'always',
         staleTime: 2_000,
         refetchOnWindowFocus: true,
         retry: (count, error) => callError(error).kind === 'unavailable' && count < 4,
         retryDelay: (attempt) => Math.min(15_000, 1000 * 2 ** attempt) * (0.75 + Math.random() / 2),
       },
-      mutations: { retry: false },
+      mutations: { retry: false, networkMode: 'always' },
     },
   })
 

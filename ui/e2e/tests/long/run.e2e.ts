@@ -1,7 +1,7 @@
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { launch, open } from '../browser'
-import { type Platform, seed, startPlatform, until } from '../platform'
+import { launch, open } from '../../browser'
+import { type Platform, seed, startPlatform, until } from '../../platform'
 
 let platform: Platform
 let browser: Browser

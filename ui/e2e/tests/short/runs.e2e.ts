@@ -1,0 +1,155 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launch, loaded, open } from '../../browser'
+import { type Platform, seed, startPlatform, until } from '../../platform'
+
+let platform: Platform
+let browser: Browser
+let ids: Record<string, string>
+
+interface Run {
+  id: string
+  status: string
+  replayOf?: string
+  input?: unknown
+}
+
+const show = async (id: string): Promise<Run> => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Run
+
+/** The input of a run without marks, as an administrator may read it. */
+const original = async (id: string): Promise<string> => {
+  const answer = await fetch(`${platform.address}/v1/projects/default/runs/${id}?unredacted=true`)
+  return JSON.stringify(((await answer.json()) as { run: Run }).run.input)
+}
+
+/** The ID of the run whose page is open, once it is another one. */
+const openedRun = async (page: Page, not: string): Promise<string> => {
+  await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}/.test(url.pathname) && !url.pathname.includes(not))
+  await loaded(page)
+  return /runs\/([0-9a-f-]{36})/.exec(page.url())?.[1] ?? ''
+}
+
+beforeAll(async () => {
+  ;[platform, browser] = await Promise.all([startPlatform(), launch()])
+  ids = await seed(platform)
+})
+
+afterAll(async () => {
+  await browser.close()
+  await platform.stop()
+})
+
+describe('a run', () => {
+  it('is started by the dialog and shown to its end', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/workflows/shop/parallel')
+    await page.getByRole('button', { name: 'Run…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Run', exact: true }).click()
+    const id = await openedRun(page, 'none')
+    await page.getByRole('heading', { level: 1, name: 'Completed' }).waitFor()
+    expect((await show(id)).status).toBe('completed')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('that is refused for its input stays in the dialog with the reason at the field', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/workflows/shop/order')
+    await page.getByRole('button', { name: 'Run…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Run', exact: true }).click()
+    await dialog.getByRole('alert').first().waitFor()
+    expect(page.url()).toContain('/workflows/shop/order')
+    await context.close()
+  })
+
+  it('is replayed unedited with its original input, the sealed value included', async () => {
+    const failed = ids.failed ?? ''
+    const { context, page } = await open(browser, platform.address, `/p/default/runs/${failed}`)
+    const sent: Buffer[] = []
+    page.on('request', (request) => {
+      if (request.url().endsWith('/ReplayRun')) sent.push(request.postDataBuffer() ?? Buffer.alloc(0))
+    })
+    await page.getByRole('button', { name: 'Replay…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Reason').fill('the table is back')
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
+    const id = await openedRun(page, failed)
+    // Neither an input nor a patch is sent: the message has only the project, the run, the reason and the request ID.
+    expect(sent.length).toBe(1)
+    expect(sent[0]?.toString('latin1')).not.toContain('lamp')
+    expect((await show(id)).replayOf).toBe(failed)
+    expect(await original(failed)).toContain('secret-word')
+    expect(await original(id)).toBe(await original(failed))
+    await context.close()
+  })
+
+  it('is canceled, and says so without being loaded again', async () => {
+    const id = await platform.start('wait')
+    await until('the run waits', async () => (await show(id)).status === 'waiting')
+    const { context, page } = await open(browser, platform.address, `/p/default/runs/${id}`)
+    await page.getByRole('button', { name: 'Cancel…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Reason').fill('not needed')
+    await dialog.getByRole('button', { name: /^(Cancel|Request cancel|Cancel the run)$/ }).click()
+    await page.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
+    await context.close()
+  })
+
+  it('that waits ten minutes has no warning, also when the browser’s clock is an hour ahead', async () => {
+    const { context, page } = await open(browser, platform.address, '/system')
+    await page.clock.install({ time: Date.now() + 3_600_000 })
+    await page.goto(`${platform.address}/p/default/runs/${ids.waiting ?? ''}`)
+    await loaded(page)
+    await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor()
+    // It says until when the run waits, by the server's clock, and warns of nothing.
+    const alerts = (await page.locator('[data-alert]').allInnerTexts()).join(' ')
+    expect(alerts).toMatch(/Due in 9:\d\d/)
+    expect(alerts).not.toMatch(/No worker|Queued|stuck/i)
+    await context.close()
+  })
+})
+
+describe('the list of runs', () => {
+  it('keeps its filter in the URL and returns to it', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/runs?status=failed')
+    await page.getByRole('row', { name: /Failed/ }).first().waitFor()
+    expect(await page.getByRole('row', { name: /Completed/ }).count()).toBe(0)
+    await page.getByRole('row', { name: /Failed/ }).first().getByRole('link').first().click()
+    await openedRun(page, 'none')
+    await page.goBack()
+    await page.waitForURL(/status=failed/)
+    await context.close()
+  })
+
+  it('shows a new run without being loaded again', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/runs')
+    const id = await platform.start('parallel')
+    await page.getByRole('link', { name: `${id.slice(0, 8)}…${id.slice(-4)}` }).or(page.getByRole('button', { name: /new runs?/ })).first().waitFor({ timeout: 15_000 })
+    await context.close()
+  })
+})
+
+describe('a problem', () => {
+  it('is acknowledged, and then listed as such', async () => {
+    const { context, page } = await open(browser, platform.address, '/problems')
+    const row = page.getByRole('row', { name: /Not Found/ })
+    await row.getByRole('button', { name: 'Acknowledge' }).click()
+    await row.waitFor({ state: 'detached' })
+    await page.getByRole('tab', { name: /Acknowledged/ }).click()
+    await row.waitFor()
+    expect(await platform.cli('problem', 'list', '--state', 'acknowledged')).toContain('Not Found')
+    await context.close()
+  })
+})
+
+describe('a lost connection', () => {
+  it('is shown, turns controls off, and is over by itself', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/workflows/shop/order')
+    await context.setOffline(true)
+    await page.getByText('No connection to the server').first().waitFor({ timeout: 30_000 })
+    expect(await page.getByRole('button', { name: 'Pause…' }).getAttribute('aria-disabled')).toBe('true')
+    await context.setOffline(false)
+    await page.getByText('No connection to the server').first().waitFor({ state: 'detached', timeout: 30_000 })
+    await context.close()
+  })
+})
