@@ -95,6 +95,12 @@ type Filter struct {
 	NotReplayed bool `json:"notReplayed,omitempty"`
 	// FailureGroup is the key of a group of failed runs, as [run.FailureGroup] returns it.
 	FailureGroup string `json:"failureGroup,omitempty"`
+	// Text is a prefix of their ID or request ID.
+	Text string `json:"text,omitempty"`
+	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that another batch selected.
+	ParentRunID string `json:"parentRunId,omitempty"`
+	ReplayOf    string `json:"replayOf,omitempty"`
+	BatchID     string `json:"batchId,omitempty"`
 }
 
 // Runs returns the filter for the store of runs: the runs of a project that existed at a time, the oldest first.
@@ -105,7 +111,8 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 	}
 	return run.Filter{
 		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
-		Trigger: f.Trigger, NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, OldestFirst: true,
+		Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID,
+		FailureGroup: f.FailureGroup, OldestFirst: true,
 	}
 }
 

@@ -131,6 +131,23 @@ func (a *api) end(t *testing.T, id, status string, change func(*signalboxv1.Run)
 	a.wake()
 }
 
+func (a *api) CountRuns(_ context.Context, request *connect.Request[signalboxv1.CountRunsRequest]) (*connect.Response[signalboxv1.CountRunsResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	response := &signalboxv1.CountRunsResponse{Statuses: map[string]int64{}}
+	for _, run := range a.runs {
+		response.Statuses[run.GetStatus()]++
+	}
+	if length := request.Msg.GetBucket().AsDuration(); length > 0 {
+		for start := request.Msg.GetSince().AsTime(); start.Before(request.Msg.GetUntil().AsTime()); start = start.Add(length) {
+			response.Buckets = append(response.Buckets, &signalboxv1.RunBucket{Start: timestamppb.New(start)})
+		}
+		response.Buckets[0].Statuses = response.GetStatuses()
+	}
+	return connect.NewResponse(response), nil
+}
+
 func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.StartRunRequest]) (*connect.Response[signalboxv1.StartRunResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -474,3 +474,25 @@ func TestStepsAreFilteredAndSummarized(t *testing.T) {
 	require.Regexp(t, `(?m)^y +set +7 completed +unknown `, c.out.String())
 	requireRefusal(t, shell.run(t, "run", "summary", "nope"), exit.NotFound, "nope")
 }
+
+func TestRunCount(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	require.Contains(t, shell.run(t, "run", "count").err.String(), "no runs match in project default")
+	for range 3 {
+		require.Zero(t, shell.run(t, "run", "start", "hello").code)
+	}
+	a.end(t, "run-2", "failed", nil)
+	require.Regexp(t, `(?m)^running +2\nfailed +1$`, shell.run(t, "run", "count", "--parent", "p", "--replay-of", "q", "--batch", "b", "--text", "x", "--request-id", "r").out.String())
+	request := last[*signalboxv1.CountRunsRequest](t, a)
+	require.Equal(t, []string{"p", "q", "b", "x", "r"},
+		[]string{request.GetParentRunId(), request.GetReplayOf(), request.GetBatchId(), request.GetText(), request.GetRequestId()})
+
+	counted := shell.run(t, "run", "count", "--since", "2026-01-01T00:00:00Z", "--until", "2026-01-01T03:00:00Z", "--bucket", "2h").out.String()
+	require.Regexp(t, `(?m)^START +RUNS +QUEUED +RUNNING +.*TIMED OUT$`, counted)
+	require.Regexp(t, `(?m)^2026-01-01T00:00:00Z +3 +0 +2 +0 +0 +1 `, counted)
+	require.Regexp(t, `(?m)^2026-01-01T02:00:00Z +0 +0 `, counted)
+	requireRefusal(t, shell.run(t, "run", "count", "--bucket", "1h"), exit.Usage, "--since")
+	requireRefusal(t, shell.run(t, "run", "count", "--since", "1d", "--bucket", "-1h"), exit.Usage, "positive")
+	requireRefusal(t, shell.run(t, "run", "list", "--order", "shortest"), exit.Usage, "newest, oldest")
+}

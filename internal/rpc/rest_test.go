@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -203,6 +204,60 @@ func TestRunsAreLinkedToTemporalUI(t *testing.T) {
 	require.NotEmpty(t, execution)
 	require.Equal(t, "http://localhost:8233/ui/namespaces/team%20a%2Fb/workflows/"+id+"/"+execution, shown()["url"])
 	require.NotContains(t, start(t, nil).do("GET", "/v1/projects/default/runs", "").body, "8233")
+}
+
+func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	first, second := p.startRun(`{}`), p.startRun(`{}`)
+	replay := p.do("POST", "/v1/projects/default/runs/"+first+":replay", `{"reason":"test"}`).ok()["run"].(map[string]any)["id"].(string)
+	p.do("POST", "/v1/projects/default/runs/"+second+":terminate", `{"reason":"test"}`).ok()
+	list := func(query string) []string {
+		var ids []string
+		token := ""
+		for {
+			page := p.do("GET", "/v1/projects/default/runs?pageSize=1&"+query+"&pageToken="+token, "").ok()
+			for _, r := range page["runs"].([]any) {
+				ids = append(ids, r.(map[string]any)["id"].(string))
+			}
+			if token, _ = page["nextPageToken"].(string); token == "" {
+				return ids
+			}
+		}
+	}
+	require.Equal(t, []string{replay}, list("replayOf="+first))
+	require.Empty(t, list("parentRunId="+first))
+	require.Empty(t, list("batchId=none"))
+	require.Equal(t, []string{first, replay}, list("order=oldest&statuses=queued"))
+
+	count := func(query string) map[string]any {
+		return p.do("GET", "/v1/projects/default/runs:count?"+query, "").ok()
+	}
+	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("replayOf=" + first)["statuses"])
+	require.Equal(t, map[string]any{"terminated": json.Number("1")}, count("statuses=terminated&statuses=failed")["statuses"])
+	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("trigger=replay")["statuses"])
+	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("text=" + first)["statuses"])
+	require.Equal(t, map[string]any{"queued": json.Number("1"), "terminated": json.Number("1")}, count("notReplayed=true")["statuses"])
+	since := time.Now().Add(-30 * time.Minute).UTC()
+	path := "since=" + since.Format(time.RFC3339Nano) + "&bucket=3600s"
+	buckets := count(path)["buckets"].([]any)
+	require.Len(t, buckets, 1)
+	require.Equal(t, map[string]any{"queued": json.Number("2"), "terminated": json.Number("1")}, buckets[0].(map[string]any)["statuses"])
+	require.Len(t, count("since=" + since.Add(-3*time.Hour).Format(time.RFC3339Nano) + "&bucket=3600s")["buckets"], 4, "empty ones are included")
+	for query, want := range map[string]string{
+		"bucket=60s":                         "buckets without since",
+		path + "&until=2020-01-01T00:00:00Z": "until must be after since",
+		"since=2020-01-01T00:00:00Z&until=2021-01-01T00:00:00Z&bucket=60s": "more than 200 buckets",
+		"since=0001-01-01T00:00:01Z&bucket=1s":                             "more than 200 buckets",
+		"since=2020-01-01T00:00:00Z&bucket=0.5s":                           "at least 1s",
+		"since=2020-01-01T00:00:00Z&bucket=-5s":                            "positive",
+		"version=1.0.0":                                                    "name the workflow",
+		"statuses=lost":                                                    "unknown run status",
+	} {
+		require.Contains(t, p.do("GET", "/v1/projects/default/runs:count?"+query, "").fails(400, apperror.InvalidArgument), want)
+	}
+	require.Contains(t, p.do("GET", "/v1/projects/default/runs?order=shortest", "").fails(400, apperror.InvalidArgument), "newest or oldest")
 }
 
 func TestRESTCompression(t *testing.T) {

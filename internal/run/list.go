@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
@@ -17,40 +18,70 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Run, error) {
 	return s.store.ListRuns(ctx, f)
 }
 
+// Count counts the runs that match the filter, and also in buckets of time if bucket is not zero.
+func (s *Service) Count(ctx context.Context, f Filter, bucket time.Duration) (Counts, error) {
+	f, err := s.Checked(ctx, f)
+	if err != nil {
+		return Counts{}, err
+	}
+	if bucket != 0 {
+		if f.Until.IsZero() {
+			f.Until = s.opts.Now()
+		}
+		if err := checkBuckets(f, bucket); err != nil {
+			return Counts{}, err
+		}
+	}
+	counts, err := s.store.CountRuns(ctx, f)
+	if err == nil && bucket != 0 {
+		counts.Buckets, err = s.store.CountBuckets(ctx, f, bucket)
+	}
+	return counts, err
+}
+
+func checkBuckets(f Filter, bucket time.Duration) error {
+	invalid := func(field, message, format string, args ...any) error {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", message)
+	}
+	switch n := -(-f.Until.Sub(f.Since) / bucket); {
+	case bucket < MinBucket || bucket%time.Microsecond != 0:
+		return invalid("bucket", "is too short", "a bucket of %v: give at least %v, in whole microseconds", bucket, MinBucket)
+	case f.Since.IsZero():
+		return invalid("since", "is required with bucket", "buckets without since: name the time at which the first one begins")
+	case !f.Since.Before(f.Until):
+		return invalid("until", "must be after since", "buckets from %s to %s: until must be after since", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+	case f.Until.Sub(f.Since) > MaxBuckets*bucket || n > MaxBuckets:
+		return invalid("bucket", "makes too many buckets", "the time from since to until has more than %d buckets of %v: give a longer bucket or a shorter time", MaxBuckets, bucket)
+	}
+	return nil
+}
+
 // Checked returns the filter with the full name of its workflow, or why it cannot select anything.
 func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
-	for _, status := range f.Statuses {
-		if !status.Known() {
-			return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
-				WithField("statuses", "unknown status %q", status)
-		}
-	}
-	for _, code := range f.Problems {
-		if code != AnyProblem && !slices.Contains(Codes(), code) {
-			return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
-				WithField("problems", "unknown code %q", code)
-		}
-	}
-	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
-		return f, apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
-			WithField("trigger", "unknown trigger %q", f.Trigger)
-	}
-	if err := failuregroup.Check("failure_group", f.FailureGroup); err != nil {
+	if err := f.check(); err != nil {
 		return f, err
 	}
 	return s.resolved(ctx, f)
 }
 
-// Count counts a project's runs that match the filter's workflow, failure group and time, where they are set.
-func (s *Service) Count(ctx context.Context, f Filter) (Counts, error) {
-	if err := failuregroup.Check("failure_group", f.FailureGroup); err != nil {
-		return Counts{}, err
+func (f Filter) check() error {
+	for _, status := range f.Statuses {
+		if !status.Known() {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
+				WithField("statuses", "unknown status %q", status)
+		}
 	}
-	f, err := s.resolved(ctx, f)
-	if err != nil {
-		return Counts{}, err
+	for _, code := range f.Problems {
+		if code != AnyProblem && !slices.Contains(Codes(), code) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
+				WithField("problems", "unknown code %q", code)
+		}
 	}
-	return s.store.CountRuns(ctx, f)
+	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
+			WithField("trigger", "unknown trigger %q", f.Trigger)
+	}
+	return failuregroup.Check("failure_group", f.FailureGroup)
 }
 
 // resolved returns the filter with the full name of its workflow.

@@ -422,6 +422,9 @@ type Filter struct {
 	FailureGroup string
 	// IDs selects among these runs. The list is not limited to a page then, and an unknown project matches nothing.
 	IDs []string
+	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
+	// selected.
+	ParentRunID, ReplayOf, BatchID string
 	// OldestFirst reverses the order.
 	OldestFirst bool
 	After       *Cursor
@@ -447,7 +450,22 @@ type Counts struct {
 	// More are the statuses with more runs than the [MaxCount] that Statuses contains. Only counts of ended runs are
 	// limited.
 	More []Status
+	// Buckets are the requested ones, in order of time.
+	Buckets []Bucket
 }
+
+// Bucket is the number of runs by status that were created in one interval of time; keys with a count of zero are
+// omitted.
+type Bucket struct {
+	Start    time.Time
+	Statuses map[string]int64
+}
+
+// MaxBuckets limits the buckets of a count, MinBucket is their shortest length.
+const (
+	MaxBuckets = 200
+	MinBucket  = time.Second
+)
 
 // MaxCount limits the count of ended runs of a status: each counted run reads an entry of an index.
 const MaxCount = 10_000
@@ -488,8 +506,11 @@ type Rows interface {
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)
 	// RowVersions returns the IDs and sequences of the runs that ListRuns returns.
 	RowVersions(ctx context.Context, f Filter) ([]RowVersion, error)
-	// CountRuns counts the runs of a project that match the filter's workflow, failure group and time, where they are set.
+	// CountRuns counts the runs that match the filter.
 	CountRuns(ctx context.Context, f Filter) (Counts, error)
+	// CountBuckets counts the runs that match the filter by intervals of the time of creation, from the filter's Since
+	// to its Until; it includes empty ones.
+	CountBuckets(ctx context.Context, f Filter, length time.Duration) ([]Bucket, error)
 	// ListSteps returns a page of the steps of a run by number.
 	ListSteps(ctx context.Context, project, id string, f StepFilter) (StepPage, error)
 	// SumSteps returns totals of the steps of a run by task, in the order of the first step of each.

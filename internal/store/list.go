@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
@@ -64,7 +65,11 @@ func needProjectOf(ctx context.Context, c sqldb.Conn, f run.Filter) error {
 func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts, err error) {
 	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
 		counts = run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
-		query, args := runrow.ByStatus(f, run.MaxCount)
+		spread, err := runrow.SpreadOf(ctx, c, s.db.Dialect(), f)
+		if err != nil {
+			return err
+		}
+		query, args := runrow.ByStatus(f, spread, run.MaxCount)
 		if err := count(ctx, c, query, args, counts.Statuses); err != nil {
 			return err
 		}
@@ -81,6 +86,34 @@ func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts,
 		return count(ctx, c, query, args, counts.Problems)
 	})
 	return counts, err
+}
+
+// CountBuckets implements [run.Store].
+func (s *Store) CountBuckets(ctx context.Context, f run.Filter, length time.Duration) (buckets []run.Bucket, err error) {
+	err = s.db.Read(ctx, "count runs by time", func(ctx context.Context, c sqldb.Conn) error {
+		buckets = nil
+		for start := f.Since; start.Before(f.Until); start = start.Add(length) {
+			buckets = append(buckets, run.Bucket{Start: start, Statuses: map[string]int64{}})
+		}
+		spread, err := runrow.SpreadOf(ctx, c, s.db.Dialect(), f)
+		if err != nil {
+			return err
+		}
+		query, args := runrow.ByBucket(f, spread, length)
+		_, err = sqlrow.Collect(ctx, c, query, args, func(row sqlrow.Scanner) (n int64, err error) {
+			var status string
+			var number int
+			if err := row.Scan(&status, &number, &n); err != nil {
+				return 0, err
+			}
+			if number >= 0 && number < len(buckets) && n > 0 {
+				buckets[number].Statuses[status] = n
+			}
+			return n, nil
+		})
+		return err
+	})
+	return buckets, err
 }
 
 // count reads names with their counts, and omits counts of zero.

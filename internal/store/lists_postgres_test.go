@@ -33,13 +33,17 @@ THEN 'failed' WHEN i % 10 = 2 THEN 'queued' ELSE 'completed' END, '', '', i, FAL
 (SELECT i, 1735689600000000 + i * 30000000::bigint AS at FROM generate_series(1, 20000) AS i) AS timed) AS made`,
 		`INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
 SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FROM runs WHERE status = 'queued'`,
+		`INSERT INTO run_links (run_id, parent, replay_of, path, depth)
+SELECT id, 'p' || created_at / 30000000 % 400, 'q' || created_at / 30000000 % 300, '', 1 FROM runs WHERE created_at / 30000000 % 2 = 1`,
+		`INSERT INTO batch_items (batch, number, run_id, status, begun, new_run_id, error)
+SELECT 'b' || created_at / 30000000 % 150, row_number() OVER (), id, 'pending', FALSE, '', '' FROM runs`,
 	} {
 		require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
 			_, err := c.ExecContext(ctx, statement)
 			return err
 		}))
 	}
-	vacuum(t, o.DSN, "runs", "run_verdicts")
+	vacuum(t, o.DSN, "runs", "run_verdicts", "run_links", "batch_items")
 	failed := []run.Status{run.Failed}
 	for name, filter := range map[string]run.Filter{
 		"newest":                       {},
@@ -53,6 +57,10 @@ SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FR
 		"a problem":                    {Problems: []string{"NO_POLLER"}, OldestFirst: true},
 		"a problem of no workflow":     {Problems: []string{"NO_POLLER"}, Workflow: "w/7"},
 		"any problem of a workflow":    {Problems: []string{run.AnyProblem}, Workflow: "w/12"},
+		"children":                     {ParentRunID: "p1"},
+		"children of a status":         {ParentRunID: "p1", Statuses: failed},
+		"replays":                      {ReplayOf: "q1"},
+		"runs of a batch":              {BatchID: "b1", Statuses: failed},
 		"a text of few requests":       {Text: "order-77-"},
 		"a text of few requests, some": {Text: "order-1-", Statuses: failed},
 		"a text of few IDs":            {Text: "01941f29-"},

@@ -228,7 +228,15 @@ type BatchFilter struct {
 	// Only runs without a replay.
 	NotReplayed bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	// Only runs of this group of failed runs.
-	FailureGroup  string `protobuf:"bytes,9,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	FailureGroup string `protobuf:"bytes,9,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	// Only runs whose ID or request ID begins with this text.
+	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	// Only runs that this run started with a task.
+	ParentRunId string `protobuf:"bytes,11,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// Only replays of this run.
+	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Only runs that this batch selected.
+	BatchId       string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +330,34 @@ func (x *BatchFilter) GetNotReplayed() bool {
 func (x *BatchFilter) GetFailureGroup() string {
 	if x != nil {
 		return x.FailureGroup
+	}
+	return ""
+}
+
+func (x *BatchFilter) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *BatchFilter) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *BatchFilter) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *BatchFilter) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
 	}
 	return ""
 }
@@ -1342,7 +1378,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
 	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
-	"\aversion\x18\x12 \x01(\tR\aversion\"\xc1\x02\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\"\xb1\x03\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1352,7 +1388,12 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x18\n" +
 	"\atrigger\x18\a \x01(\tR\atrigger\x12!\n" +
 	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\t \x01(\tR\ffailureGroup\"\xa5\x01\n" +
+	"\rfailure_group\x18\t \x01(\tR\ffailureGroup\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text\x12\"\n" +
+	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
+	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
+	"\bbatch_id\x18\r \x01(\tR\abatchId\"\xa5\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +

@@ -2113,7 +2113,13 @@ type ListRunsRequest struct {
 	NotReplayed bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	// Only runs of this group of failed runs: the key of the runs of one version of a workflow that failed at the same task
 	// with the same cause.
-	FailureGroup  string `protobuf:"bytes,15,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	FailureGroup string `protobuf:"bytes,15,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	// Only runs that this run started with a task.
+	ParentRunId string `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// Only replays of this run.
+	ReplayOf string `protobuf:"bytes,17,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Only runs that this batch selected.
+	BatchId       string `protobuf:"bytes,18,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2249,6 +2255,27 @@ func (x *ListRunsRequest) GetNotReplayed() bool {
 func (x *ListRunsRequest) GetFailureGroup() string {
 	if x != nil {
 		return x.FailureGroup
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
 	}
 	return ""
 }
@@ -3090,7 +3117,30 @@ type CountRunsRequest struct {
 	// Only runs created before this time.
 	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
 	// Only runs of this group of failed runs.
-	FailureGroup  string `protobuf:"bytes,5,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	FailureGroup string `protobuf:"bytes,5,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	// Only runs with one of these statuses.
+	Statuses []string `protobuf:"bytes,6,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// Only runs of this version of the workflow; requires workflow.
+	Version string `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	// Only the run with this request ID.
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Only runs that are stuck with one of these codes; "any" for all of them.
+	Problems []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Only runs that were started by this trigger.
+	Trigger string `protobuf:"bytes,10,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// Only runs whose ID or request ID begins with this text.
+	Text string `protobuf:"bytes,11,opt,name=text,proto3" json:"text,omitempty"`
+	// Only runs without a replay.
+	NotReplayed bool `protobuf:"varint,12,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	// Only runs that this run started with a task.
+	ParentRunId string `protobuf:"bytes,13,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// Only replays of this run.
+	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Only runs that this batch selected.
+	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Also counts the runs by time of creation, in buckets of this length from since to until; until defaults to now. At
+	// least one second; requires since, and allows at most 200 buckets.
+	Bucket        *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3160,6 +3210,138 @@ func (x *CountRunsRequest) GetFailureGroup() string {
 	return ""
 }
 
+func (x *CountRunsRequest) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetNotReplayed() bool {
+	if x != nil {
+		return x.NotReplayed
+	}
+	return false
+}
+
+func (x *CountRunsRequest) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetBucket() *durationpb.Duration {
+	if x != nil {
+		return x.Bucket
+	}
+	return nil
+}
+
+// RunBucket is the number of runs created in one interval of time.
+type RunBucket struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Begin of the interval. It ends where the next one begins, the last one at until.
+	Start *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	// Number of runs by their current status. Statuses without runs are omitted. These numbers have no upper bound.
+	Statuses      map[string]int64 `protobuf:"bytes,2,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunBucket) Reset() {
+	*x = RunBucket{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunBucket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunBucket) ProtoMessage() {}
+
+func (x *RunBucket) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
+func (*RunBucket) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *RunBucket) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *RunBucket) GetStatuses() map[string]int64 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
 type CountRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of runs by status. Statuses without runs are omitted. Open runs are all counted, ended runs up to 10000 per
@@ -3168,14 +3350,16 @@ type CountRunsResponse struct {
 	// Number of stuck runs by the code of their verdict.
 	Problems map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// The statuses with more ended runs than the counted 10000.
-	More          []string `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`
+	More []string `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`
+	// The buckets in order of time, including those without runs; absent unless requested.
+	Buckets       []*RunBucket `protobuf:"bytes,4,rep,name=buckets,proto3" json:"buckets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3371,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3384,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3224,6 +3408,13 @@ func (x *CountRunsResponse) GetMore() []string {
 	return nil
 }
 
+func (x *CountRunsResponse) GetBuckets() []*RunBucket {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
 type TerminateRunRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -3236,7 +3427,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3439,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3452,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -3294,7 +3485,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3497,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3510,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -3340,7 +3531,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3543,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3556,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -3398,7 +3589,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3601,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3614,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -3444,7 +3635,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3647,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3660,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -3502,7 +3693,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3705,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3718,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -3558,7 +3749,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3761,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3774,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -3646,7 +3837,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3849,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3862,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -3698,7 +3889,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +3901,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +3914,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -3757,14 +3948,20 @@ type ExportRunsRequest struct {
 	// Only runs without a replay.
 	NotReplayed bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
 	// Only runs of this group of failed runs.
-	FailureGroup  string `protobuf:"bytes,12,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	FailureGroup string `protobuf:"bytes,12,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	// Only runs that this run started with a task.
+	ParentRunId string `protobuf:"bytes,13,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// Only replays of this run.
+	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Only runs that this batch selected.
+	BatchId       string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3776,7 +3973,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3789,7 +3986,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -3872,6 +4069,27 @@ func (x *ExportRunsRequest) GetNotReplayed() bool {
 func (x *ExportRunsRequest) GetFailureGroup() string {
 	if x != nil {
 		return x.FailureGroup
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
 	}
 	return ""
 }
@@ -4084,7 +4302,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xe4\x03\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xc0\x04\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -4103,7 +4321,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\atrigger\x18\f \x01(\tR\atrigger\x12\x12\n" +
 	"\x04text\x18\r \x01(\tR\x04text\x12!\n" +
 	"\fnot_replayed\x18\x0e \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\"a\n" +
+	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\x12\"\n" +
+	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1b\n" +
+	"\treplay_of\x18\x11 \x01(\tR\breplayOf\x12\x19\n" +
+	"\bbatch_id\x18\x12 \x01(\tR\abatchId\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x02\n" +
@@ -4174,17 +4395,37 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xd1\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa2\x04\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12#\n" +
-	"\rfailure_group\x18\x05 \x01(\tR\ffailureGroup\"\xb7\x02\n" +
+	"\rfailure_group\x18\x05 \x01(\tR\ffailureGroup\x12\x1a\n" +
+	"\bstatuses\x18\x06 \x03(\tR\bstatuses\x12\x18\n" +
+	"\aversion\x18\a \x01(\tR\aversion\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\b \x01(\tR\trequestId\x12\x1a\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\x12\x18\n" +
+	"\atrigger\x18\n" +
+	" \x01(\tR\atrigger\x12\x12\n" +
+	"\x04text\x18\v \x01(\tR\x04text\x12!\n" +
+	"\fnot_replayed\x18\f \x01(\bR\vnotReplayed\x12\"\n" +
+	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
+	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
+	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x121\n" +
+	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\"\xbd\x01\n" +
+	"\tRunBucket\x120\n" +
+	"\x05start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12A\n" +
+	"\bstatuses\x18\x02 \x03(\v2%.signalbox.v1.RunBucket.StatusesEntryR\bstatuses\x1a;\n" +
+	"\rStatusesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xea\x02\n" +
 	"\x11CountRunsResponse\x12I\n" +
 	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12I\n" +
 	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x12\x12\n" +
-	"\x04more\x18\x03 \x03(\tR\x04more\x1a;\n" +
+	"\x04more\x18\x03 \x03(\tR\x04more\x121\n" +
+	"\abuckets\x18\x04 \x03(\v2\x17.signalbox.v1.RunBucketR\abuckets\x1a;\n" +
 	"\rStatusesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
@@ -4223,7 +4464,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x8d\x03\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xe9\x03\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -4237,7 +4478,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04text\x18\n" +
 	" \x01(\tR\x04text\x12!\n" +
 	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\f \x01(\tR\ffailureGroup2\xd1\x0e\n" +
+	"\rfailure_group\x18\f \x01(\tR\ffailureGroup\x12\"\n" +
+	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
+	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
+	"\bbatch_id\x18\x0f \x01(\tR\abatchId2\xd1\x0e\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -4270,7 +4514,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*ControlState)(nil),           // 1: signalbox.v1.ControlState
@@ -4305,139 +4549,145 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*CancelRunRequest)(nil),       // 30: signalbox.v1.CancelRunRequest
 	(*CancelRunResponse)(nil),      // 31: signalbox.v1.CancelRunResponse
 	(*CountRunsRequest)(nil),       // 32: signalbox.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),      // 33: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 34: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 35: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 36: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 37: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 38: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 39: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 40: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 41: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 42: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 43: signalbox.v1.ExportRunsRequest
-	nil,                            // 44: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 45: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 46: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 48: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 49: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 50: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 51: google.api.HttpBody
+	(*RunBucket)(nil),              // 33: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 34: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 35: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 36: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 37: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 38: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 39: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 40: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 41: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 42: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 43: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 44: signalbox.v1.ExportRunsRequest
+	nil,                            // 45: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 46: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 47: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 48: signalbox.v1.CountRunsResponse.ProblemsEntry
+	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 50: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 51: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 52: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 53: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	47, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	47, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	47, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	47, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	48, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	48, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	49, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	49, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	49, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	49, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	49, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	50, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	50, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	51, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	12, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	47, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	49, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	10, // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	11, // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	48, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	50, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	9,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	7,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	3,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	1,  // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	2,  // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	47, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	47, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	47, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	49, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	49, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	49, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	4,  // 20: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	6,  // 21: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	48, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	50, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	5,  // 23: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	47, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	48, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	49, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	50, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	8,  // 26: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	50, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	50, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	50, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	47, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	47, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	47, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	47, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	47, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	47, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	47, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	48, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	48, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	49, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	52, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	52, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	52, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	49, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	49, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	49, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	49, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	49, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	49, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	49, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	50, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	50, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	51, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
 	14, // 40: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	3,  // 41: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	47, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	47, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	49, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	47, // 45: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	48, // 46: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	49, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	49, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	51, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	49, // 45: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	50, // 46: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
 	0,  // 47: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
 	0,  // 48: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	47, // 49: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	47, // 50: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	49, // 49: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	49, // 50: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
 	0,  // 51: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
 	13, // 52: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
 	7,  // 53: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
 	13, // 54: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
 	27, // 55: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	44, // 56: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	47, // 57: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	47, // 58: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	50, // 59: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	50, // 60: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	45, // 56: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	49, // 57: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	49, // 58: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	52, // 59: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	52, // 60: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
 	0,  // 61: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
 	13, // 62: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
 	7,  // 63: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
 	0,  // 64: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	47, // 65: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	47, // 66: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	45, // 67: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	46, // 68: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	0,  // 69: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 70: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 71: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	48, // 72: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	48, // 73: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 74: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	47, // 75: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	47, // 76: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	15, // 77: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	17, // 78: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	19, // 79: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	21, // 80: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	23, // 81: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	25, // 82: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	28, // 83: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	32, // 84: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	30, // 85: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	34, // 86: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	36, // 87: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	38, // 88: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	40, // 89: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	42, // 90: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	43, // 91: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	16, // 92: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	18, // 93: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	20, // 94: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	22, // 95: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	24, // 96: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	26, // 97: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	29, // 98: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	33, // 99: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	31, // 100: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	35, // 101: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	37, // 102: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	39, // 103: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	41, // 104: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	51, // 105: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	51, // 106: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	92, // [92:107] is the sub-list for method output_type
-	77, // [77:92] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	49, // 65: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	49, // 66: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	52, // 67: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	49, // 68: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	46, // 69: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	47, // 70: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	48, // 71: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	33, // 72: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,  // 73: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 74: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 75: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	50, // 76: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	50, // 77: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	0,  // 78: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	49, // 79: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	49, // 80: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	15, // 81: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	17, // 82: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	19, // 83: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	21, // 84: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	23, // 85: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	25, // 86: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	28, // 87: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	32, // 88: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	30, // 89: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	35, // 90: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	37, // 91: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	39, // 92: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	41, // 93: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	43, // 94: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	44, // 95: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	16, // 96: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	18, // 97: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	20, // 98: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	22, // 99: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	24, // 100: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	26, // 101: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	29, // 102: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	34, // 103: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	31, // 104: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	36, // 105: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	38, // 106: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	40, // 107: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	42, // 108: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	53, // 109: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	53, // 110: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	96, // [96:111] is the sub-list for method output_type
+	81, // [81:96] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -4455,7 +4705,7 @@ func file_signalbox_v1_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -95,6 +95,10 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("problem", strings.Join(f.GetProblems(), ","))
 	add("trigger", f.GetTrigger())
 	add("failure group", f.GetFailureGroup())
+	add("text", f.GetText())
+	add("parent", f.GetParentRunId())
+	add("replay of", f.GetReplayOf())
+	add("batch", f.GetBatchId())
 	if f.GetNotReplayed() {
 		parts = append(parts, "not replayed")
 	}

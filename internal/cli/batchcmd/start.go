@@ -37,7 +37,8 @@ func startCommand(s *session.Session) *cobra.Command {
 		Use:   "start [ID…]",
 		Short: "Cancel, terminate or replay many runs",
 		Long: `Cancel, terminate or replay many runs, given by their IDs, or selected as "run list" does by --status, --workflow, --version,
---since, --until, --problem, --trigger, --failure-group and --not-replayed. All runs of the project are selected only with --all.
+--since, --until, --problem, --trigger, --text, --parent, --replay-of, --batch, --failure-group and --not-replayed. All runs of the
+project are selected only with --all.
 
 The server stores the list of runs when the command is given; the servers then process it at --rate runs per second at most.
 "batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
@@ -116,7 +117,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: no runs are given: give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --not-replayed, --failure-group, or --all for every run", cmd.CommandPath())
+		return nil, exit.Usagef("%s: no runs are given: give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --text, --parent, --replay-of, --batch, --not-replayed, --failure-group, or --all for every run", cmd.CommandPath())
 	}
 	filter, err := f.filter(s)
 	request.Filter = filter
@@ -130,7 +131,8 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 	}
 	return &signalboxv1.BatchFilter{
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed, FailureGroup: chosen.FailureGroup,
+		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed, Text: chosen.Text,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup,
 	}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
-	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -16,9 +15,9 @@ import (
 type listFlags struct {
 	Selection
 
-	request, by, text string
-	limit             int
-	watch             bool
+	request, by string
+	limit       int
+	watch       bool
 }
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -39,12 +38,11 @@ waits for it, and prints the list again if the server cannot report what has cha
 		},
 	}
 	flags.Bind(cmd)
-	cmd.Flags().StringVar(&flags.text, "text", "", "only runs whose ID or request ID begins with this `text`")
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "print the runs as they change")
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
@@ -92,12 +90,16 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	if err != nil {
 		return nil, err
 	}
-	if flags.by != "newest" && flags.by != "oldest" {
-		return nil, exit.Usagef("--order: %q is neither newest nor oldest", flags.by)
+	if _, err := session.Words("order", []string{flags.by}, orders()); err != nil {
+		return nil, err
 	}
 	return &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: flags.text, NotReplayed: chosen.NotReplayed, FailureGroup: chosen.FailureGroup,
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup,
 	}, nil
 }
+
+// orders are the orders of a list of runs, in the API's words.
+func orders() []string { return []string{"newest", "oldest"} }

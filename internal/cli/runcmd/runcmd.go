@@ -82,7 +82,7 @@ func outcome(status string) error {
 // New returns the noun with the verbs of this package, and others beside them.
 func New(s *session.Session, others ...*cobra.Command) *cobra.Command {
 	noun := session.Noun("run", "Start, watch and control runs", "")
-	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), summaryCommand(s), watchCommand(s))
+	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), summaryCommand(s), watchCommand(s))
 	noun.AddCommand(others...)
 	return noun
 }

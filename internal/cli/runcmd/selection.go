@@ -16,6 +16,8 @@ type Selection struct {
 	workflow, version, trigger string
 	failureGroup               string
 	notReplayed                bool
+	text                       string
+	parent, replayOf, batch    string
 	period                     session.Period
 }
 
@@ -25,12 +27,15 @@ type Chosen struct {
 	Workflow, Version, Trigger string
 	FailureGroup               string
 	NotReplayed                bool
+	Text                       string
+	ParentRunID, ReplayOf      string
+	BatchID                    string
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
 }
 
 // SelectionFlags names the flags that Bind adds.
 func SelectionFlags() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "failure-group"}
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "text", "parent", "replay-of", "batch", "failure-group"}
 }
 
 // Bind adds the flags with their completions.
@@ -42,6 +47,10 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
 	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs without a replay")
 	cmd.Flags().StringVar(&f.failureGroup, "failure-group", "", "only runs that failed in the same way, by the `key` that problem list shows")
+	cmd.Flags().StringVar(&f.text, "text", "", "only runs whose ID or request ID begins with this `text`")
+	cmd.Flags().StringVar(&f.parent, "parent", "", "only runs that the run with this `ID` started")
+	cmd.Flags().StringVar(&f.replayOf, "replay-of", "", "only replays of the run with this `ID`")
+	cmd.Flags().StringVar(&f.batch, "batch", "", "only runs that the batch with this `ID` selected")
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -50,7 +59,10 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 
 // Chosen reads the flags.
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
-	c := Chosen{Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed, FailureGroup: f.failureGroup}
+	c := Chosen{
+		Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed, Text: f.text,
+		ParentRunID: f.parent, ReplayOf: f.replayOf, BatchID: f.batch, FailureGroup: f.failureGroup,
+	}
 	if f.version != "" && f.workflow == "" {
 		return Chosen{}, exit.Usagef("--version %s requires --workflow", f.version)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
-	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // Page sizes of items.
@@ -150,19 +149,14 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 	if m == nil {
 		return nil, nil
 	}
-	f := &batch.Filter{
-		Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(),
-		NotReplayed: m.GetNotReplayed(), FailureGroup: m.GetFailureGroup(),
-	}
-	for _, status := range m.GetStatuses() {
-		f.Statuses = append(f.Statuses, run.Status(status))
-	}
-	var err error
-	if f.Since, err = message.Time("filter.since", m.GetSince()); err != nil {
+	f, err := message.FilterOf(m, "filter.")
+	if err != nil {
 		return nil, err
 	}
-	f.Until, err = message.Time("filter.until", m.GetUntil())
-	return f, err
+	return &batch.Filter{
+		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
+		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, FailureGroup: f.FailureGroup,
+	}, nil
 }
 
 // BatchMessage returns the message of a batch.
@@ -176,7 +170,8 @@ func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 	if f := b.Filter; f != nil {
 		m.Filter = &signalboxv1.BatchFilter{
 			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
-			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup,
+			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text,
+			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, FailureGroup: f.FailureGroup,
 		}
 		for _, status := range f.Statuses {
 			m.Filter.Statuses = append(m.Filter.Statuses, string(status))

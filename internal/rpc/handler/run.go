@@ -24,7 +24,7 @@ type RunService interface {
 	List(ctx context.Context, f run.Filter) ([]run.Run, error)
 	// Checked returns the filter with the full name of its workflow, or why it cannot select anything.
 	Checked(ctx context.Context, f run.Filter) (run.Filter, error)
-	Count(ctx context.Context, f run.Filter) (run.Counts, error)
+	Count(ctx context.Context, f run.Filter, bucket time.Duration) (run.Counts, error)
 	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
 	SumSteps(ctx context.Context, project, id string) ([]run.TaskTotals, error)
@@ -162,11 +162,8 @@ func (h *Runs) ListRuns(
 }
 
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
-	f := run.Filter{
-		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), RequestID: m.GetRequestId(),
-		Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(), NotReplayed: m.GetNotReplayed(),
-		FailureGroup: m.GetFailureGroup(),
-	}
+	f, err := message.FilterOf(m, "")
+	f.Project, f.RequestID = message.ProjectOf(m.GetProject()), m.GetRequestId()
 	switch m.GetOrder() {
 	case "", "newest":
 	case "oldest":
@@ -175,18 +172,6 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
 			WithField("order", "must be newest or oldest")
 	}
-	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
-		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "version %q without a workflow: name the workflow as well", f.Version).
-			WithField("workflow", "is required with version")
-	}
-	for _, status := range m.GetStatuses() {
-		f.Statuses = append(f.Statuses, run.Status(status))
-	}
-	var err error
-	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
-		return run.Filter{}, err
-	}
-	f.Until, err = message.Time("until", m.GetUntil())
 	return f, err
 }
 
@@ -195,20 +180,20 @@ func (h *Runs) CountRuns(
 	ctx context.Context, req *connect.Request[signalboxv1.CountRunsRequest],
 ) (*connect.Response[signalboxv1.CountRunsResponse], error) {
 	m := req.Msg
-	f := run.Filter{Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), FailureGroup: m.GetFailureGroup()}
-	var err error
-	if f.Since, err = message.Time("since", m.GetSince()); err != nil {
+	f, err := message.FilterOf(m, "")
+	if err != nil {
 		return nil, err
 	}
-	if f.Until, err = message.Time("until", m.GetUntil()); err != nil {
-		return nil, err
+	f.Project, f.RequestID = message.ProjectOf(m.GetProject()), m.GetRequestId()
+	if m.GetBucket() != nil && (m.GetBucket().CheckValid() != nil || m.GetBucket().AsDuration() <= 0) {
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "bucket: give a positive duration").WithField("bucket", "must be positive")
 	}
 	done, err := h.reads.acquire(ctx, f.Project)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	counts, err := h.service.Count(ctx, f)
+	counts, err := h.service.Count(ctx, f, m.GetBucket().AsDuration())
 	return message.Reply(CountsMessage(counts), err)
 }
 
@@ -218,7 +203,11 @@ func CountsMessage(counts run.Counts) *signalboxv1.CountRunsResponse {
 	for i, status := range counts.More {
 		more[i] = string(status)
 	}
-	return &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
+	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
+	for _, b := range counts.Buckets {
+		m.Buckets = append(m.Buckets, &signalboxv1.RunBucket{Start: message.Timestamp(b.Start), Statuses: b.Statuses})
+	}
+	return m
 }
 
 // RequireID returns an error for a missing ID of a run.

@@ -285,7 +285,8 @@ func (l *list) count(ctx context.Context) error {
 	if began.Before(l.countDue()) {
 		return nil
 	}
-	counts, err := l.store.CountRuns(ctx, l.filter)
+	f := l.filter
+	counts, err := l.store.CountRuns(ctx, run.Filter{Project: f.Project, Workflow: f.Workflow, FailureGroup: f.FailureGroup, Since: f.Since, Until: f.Until})
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,12 @@ func storable(b batch.Batch, ids []string) error {
 		return err
 	}
 	if b.Filter != nil {
-		if err := sqlrow.Storable("filter.version", b.Filter.Version); err != nil {
-			return err
+		for field, text := range map[string]string{
+			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID,
+		} {
+			if err := sqlrow.Storable("filter."+field, text); err != nil {
+				return err
+			}
 		}
 	}
 	for _, id := range ids {

@@ -1,38 +1,74 @@
 package runrow
 
 import (
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ByStatus returns the query for the number of runs of each status, including zero. Open runs are all counted, runs
-// that have ended only up to limit + 1, which bounds the part of an index that is read.
-func ByStatus(f run.Filter, limit int) (string, []any) {
-	var all sqlrow.Where
-	all.IsText("runs.project", f.Project)
-	workflow, statusIs := "runs.workflow", "runs.status = "
-	if f.FailureGroup != "" {
-		// Prevents the databases from choosing the indexes of these columns.
-		workflow, statusIs = "COALESCE(runs.workflow, '')", "COALESCE(runs.status, '') = "
+// ByStatus returns the query for the number of runs of each status. Open runs are all counted. Runs that have ended are
+// counted only up to limit + 1 where an index of statuses is read, which bounds the part of it that is read.
+func ByStatus(f run.Filter, s Spread, limit int) (string, []any) {
+	var w sqlrow.Where
+	from := counted(&w, &f, s)
+	if from != "" {
+		return `SELECT runs.status, COUNT(*) FROM ` + from + w.String() + ` GROUP BY 1`, w.Args
 	}
-	all.IsText(workflow, f.Workflow)
-	inFailureGroup(&all, "runs.failure_group", f.FailureGroup)
-	Period(&all, f, "runs.created_at")
-	parts := make([]string, len(run.Statuses()))
-	for i, status := range run.Statuses() {
-		// The status is a constant, not user input, and in the text it has the type text.
-		name := `'` + string(status) + `'`
-		where := sqlrow.Where{Conditions: append([]string{statusIs + name}, all.Conditions...)}
-		rows := `SELECT 1 FROM runs` + where.String()
+	return perStatus(f, w, func(status run.Status, rows string) string {
 		if status.Terminal() {
-			rows += ` ORDER BY runs.created_at, runs.id` + sqlrow.Limit(limit+1) // in the order of the index, or the database might read the table instead
+			// In the order of the index, or the database might read the table instead.
+			rows += ` ORDER BY runs.created_at, runs.id` + sqlrow.Limit(limit+1)
 		}
-		parts[i] = `SELECT ` + name + ` AS status, COUNT(*) FROM (` + rows + `) AS s` + strconv.Itoa(i)
+		return `COUNT(*) FROM (SELECT 1` + rows + `) AS s`
+	})
+}
+
+// ByBucket returns the query for the number of runs of each status and bucket; the first one, which begins at the
+// filter's Since, has the number 0. Empty ones are omitted.
+func ByBucket(f run.Filter, s Spread, length time.Duration) (string, []any) {
+	var w sqlrow.Where
+	from := counted(&w, &f, s)
+	number := `(runs.created_at - CAST(` + w.Arg(f.Since.UnixMicro()) + ` AS BIGINT)) / CAST(` + w.Arg(length.Microseconds()) + ` AS BIGINT)`
+	if from != "" {
+		return `SELECT runs.status, ` + number + `, COUNT(*) FROM ` + from + w.String() + ` GROUP BY 1, 2`, w.Args
 	}
-	return strings.Join(parts, ` UNION ALL `), all.Args
+	return perStatus(f, w, func(_ run.Status, rows string) string { return number + `, COUNT(*)` + rows + ` GROUP BY 2` })
+}
+
+// counted adds the conditions of a count, and returns the tables to read if another one selects the runs.
+func counted(w *sqlrow.Where, f *run.Filter, s Spread) string {
+	from := source(w, f, s)
+	conditions(w, *f, "runs.created_at", "runs.id")
+	textCondition(w, *f)
+	if from == "" {
+		return ""
+	}
+	within(w, f.Statuses)
+	w.Conditions = append(w.Conditions, `runs.id = n.run_id`)
+	return from + ` CROSS JOIN runs`
+}
+
+// perStatus returns a query that reads the range of each status of an index.
+func perStatus(f run.Filter, w sqlrow.Where, part func(status run.Status, rows string) string) (string, []any) {
+	statuses := f.Statuses
+	if len(statuses) == 0 {
+		statuses = run.Statuses()
+	}
+	statuses = slices.Compact(slices.Sorted(slices.Values(statuses)))
+	parts := make([]string, len(statuses))
+	for i, status := range statuses {
+		where := sqlrow.Where{Conditions: append([]string{`runs.status = ` + quoted(status)}, w.Conditions...)}
+		parts[i] = `SELECT ` + quoted(status) + ` AS status, ` + part(status, ` FROM runs`+where.String())
+	}
+	return strings.Join(parts, ` UNION ALL `), w.Args
+}
+
+// quoted returns a status as a constant: in the text of a query it has the type text, and selects a partial index.
+func quoted(status run.Status) string {
+	return `'` + strings.ReplaceAll(string(status), `'`, `''`) + `'`
 }
 
 // ByProblem returns the query for the number of stuck runs for each reason.
@@ -41,9 +77,23 @@ func ByProblem(f run.Filter) (string, []any) {
 	w.IsText("v.project", f.Project)
 	if f.Workflow != "" {
 		w.Conditions = append(w.Conditions, `v.workflow IN (`+w.Arg(f.Workflow)+`, '')`) // rows of older binaries have no workflow
-		w.IsText("runs.workflow", f.Workflow)
 	}
-	inFailureGroup(&w, "runs.failure_group", f.FailureGroup) // none: stuck runs have not ended
+	codes(&w, f)
+	immutableConditions(&w, f)
+	textCondition(&w, f)
+	within(&w, f.Statuses)
 	Period(&w, f, "v.created_at")
 	return `SELECT v.code, COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence` + w.String() + ` GROUP BY v.code`, w.Args
+}
+
+// codes adds the condition on the code of a verdict.
+func codes(w *sqlrow.Where, f run.Filter) {
+	if len(f.Problems) == 0 || f.AnyProblem() {
+		return
+	}
+	marks := make([]string, len(f.Problems))
+	for i, code := range f.Problems {
+		marks[i] = w.Arg(code)
+	}
+	w.Conditions = append(w.Conditions, `v.code IN (`+strings.Join(marks, `, `)+`)`)
 }

@@ -35,6 +35,9 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		hits = stuck(&w, f, page)
 	case f.FailureGroup != "":
 		hits = []string{failed(&w, f, page)}
+	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "":
+		from := source(&w, &f, s)
+		hits = []string{narrow(&w, f, from, page)}
 	case s.few:
 		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
 	case s.timed:
@@ -64,19 +67,11 @@ func amongIDs(w *sqlrow.Where, f run.Filter) string {
 	}
 	w.Conditions = append(w.Conditions, `runs.id IN (`+strings.Join(marks, `, `)+`)`)
 	conditions(w, f, "runs.created_at", "runs.id")
-	within(w, "status", f.Statuses)
-	if f.Text != "" {
-		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+`)`)
-	}
+	within(w, f.Statuses)
+	textCondition(w, f)
 	if len(f.Problems) > 0 {
 		of := sqlrow.Where{Conditions: []string{`v.run_id = runs.id`, `v.sequence = runs.sequence`}, Args: w.Args}
-		if !f.AnyProblem() {
-			codes := make([]string, len(f.Problems))
-			for i, code := range f.Problems {
-				codes[i] = of.Arg(code)
-			}
-			of.Conditions = append(of.Conditions, `v.code IN (`+strings.Join(codes, `, `)+`)`)
-		}
+		codes(&of, f)
 		w.Args = of.Args
 		w.Conditions = append(w.Conditions, `EXISTS (SELECT 1 FROM run_verdicts v`+of.String()+`)`)
 	}
@@ -92,7 +87,7 @@ func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
 	case byID:
 		all.Conditions = append(all.Conditions, begins(&all, "id", f.Text))
 	default:
-		all.Conditions = append(all.Conditions, `(`+begins(&all, "id", f.Text)+` OR `+begins(&all, "request_id", f.Text)+`)`)
+		textCondition(&all, f)
 	}
 	w.Args = all.Args
 	statuses := f.Statuses
@@ -124,7 +119,7 @@ func pageIDs(w sqlrow.Where, page string) string {
 func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "created_at", "id")
-	within(&all, "status", f.Statuses)
+	within(&all, f.Statuses)
 	if condition != "" {
 		all.Conditions = append(all.Conditions, condition)
 	}
@@ -146,10 +141,8 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	of := sqlrow.Where{Conditions: []string{`runs.id = v.run_id`}, Args: w.Args}
 	immutableConditions(&of, f)
-	within(&of, "status", f.Statuses)
-	if f.Text != "" {
-		of.Conditions = append(of.Conditions, `(`+begins(&of, "id", f.Text)+` OR `+begins(&of, "request_id", f.Text)+`)`)
-	}
+	within(&of, f.Statuses)
+	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("v.project", f.Project)
 	orderConditions(&all, f, "v.created_at", "v.run_id")
@@ -185,10 +178,8 @@ func failed(w *sqlrow.Where, f run.Filter, page string) string {
 	f.FailureGroup = ""
 	of := sqlrow.Where{Conditions: []string{`runs.id = g.id`}, Args: w.Args}
 	immutableConditions(&of, f)
-	within(&of, "status", f.Statuses)
-	if f.Text != "" {
-		of.Conditions = append(of.Conditions, `(`+begins(&of, "id", f.Text)+` OR `+begins(&of, "request_id", f.Text)+`)`)
-	}
+	within(&of, f.Statuses)
+	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("g.project", f.Project)
 	inFailureGroup(&all, "g.failure_group", group)
@@ -213,8 +204,15 @@ func begins(w *sqlrow.Where, column, text string) string {
 	return `runs.` + column + ` >= ` + w.Arg(text) + ` AND runs.` + column + ` < ` + w.Arg(upperBound(text))
 }
 
-// within adds the condition that a column of runs is one of the values, unless there are none.
-func within(w *sqlrow.Where, column string, values []run.Status) {
+// textCondition adds the condition that the ID or the request ID begins with the filter's text.
+func textCondition(w *sqlrow.Where, f run.Filter) {
+	if f.Text != "" {
+		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+`)`)
+	}
+}
+
+// within adds the condition that the status is one of the given ones, unless there are none.
+func within(w *sqlrow.Where, values []run.Status) {
 	if len(values) == 0 {
 		return
 	}
@@ -222,7 +220,7 @@ func within(w *sqlrow.Where, column string, values []run.Status) {
 	for i, v := range values {
 		marks[i] = w.Arg(v)
 	}
-	w.Conditions = append(w.Conditions, `runs.`+column+` IN (`+strings.Join(marks, `, `)+`)`)
+	w.Conditions = append(w.Conditions, `runs.status IN (`+strings.Join(marks, `, `)+`)`)
 }
 
 // conditions adds the conditions of every list of runs, except statuses, problems and text.
@@ -239,9 +237,21 @@ func immutableConditions(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.request_id", f.RequestID)
 	w.IsText("runs.trigger_kind", f.Trigger)
 	inFailureGroup(w, "runs.failure_group", f.FailureGroup)
+	// The conditions below read an entry of an index for each run that the other conditions select. COALESCE prevents
+	// Postgres from reading all links or items instead.
+	exists := func(rows string) {
+		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM `+rows+` LIMIT 1), 0) = 1`)
+	}
+	if f.ParentRunID != "" {
+		exists(`run_links l WHERE l.run_id = runs.id AND l.parent = ` + w.Arg(f.ParentRunID))
+	}
+	if f.ReplayOf != "" {
+		exists(`run_links l WHERE l.run_id = runs.id AND l.replay_of = ` + w.Arg(f.ReplayOf))
+	}
+	if f.BatchID != "" {
+		exists(`batch_items b WHERE b.run_id = runs.id AND b.batch = ` + w.Arg(f.BatchID))
+	}
 	if f.NotReplayed {
-		// Uses the index of links, for each run that the other conditions select. COALESCE prevents Postgres from
-		// reading all links instead.
 		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
 	}
 }

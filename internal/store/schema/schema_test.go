@@ -327,6 +327,13 @@ func fixtures() map[int64]fixture {
 				`SELECT owner FROM problems WHERE resolved_at IS NULL`: "ada",
 			},
 		},
+		33: {
+			insert: []string{`INSERT INTO steps (run_id, number, sequence, position, path, pointer, task, kind, status, waiting_kind)
+				VALUES ('r33', 33, 1, 0, '/do/0/b', '/do/0/b', 'b', 'call', 'failed', '')`},
+			want: map[string]string{
+				`SELECT s.task FROM steps s WHERE s.run_id = 'r33' AND s.status = 'failed' ORDER BY s.number DESC LIMIT 1`: "b",
+			},
+		},
 	}
 }
 

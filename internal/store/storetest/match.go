@@ -14,7 +14,7 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
@@ -52,6 +52,13 @@ func testFilterMatches(t *testing.T, open Opener) {
 			require.NotEqual(t, replay.ReplayOf, id)
 		}
 		excluded += len(versions(rows, f)) - len(left)
+		f.NotReplayed = false
+		for _, link := range links(f) {
+			require.True(t, link.BeyondRow())
+			for _, id := range selected(t, s, link) {
+				require.Contains(t, versions(rows, f), id, "seed %d: %+v", seed, link)
+			}
+		}
 	}
 	require.Positive(t, hits)
 	require.Positive(t, excluded)
@@ -90,6 +97,13 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 	set(func() { id := pick().RequestID; f.Text = id[:random.IntN(len(id)+1)] })
 	set(func() { f.IDs = []string{pick().ID, pick().ID, pick().ID, "none"} })
 	return f
+}
+
+// links returns the filter with a condition on each relation of a run to others.
+func links(f run.Filter) []run.Filter {
+	parent, replayed, selectedBy := f, f, f
+	parent.ParentRunID, replayed.ReplayOf, selectedBy.BatchID = "r01", "r00", "b"
+	return []run.Filter{parent, replayed, selectedBy}
 }
 
 // versions returns the IDs of the rows that match, in the order of IDs.

@@ -58,6 +58,7 @@ func testUpdates(t *testing.T, open Opener) {
 	want.Status, want.WaitingKind, want.StatusAt, want.EndedAt = run.Failed, "", at(9), at(9)
 	want.StepsTotal, want.StepsDone, want.Sequence, want.Position, want.ExecutionID = 9, 8, 3, second+9, "execution-2"
 	want.Error, want.Output = failed.State.Error, failed.State.Output
+	want.FailedStep = &run.FailedStep{Number: 1, Pointer: "/do/0/call", Path: "/do/0/call", Task: "call", Attempts: 2}
 	require.Equal(t, want, get(t, s, "r1"))
 	done.Sequence = 3
 	require.Equal(t, []run.Step{done}, steps(t, s, "r1"))

@@ -1,0 +1,116 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type countFlags struct {
+	Selection
+
+	request string
+	bucket  time.Duration
+}
+
+func countCommand(s *session.Session) *cobra.Command {
+	var flags countFlags
+	cmd := &cobra.Command{
+		Use:   "count",
+		Short: "Count runs by status, and with --bucket by time of creation",
+		Long: `Count runs by status, and those that are stuck by the code of the problem. Ended runs are counted up to 10000 per status.
+
+With --bucket, runs are counted by their time of creation instead, in intervals of this length from --since to --until (now).`,
+		Example: `  signalbox run count --workflow shop/order --since 24h
+  signalbox run count --since 24h --bucket 1h --status failed`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return count(cmd.Context(), s, flags)
+		},
+	}
+	flags.Bind(cmd)
+	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
+	cmd.Flags().DurationVar(&flags.bucket, "bucket", 0, "count by intervals of this `length` (\"1h\"); requires --since")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func count(ctx context.Context, s *session.Session, flags countFlags) error {
+	chosen, err := flags.Chosen(s)
+	if err != nil {
+		return err
+	}
+	request := &signalboxv1.CountRunsRequest{
+		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
+		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request,
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup,
+	}
+	switch {
+	case flags.bucket < 0:
+		return exit.Usagef("--bucket %v is not a positive length", flags.bucket)
+	case flags.bucket > 0 && chosen.Since == nil:
+		return exit.Usagef("--bucket %v requires --since, the begin of the first interval", flags.bucket)
+	case flags.bucket > 0:
+		request.Bucket = durationpb.New(flags.bucket)
+	}
+	response, err := session.Call(ctx, s, s.Runs().CountRuns, request, "count runs")
+	if err != nil {
+		return err
+	}
+	if flags.bucket > 0 {
+		return printBuckets(s, response.GetBuckets())
+	}
+	var fields []output.Field
+	for _, status := range Statuses() {
+		if n := response.GetStatuses()[status]; n > 0 {
+			value := strconv.FormatInt(n, 10)
+			if slices.Contains(response.GetMore(), status) {
+				value += " or more"
+			}
+			fields = append(fields, output.Field{Name: status, Value: value})
+		}
+	}
+	for _, code := range problems() {
+		if n := response.GetProblems()[code]; n > 0 {
+			fields = append(fields, output.Field{Name: "stuck: " + code, Value: strconv.FormatInt(n, 10)})
+		}
+	}
+	if len(fields) == 0 && (s.Format() == output.Table || s.Format() == output.Wide) {
+		s.Note("no runs match in project %s", s.Project())
+		return nil
+	}
+	return s.Card(response, fields)
+}
+
+// printBuckets prints one row for each interval.
+func printBuckets(s *session.Session, buckets []*signalboxv1.RunBucket) error {
+	columns := []string{"START", "RUNS"}
+	for _, status := range Statuses() {
+		columns = append(columns, strings.ToUpper(strings.ReplaceAll(status, "_", " ")))
+	}
+	return session.Listing[*signalboxv1.RunBucket]{
+		Thing: "interval", Columns: output.Columns(columns...),
+		Row: func(b *signalboxv1.RunBucket) []string {
+			row, total := []string{output.Moment(b.GetStart()), ""}, int64(0)
+			for _, status := range Statuses() {
+				n := b.GetStatuses()[status]
+				total += n
+				row = append(row, strconv.FormatInt(n, 10))
+			}
+			row[1] = fmt.Sprint(total)
+			return row
+		},
+	}.Print(s, buckets, false)
+}
