@@ -95,7 +95,7 @@ const (
 	SessionEnded         = "SESSION_ENDED"
 	SessionNotFound      = "SESSION_NOT_FOUND"
 	NoSession            = "NO_SESSION"
-	CSRFTokenWrong       = "CSRF_TOKEN_WRONG"
+	CSRFTokenWrong       = "CSRF_TOKEN_WRONG" //nolint:gosec // the name of a reason
 	SignInNotNeeded      = "SIGN_IN_NOT_NEEDED"
 	RateLimited          = "RATE_LIMITED"
 	MemoryExhausted      = "MEMORY_EXHAUSTED"

@@ -8,7 +8,6 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -93,7 +92,7 @@ func helloStats(window *durationpb.Duration) *signalboxv1.WorkflowStats {
 	}
 	return &signalboxv1.WorkflowStats{
 		Since: timestamppb.New(until.Add(-length)), Until: timestamppb.New(until), Statuses: map[string]int64{"running": 3, "completed": 10000},
-		More: []string{"completed"}, SuccessRate: proto.Float64(0.982), P50: durationpb.New(1200 * time.Millisecond), P95: durationpb.New(41 * time.Second),
+		More: []string{"completed"}, SuccessRate: new(0.982), P50: durationpb.New(1200 * time.Millisecond), P95: durationpb.New(41 * time.Second),
 		Sample: 1000, Open: 3, Stuck: 1, LastRuns: []*signalboxv1.RecentRun{{Id: "r2", Status: "running"}, {Id: "r1", Status: "completed"}},
 	}
 }

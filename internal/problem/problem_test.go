@@ -54,7 +54,7 @@ type overview struct{ *bench }
 
 // List implements [problem.Dispatchers].
 func (o overview) List(context.Context) ([]dispatcher.Dispatcher, error) {
-	return o.bench.dispatchers, o.dispatchErr
+	return o.dispatchers, o.dispatchErr
 }
 
 // Acknowledged implements [problem.Metrics].

@@ -145,7 +145,6 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 		"status":        {engineTopic(), list(&signalboxv1.ListRunsRequest{Statuses: []string{"broken"}})},
 		"version":       {list(&signalboxv1.ListRunsRequest{Version: "1.0.0"})},
 		"cursor":        {{Cursor: "x", Topic: runTopic("r").GetTopic()}},
-		"batch":         {{Topic: &signalboxv1.WatchTopic_Batch{Batch: &signalboxv1.BatchTopic{Id: "b"}}}}, // this server has none
 		"more than 16":  make([]*signalboxv1.WatchTopic, 17),
 		"negative size": {list(&signalboxv1.ListRunsRequest{PageSize: -1})},
 	} {
@@ -163,6 +162,10 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 		require.NotNil(t, stream.Msg().GetEngine())
 	}
 	requireReason(t, stream.Err(), connect.CodeNotFound, apperror.RunNotFound)
+
+	stream = p.watchTopics(t, &signalboxv1.WatchTopic{Topic: &signalboxv1.WatchTopic_Batch{Batch: &signalboxv1.BatchTopic{Id: "b"}}})
+	require.False(t, stream.Receive())
+	requireReason(t, stream.Err(), connect.CodeNotFound, apperror.BatchNotFound)
 }
 
 // TestWatchMergesManyUpdates writes far more updates than messages may be sent.

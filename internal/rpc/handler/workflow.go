@@ -147,7 +147,7 @@ func (h *Workflows) ListWorkflows(
 		res.Workflows = append(res.Workflows, workflowMessage(w))
 	}
 	if err == nil && m.GetStats() {
-		err = h.addStats(ctx, message.ProjectOf(m.GetProject()), m.GetStatsWindow(), res.Workflows...)
+		err = h.addStats(ctx, message.ProjectOf(m.GetProject()), m.GetStatsWindow(), res.GetWorkflows()...)
 	}
 	return message.Reply(res, err)
 }
@@ -165,7 +165,7 @@ func (h *Workflows) GetWorkflow(
 		return nil, err
 	}
 	res := &signalboxv1.GetWorkflowResponse{Workflow: workflowMessage(w)}
-	if err := h.addStats(ctx, project, m.GetStatsWindow(), res.Workflow); err != nil {
+	if err := h.addStats(ctx, project, m.GetStatsWindow(), res.GetWorkflow()); err != nil {
 		return nil, err
 	}
 	if m.GetDraft() || (m.GetVersion() == "" && w.LatestVersion == "") {

@@ -7,6 +7,7 @@ package problems
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/problem"
@@ -89,7 +90,7 @@ func (s *Store) Handle(ctx context.Context, r problem.Record, before int64, abse
 		if absent {
 			written, err = sqlrow.Affected(ctx, c, insertText+`NOTHING`, args...)
 		} else {
-			written, err = sqlrow.Affected(ctx, c, replaceText, append(args[:len(args):len(args)], before)...)
+			written, err = sqlrow.Affected(ctx, c, replaceText, append(slices.Clip(args), before)...)
 		}
 		if err != nil || !written {
 			return err

@@ -68,7 +68,7 @@ func WorkflowStatistics(d sqldb.Dialect, project string, names []string, window 
 WHERE v.project = $1 AND v.workflow IN (w.name, '') AND r.workflow = w.name`),
 		`(SELECT `+d.JSONList+`(`+d.JSONRow+`(status, ended_at - started_at)) FROM (SELECT status, ended_at, started_at FROM runs WHERE id IN (`+
 			newestOf(ended, inWindow, statistics.MaxSample)+`)) AS sampled)`,
-		`(SELECT `+d.JSONList+`(`+d.JSONRow+`(status, ended_at - started_at, created_at, id)) FROM (SELECT * FROM runs WHERE id IN (`+
+		`(SELECT `+d.JSONList+`(`+d.JSONRow+`(status, ended_at - started_at, created_at, id)) FROM (SELECT status, ended_at, started_at, created_at, id FROM runs WHERE id IN (`+
 			newestOf(run.Statuses(), "", statistics.MaxRecent)+`)`+newest+sqlrow.Limit(statistics.MaxRecent)+`) AS recent)`)
 	marks := make([]string, 0, len(names))
 	for _, name := range padded(names) {

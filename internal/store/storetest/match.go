@@ -38,7 +38,7 @@ func testFilterMatches(t *testing.T, open Opener) {
 	require.Len(t, rows, len(ids))
 
 	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // test data
+	random := rand.New(rand.NewPCG(seed, 0))
 	hits, excluded := 0, 0
 	for range 500 {
 		f := randomFilter(random, rows)
@@ -128,7 +128,7 @@ func selected(t *testing.T, s Store, f run.Filter) []string {
 	require.Len(t, full, len(list))
 	ids := []string{}
 	for i, v := range list {
-		require.Equal(t, v, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence})
+		require.Equal(t, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence}, v)
 		ids = append(ids, v.ID)
 	}
 	slices.Sort(ids)

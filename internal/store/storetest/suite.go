@@ -49,11 +49,16 @@ type Store interface {
 	Batches() *Batches
 	retention.Store
 	Quotas() *quotas.Store
+	reports
+	Ping(ctx context.Context) error
+	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
+
+// reports are the parts of the store that describe many runs at once.
+type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
 	Problems() *problems.Store
-	Ping(ctx context.Context) error
-	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
 
 // waited are the parts of the store that store and read what runs wait for.
