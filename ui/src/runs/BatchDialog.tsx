@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { callError, clients, newRequestID, now } from '../api'
 import { useRefusal } from '../app'
+import type { StartBatchResponse } from '../gen/signalbox/v1/batch_pb'
 import { Button, command, CopyCommand, Dialog, inWords, plural, Select, TextArea, TextField, useLinkRefusal } from '../kit'
 import { batchFilter, filterFlags, type RunFilter } from './filter'
 import styles from './runs.module.css'
@@ -36,14 +37,17 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
     reason,
     rate: Number.isFinite(rateNumber) ? rateNumber : 0,
     version: action === 'replay' ? version : '',
-    ...(all && matching !== undefined ? { filter: matching } : { runIds: selected }),
+    ...(all ? { filter: matching } : { runIds: selected }),
   }
   const preview = useQuery({
     queryKey: ['batch-preview', project, action, all, requestId],
-    queryFn: async ({ signal }) => (await clients.batches.startBatch({ ...request, reason: reason === '' ? 'preview' : reason, rate: 0, requestId: '', dryRun: true }, { signal })).batch,
+    queryFn: async ({ signal }) => (await clients.batches.startBatch({ ...request, reason: reason === '' ? 'preview' : reason, rate: 0, requestId: '', dryRun: true }, { signal })),
   })
+  const total = preview.data?.batch?.total
   const start = useMutation({
-    mutationFn: () => clients.batches.startBatch({ ...request, requestId }),
+    // A filter may match other runs by now: the server refuses if their number is not the one shown here.
+    mutationFn: () => clients.batches.startBatch({ ...request, requestId, ...(all && total !== undefined ? { expectedTotal: total } : {}) }),
+    onError: (failure) => { if (callError(failure).reason === 'BATCH_TOTAL_CHANGED') void preview.refetch() },
     onSuccess: ({ batch }) => {
       onClose()
       if (batch !== undefined) void navigate({ to: '/p/$project/batches/$id', params: { project, id: batch.id } })
@@ -52,12 +56,14 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
   const error = start.isError ? callError(start.error) : undefined
   const fieldError = (name: string) => error?.fields.find((f) => f.path === name)?.message
   const rateWrong = rate.trim() === '' || !Number.isFinite(rateNumber) || rateNumber < 0.1 || rateNumber > 500
-  const count = all ? preview.data?.total : BigInt(selected.length)
+  const count = all ? total : BigInt(selected.length)
   const refused =
     offline ?? role('operator', project) ?? (
     reason.trim() === '' ? 'Give a reason'
     : rateWrong ? 'The rate is from 0.1 to 500 runs per second'
     : count === 0n ? 'No run is selected'
+    : all && total === undefined ? 'The runs are not counted yet'
+    : preview.data?.eligible === 0n ? 'No selected run allows it'
     : !all && selected.length > most ? 'At most 10,000 runs can be selected one by one; take all that match'
     : undefined)
   const flags = { project, action, reason, rate: rate === '50' ? '' : rate, latest: action === 'replay' && version === 'latest' }
@@ -82,11 +88,12 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
           <legend className="hidden">Which runs</legend>
           <label className={styles.scope}><input type="radio" name="scope" checked={!all} onChange={() => { setAll(false) }} /> {plural(selected.length, 'selected run')}</label>
           <label className={styles.scope}>
-            <input type="radio" name="scope" checked={all} disabled={matching === undefined} onChange={() => { setAll(true) }} />
-            {matching === undefined ? 'All that match: not possible with a text in the filter' : all && preview.data !== undefined ? `All ${plural(preview.data.total, 'run')} that match the filter now` : 'All that match the filter'}
+            <input type="radio" name="scope" checked={all} onChange={() => { setAll(true) }} />
+            {all && total !== undefined ? `All ${plural(total, 'run')} that match the filter now` : 'All that match the filter'}
           </label>
         </fieldset>
         {preview.isError ? <p className={styles.failure}>The runs could not be counted: {callError(preview.error).message}</p> : null}
+        {preview.data === undefined ? null : <Preview answer={preview.data} action={action} />}
         <TextArea label="Reason" required value={reason} hint="The audit log records it." error={fieldError('reason')} onChange={(event) => { setReason(event.target.value) }} />
         {action === 'replay' ? (
           <Select label="Version" value={version} options={[{ value: '', label: "Each run's own version" }, { value: 'latest', label: 'The latest published version' }]} onChange={(event) => { setVersion(event.target.value) }} />
@@ -97,5 +104,16 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
         {error === undefined ? null : <p className={styles.failure} role="alert">{error.message} {error.reason === '' ? null : <code>{error.reason}</code>}</p>}
       </div>
     </Dialog>
+  )
+}
+
+/** What the batch would do with the runs in their present state. */
+function Preview({ answer: { eligible, unchanged, preview }, action }: { answer: StartBatchResponse; action: BatchAction }) {
+  return (
+    <ul aria-label="What it would do now" className={styles.preview}>
+      <li>{plural(eligible, 'run')} {eligible === 1n ? 'allows' : 'allow'} to {action}</li>
+      {unchanged > 0n ? <li>{plural(unchanged, 'run')} would not change</li> : null}
+      {preview.map((p) => <li key={p.reason}>{plural(p.count, 'run')} refused: {inWords(p.reason).toLowerCase()} <code>{p.reason}</code></li>)}
+    </ul>
   )
 }

@@ -1,35 +1,76 @@
 import { useQuery } from '@tanstack/react-query'
-import { clients, now } from '../api'
+import { callError, clients, milliseconds, now, timestamp } from '../api'
 import type { CountRunsResponse } from '../gen/signalbox/v1/run_pb'
-import { formatCount, StatusBadge } from '../kit'
-import { countRequest, countsMatch, noFilter, type RunFilter, statuses, views } from './filter'
+import { type Bar, formatCount, Histogram, StatusBadge, type Tone } from '../kit'
+import { bounds, bucketLength, countRequest, noFilter, type RunFilter, statuses, views, writeFilter } from './filter'
 import styles from './runs.module.css'
 
-/** useCounts counts runs by status and problem, each 5 s. */
+const filterKey = (filter: RunFilter) => JSON.stringify(writeFilter({ ...filter, statuses: [], order: 'newest' }))
+
+/** useCounts counts the runs of a filter by status, whatever statuses it selects, and by problem, each 5 s. */
 export const useCounts = (project: string, filter: RunFilter) =>
   useQuery({
-    queryKey: ['run-counts', project, filter.workflow, filter.group, filter.since, filter.from, filter.to],
-    queryFn: ({ signal }) => clients.runs.countRuns(countRequest(project, filter, now()), { signal }),
+    queryKey: ['run-counts', project, filterKey(filter)],
+    queryFn: ({ signal }) => clients.runs.countRuns(countRequest(project, { ...filter, statuses: [] }, now()), { signal }),
     refetchInterval: 5000,
   })
 
-/** total returns the number of runs of a filter by its counts; undefined where they do not show it. */
+/** total returns the number of runs of a filter by its counts; undefined while they are not known. */
 export function total(counts: CountRunsResponse | undefined, filter: RunFilter): { count: bigint; more: boolean } | undefined {
-  if (counts === undefined || !countsMatch(filter)) return undefined
+  if (counts === undefined) return undefined
   const wanted = filter.statuses.length === 0 ? statuses : filter.statuses
   return { count: wanted.reduce((sum, status) => sum + (counts.statuses[status] ?? 0n), 0n), more: wanted.some((status) => counts.more.includes(status)) }
+}
+
+/** From the baseline up: what went wrong is comparable from bar to bar. */
+const series: { name: string; tone: Tone; statuses: string[] }[] = [
+  { name: 'Failed', tone: 'red', statuses: ['failed', 'timed_out'] },
+  { name: 'Canceled', tone: 'slate', statuses: ['canceled', 'terminated'] },
+  { name: 'Completed', tone: 'green', statuses: ['completed'] },
+  { name: 'Open', tone: 'blue', statuses: ['queued', 'running', 'waiting'] },
+]
+
+const day = 86_400_000
+
+/** The runs of the filter by the time at which they were queued; of the last 24 hours where the filter has no begin. */
+export function RunHistogram({ project, filter, onPeriod }: { project: string; filter: RunFilter; onPeriod: (from: string, to: string) => void }) {
+  const query = useQuery({
+    queryKey: ['run-buckets', project, filterKey(filter), filter.statuses.join(',')],
+    queryFn: async ({ signal }) => {
+      const time = now()
+      const { since, until } = bounds(filter, time)
+      const end = until ?? time
+      const start = since ?? end - day
+      const bucket = bucketLength(end - start)
+      const { buckets } = await clients.runs.countRuns({ ...countRequest(project, filter, time), since: timestamp(start), until: timestamp(end), bucket: { seconds: BigInt(bucket / 1000) } }, { signal })
+      return buckets.map((b, i): Bar => ({
+        start: milliseconds(b.start) ?? start,
+        end: milliseconds(buckets[i + 1]?.start) ?? end,
+        counts: series.map((s) => s.statuses.reduce((sum, status) => sum + Number(b.statuses[status] ?? 0n), 0)),
+      }))
+    },
+    refetchInterval: 15_000,
+    placeholderData: (before) => before,
+  })
+  const bars = query.data ?? []
+  return (
+    <div className={styles.histogram}>
+      {query.isError ? <span className={styles.number}>The numbers over time are not known: {callError(query.error).message}</span>
+        : <Histogram label="Runs by the time at which they were queued" series={series} bars={bars} now={now()} onPeriod={(from, to) => { onPeriod(new Date(from).toISOString(), new Date(to).toISOString()) }} />}
+    </div>
+  )
 }
 
 /** The numbers of runs by status, as toggles of the filter. */
 export function StatusCounts({ project, filter, onToggle }: { project: string; filter: RunFilter; onToggle: (status: string) => void }) {
   const counts = useCounts(project, filter)
-  const data = countsMatch(filter) ? counts.data : undefined
+  const { data } = counts
   return (
     <div className={styles.counts} role="group" aria-label="Runs by status">
       {statuses.map((status) => (
         <button key={status} type="button" className={styles.view} aria-pressed={filter.statuses.includes(status)} onClick={() => { onToggle(status) }}>
           <StatusBadge of="run" status={status} />
-          <span className={styles.number} title={data === undefined ? 'The number is not known: runs are counted by workflow, group and time' : undefined}>
+          <span className={styles.number} title={data === undefined ? 'The number is not known' : undefined}>
             {data === undefined ? '–' : formatCount(data.statuses[status] ?? 0n, data.more.includes(status))}
           </span>
         </button>

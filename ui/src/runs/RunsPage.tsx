@@ -1,8 +1,8 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useQueries, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Download, Pause, Play, RefreshCw } from 'lucide-react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { callError, milliseconds, now, useSystemStatus } from '../api'
+import { callError, clients, milliseconds, now, useSystemStatus } from '../api'
 import { rememberList } from '../app/list'
 import { one, type Search, usePageKeys, useRefusal } from '../app'
 import { ControlDialog } from '../control'
@@ -11,9 +11,9 @@ import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorV
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
 import { type RowControl, runColumns } from './columns'
-import { StatusCounts, total, useCounts, Views } from './Counts'
+import { RunHistogram, StatusCounts, total, useCounts, Views } from './Counts'
 import { RunFeed } from './feed'
-import { changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
+import { changeSearch, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
 import { FilterBar, Periods } from './FilterBar'
 import { Peek } from './Peek'
 import { mostRows } from './rows'
@@ -158,6 +158,7 @@ export function RunsPage() {
         <Views project={project} current={currentView(filter)} onChoose={(view) => { change(viewFilter(view, filter)) }} />
         <span className={styles.end}><Periods filter={filter} onChange={change} /></span>
       </div>
+      <RunHistogram project={project} filter={filter} onPeriod={(from, to) => { change({ from, to, since: '' }) }} />
       <StatusCounts project={project} filter={filter} onToggle={(status) => { change({ statuses: filter.statuses.includes(status) ? filter.statuses.filter((s) => s !== status) : [...filter.statuses, status] }) }} />
       <div className={styles.tools}>
         <div ref={searchField} className={styles.search}><SearchField value={filter.text} onCommit={(text) => { change({ text }) }} /></div>
@@ -193,7 +194,7 @@ export function RunsPage() {
         {!state.ready ? (
           state.error === undefined ? <Skeleton rows={16} /> : <ListError error={state.error} filter={filter} onRetry={() => void feed.reload()} onClear={() => { change({ ...noFilter, order: filter.order }) }} />
         ) : shown.length === 0 ? (
-          isFiltered(filter) ? <NoMatch filter={filter} onChange={change} /> : <NoRuns project={project} onStart={() => { setStarting(true) }} />
+          isFiltered(filter) ? <NoMatch project={project} filter={filter} onChange={change} /> : <NoRuns project={project} onStart={() => { setStarting(true) }} />
         ) : (
           <DataTable
             label="Runs"
@@ -279,16 +280,30 @@ function NoRuns({ project, onStart }: { project: string; onStart: () => void }) 
   )
 }
 
-/** What to do when no run matches: each part of the filter can be left out. */
-function NoMatch({ filter, onChange }: { filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
+/** What to do when no run matches: each part of the filter, with the number of runs that match without it. */
+function NoMatch({ project, filter, onChange }: { project: string; filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
   const { zone } = usePreferences()
+  const chips = filterChips(filter, zone)
+  const counts = useQueries({
+    queries: chips.map(({ without }) => {
+      const wider = { ...filter, ...without }
+      return {
+        queryKey: ['run-total', project, JSON.stringify(writeFilter(wider))],
+        queryFn: async ({ signal }: { signal: AbortSignal }) => total(await clients.runs.countRuns(countRequest(project, wider, now()), { signal }), wider) ?? null,
+        retry: false,
+      }
+    }),
+  })
   return (
     <StateView
       kind="no-match"
       title="No run matches the filter"
       actions={
         <>
-          {filterChips(filter, zone).map(({ name, text, without }) => <Button key={name} onClick={() => { onChange(without) }}>Without “{text}”</Button>)}
+          {chips.map(({ name, text, without }, i) => {
+            const found = counts[i]?.data
+            return <Button key={name} onClick={() => { onChange(without) }}>Without “{text}”{found ? `: ${formatCount(found.count, found.more)}` : ''}</Button>
+          })}
           <Button onClick={() => { onChange({ ...noFilter, order: filter.order }) }}>Clear the filter</Button>
         </>
       }
@@ -299,6 +314,7 @@ function NoMatch({ filter, onChange }: { filter: RunFilter; onChange: (change: P
 /** The end of the rows: the end of the list, the next page on its way, or the most rows that are kept. */
 function ListEnd({ count, more, cut, last, order, onContinue }: { count: number; more: boolean; cut: boolean; last: Run | undefined; order: Order; onContinue: (change: Partial<RunFilter>) => void }) {
   const at = milliseconds(last?.createTime)
+  if ((cut || (more && count >= mostRows)) && order === 'longest') return `The longest ${plural(count, 'run')}. A narrower filter shows others.`
   if ((cut || (more && count >= mostRows)) && at !== undefined) {
     // The bound is exclusive before and inclusive after a moment: a millisecond more keeps the last run in sight.
     const next = new Date(order === 'newest' ? at + 1 : at).toISOString()

@@ -90,11 +90,11 @@ export function runColumns({ project, zone, order, onOrder, onOpen, onControl, r
       id: 'queued',
       title: `Queued${utc}`,
       width: 82,
-      sort: { active: order === 'newest' ? 'descending' : 'ascending', onSort: () => { onOrder(order === 'newest' ? 'oldest' : 'newest') } },
+      sort: { active: order === 'newest' ? 'descending' : order === 'oldest' ? 'ascending' : undefined, onSort: () => { onOrder(order === 'newest' ? 'oldest' : 'newest') } },
       cell: (run) => <Time plain at={milliseconds(run.createTime)} />,
     },
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
-    { id: 'duration', title: 'Duration', width: 64, align: 'end', cell: (run) => <RunDuration run={run} /> },
+    { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 120, grow: true, cell: (run) => <RunProblem run={run} /> },
     {

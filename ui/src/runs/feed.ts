@@ -33,7 +33,7 @@ export class RunFeed {
   /** The pages that were read: their token, and the run before them. */
   private pages: { token: string; after: Run | undefined }[] = []
   private request: ReturnType<typeof listRequest>
-  private readonly compare: Compare
+  private compare: Compare
   private timer: number | undefined
   private abort = new AbortController()
   private streaming: AbortController | undefined
@@ -46,7 +46,7 @@ export class RunFeed {
 
   constructor(private readonly project: string, private readonly filter: RunFilter) {
     this.request = listRequest(project, filter, now())
-    this.compare = inOrder(filter.order)
+    this.compare = inOrder(filter.order, now())
   }
 
   readonly subscribe = (listener: () => void) => {
@@ -113,6 +113,7 @@ export class RunFeed {
   readonly reload = async (): Promise<void> => {
     const { signal } = this.abort
     this.request = listRequest(this.project, this.filter, now())
+    this.compare = inOrder(this.filter.order, now())
     try {
       const answer = await clients.runs.listRuns({ ...this.request, pageSize }, { signal })
       this.pages = [{ token: '', after: undefined }]
@@ -151,10 +152,10 @@ export class RunFeed {
 
   /** mergePage merges a page that was read again; `after` is the run before it. */
   private async mergePage(page: Run[], after: Run | undefined, next: string, signal: AbortSignal): Promise<void> {
-    const left = missing(this.state, page, after, next, this.compare)
+    const left = this.left(after, page, next)
     const alone = await Promise.all(left.slice(0, mostReadAlone).map((run) => this.readAlone(run, signal)))
     if (signal.aborted) return
-    this.merge([...page.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: false }))], [])
+    this.merge([...page.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: this.stays(run) }))], [])
   }
 
   private merge(changes: Change[], removed: string[]): void {
@@ -162,6 +163,19 @@ export class RunFeed {
     // In an empty list no person is at work with a row.
     if (this.state.shown.length === 0 && this.state.arrived.length > 0) this.showNew()
     this.admit()
+  }
+
+  /** left returns the shown runs that a page, read again, no longer has. */
+  private left(after: Run | undefined, page: Run[], next: string): Run[] {
+    if (this.filter.order !== 'longest') return missing(this.state, page, after, next, this.compare)
+    // The place of a run by length changes: only the first page shows which ones are gone from it.
+    const ids = new Set(page.map((run) => run.id))
+    return after === undefined ? this.state.shown.slice(0, pageSize).filter((run) => !ids.has(run.id) && !this.state.faded.has(run.id)) : []
+  }
+
+  /** stays reports whether a run that left its page may still match: by length, it may only have moved. */
+  private stays(run: Run): boolean {
+    return this.filter.order === 'longest' && (this.filter.statuses.length === 0 || this.filter.statuses.includes(run.status))
   }
 
   /** readAlone reads a run that left the list, to show what became of it; as it was if that fails. */

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from 'vitest'
 
 vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
 vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { batchFilter, changeSearch, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
+const { batchFilter, bucketLength, changeSearch, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 
@@ -47,16 +47,25 @@ describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
     expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
     expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
-    expect(batchFilter({ ...full, text: '' }, 0)).toMatchObject({ failureGroup: 'g1', statuses: ['failed', 'timed_out'] })
-    expect(batchFilter(full, 0)).toBeUndefined()
+    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', failureGroup: 'g1' })
+    expect(batchFilter(full, 0)).toMatchObject({ text: 'order-4', statuses: ['failed', 'timed_out'] })
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
 
   it('is an export and a command', () => {
     expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
     expect(listCommand('shop', full)).toBe(
-      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
+      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
     )
+  })
+})
+
+describe('the length of a bucket', () => {
+  it('is round and makes 120 buckets at most', () => {
+    expect(bucketLength(1)).toBe(1000)
+    expect(bucketLength(3_600_000)).toBe(30_000)
+    expect(bucketLength(86_400_000)).toBe(900_000)
+    for (const period of [60_001, 5_000_000, 604_800_000, 1e11, 1e12]) expect(period / bucketLength(period)).toBeLessThanOrEqual(120)
   })
 })
 

@@ -1,6 +1,6 @@
 import { timestamp } from '../api'
 import { many, one, type Search } from '../app'
-import { command, formatFullTime, inWords, statusWord, vocabularies, type Zone } from '../kit'
+import { command, formatFullTime, inWords, shortId, statusWord, vocabularies, type Zone } from '../kit'
 
 /** Which runs the list shows, and in which order. The URL holds it; this is its checked form. */
 export interface RunFilter {
@@ -14,6 +14,10 @@ export interface RunFilter {
   problems: string[]
   /** Key of a group of failed runs, from the page of problems. */
   group: string
+  /** IDs: of the run that started the runs, of the run that they replay, of the batch that selected them. */
+  parent: string
+  replayOf: string
+  batch: string
   notReplayed: boolean
   /** Only runs of the last time, such as 24h; empty with from or to. */
   since: string
@@ -23,9 +27,9 @@ export interface RunFilter {
   order: Order
 }
 
-export type Order = 'newest' | 'oldest'
+export type Order = 'newest' | 'oldest' | 'longest'
 
-const orders: string[] = ['newest', 'oldest']
+const orders: string[] = ['newest', 'oldest', 'longest']
 
 export const statuses = Object.keys(vocabularies.run)
 export const openStatuses = ['queued', 'running', 'waiting']
@@ -36,7 +40,7 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopte
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', notReplayed: false, since: '', from: '', to: '', order: 'newest',
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', notReplayed: false, since: '', from: '', to: '', order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -85,6 +89,9 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     text: one(search, 'q').trim(),
     problems: among('problem', ['any', ...problemCodes], 'a code of a problem'),
     group: one(search, 'group'),
+    parent: one(search, 'parent'),
+    replayOf: one(search, 'replay-of'),
+    batch: one(search, 'batch'),
     notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
     since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
     from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
@@ -117,6 +124,9 @@ export function writeFilter(filter: RunFilter): Search {
     q: text(filter.text),
     problem: text(filter.problems.join(',')),
     group: text(filter.group),
+    parent: text(filter.parent),
+    'replay-of': text(filter.replayOf),
+    batch: text(filter.batch),
     'not-replayed': filter.notReplayed ? 'true' : undefined,
     since: text(filter.since),
     from: text(filter.from),
@@ -142,7 +152,7 @@ const times = (filter: RunFilter, now: number) => {
   return { ...(since === undefined ? {} : { since: timestamp(since) }), ...(until === undefined ? {} : { until: timestamp(until) }) }
 }
 
-/** What lists and batches select by in the same way. */
+/** What lists, counts and batches select by in the same way. */
 const selection = (filter: RunFilter, now: number) => ({
   statuses: filter.statuses,
   workflow: filter.workflow,
@@ -151,6 +161,9 @@ const selection = (filter: RunFilter, now: number) => ({
   text: filter.text,
   problems: filter.problems,
   failureGroup: filter.group,
+  parentRunId: filter.parent,
+  replayOf: filter.replayOf,
+  batchId: filter.batch,
   notReplayed: filter.notReplayed,
   ...times(filter, now),
 })
@@ -158,18 +171,20 @@ const selection = (filter: RunFilter, now: number) => ({
 /** listRequest returns the request for the runs of a filter. */
 export const listRequest = (project: string, filter: RunFilter, now: number) => ({ project, order: filter.order, ...selection(filter, now) })
 
-/** countRequest returns the request for the counts of the filter's workflow, group and period, which is what the API counts by. */
-export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, workflow: filter.workflow, failureGroup: filter.group, ...times(filter, now) })
+/** countRequest returns the request for the number of runs of a filter. */
+export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, ...selection(filter, now) })
 
-/** countsMatch reports whether countRequest counts exactly the runs of the filter, each status for itself. */
-export const countsMatch = (filter: RunFilter): boolean =>
-  filter.version === '' && filter.trigger === '' && filter.text === '' && filter.problems.length === 0 && !filter.notReplayed
+const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000)
 
-/** batchFilter returns the filter that selects the same runs for a batch; undefined if the API cannot select by it. */
-export function batchFilter(filter: RunFilter, now: number) {
-  const { text, ...others } = selection(filter, now)
-  return text === '' ? others : undefined
+/** bucketLength returns a round length, in milliseconds, that divides a period into 120 parts at most. */
+export function bucketLength(period: number): number {
+  const least = period / 120
+  const last = 86_400_000
+  return lengths.find((length) => length >= least) ?? Math.ceil(least / last) * last
 }
+
+/** batchFilter returns the filter that selects the same runs for a batch. */
+export const batchFilter = (filter: RunFilter, now: number) => selection(filter, now)
 
 /** filterFlags returns the flags of the CLI that select the same runs. */
 export const filterFlags = (filter: RunFilter): Record<string, string | boolean> => ({
@@ -180,6 +195,9 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean>
   text: filter.text,
   problem: filter.problems.join(','),
   'failure-group': filter.group,
+  parent: filter.parent,
+  'replay-of': filter.replayOf,
+  batch: filter.batch,
   'not-replayed': filter.notReplayed,
   since: filter.since === '' ? filter.from : filter.since,
   until: filter.to,
@@ -201,6 +219,9 @@ export function exportAddress(project: string, filter: RunFilter, format: 'csv' 
     trigger: filter.trigger,
     text: filter.text,
     failure_group: filter.group,
+    parent_run_id: filter.parent,
+    replay_of: filter.replayOf,
+    batch_id: filter.batch,
     not_replayed: filter.notReplayed ? 'true' : '',
     since: since === undefined ? '' : new Date(since).toISOString(),
     until: until === undefined ? '' : new Date(until).toISOString(),
@@ -226,6 +247,9 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
     filter.trigger === '' ? undefined : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
     filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
     filter.group === '' ? undefined : { name: 'group', text: `Failures like ${filter.group.slice(0, 12)}`, without: { group: '' } },
+    filter.parent === '' ? undefined : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
+    filter.replayOf === '' ? undefined : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
+    filter.batch === '' ? undefined : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
     filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
     filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
     filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type Run, RunSchema } from '../gen/signalbox/v1/run_pb'
 import { append, inOrder, merge, missing, mostRows, noRows, showArrived } from './rows'
 
-const newest = inOrder('newest')
-const oldest = inOrder('oldest')
+const newest = inOrder('newest', 0)
+const oldest = inOrder('oldest', 0)
 
 /** A run that was created `second` seconds after the epoch. */
 const run = (second: number, sequence = 1, status = 'running'): Run =>
@@ -22,6 +22,14 @@ describe('inOrder', () => {
     const late = create(RunSchema, { id: '0', createTime: { seconds: 1n, nanos: 2 } })
     expect([early, late, twin].sort(newest).map((r) => r.id)).toEqual(['0', 'b', 'a'])
     expect([early, late, twin].sort(oldest).map((r) => r.id)).toEqual(['a', 'b', '0'])
+  })
+})
+
+describe('the order by length', () => {
+  it('takes the age of open runs at the time of the list', () => {
+    const lasting = (id: string, start: number, end?: number) => create(RunSchema, { id, createTime: { seconds: BigInt(start) }, ...(end === undefined ? {} : { endTime: { seconds: BigInt(end) } }) })
+    const runs = [lasting('short', 0, 5), lasting('open', 10), lasting('long', 1, 100), lasting('younger', 30)]
+    expect(runs.sort(inOrder('longest', 50_000)).map((r) => r.id)).toEqual(['long', 'open', 'younger', 'short'])
   })
 })
 
