@@ -185,7 +185,7 @@ func (p path) values() (target string, values map[string]string) {
 	values = map[string]string{}
 	target = variables.ReplaceAllStringFunc(p.template, func(v string) string {
 		found := variables.FindStringSubmatch(v)
-		value := map[string]string{"project": "pa", "name": "pa", "position": "7", "workflow": "t/one"}[found[1]]
+		value := map[string]string{"project": "pa", "name": "pa", "position": "7", "number": "7", "workflow": "t/one"}[found[1]]
 		if value == "" {
 			value = "x1"
 		}

@@ -400,9 +400,9 @@ func TestManyUpdatesTakeBoundedMemory(t *testing.T) {
 		}
 	}
 	after := heap()
+	group.Wait()
 	t.Logf("%d updates, %d changes with %d rows, heap %d kB before and %d kB after", 20*len(ids), len(times), received, before>>10, after>>10)
 	require.Less(t, after-before, int64(16<<20))
-	group.Wait()
 	require.Equal(t, int64(21), next(t, idle).Rows[0].Run.StepsTotal)
 	require.Equal(t, int64(21), last, "the latest state arrives")
 	require.LessOrEqual(t, received, int64(20*len(ids)))
