@@ -1,7 +1,8 @@
 // Starts the real platform for tests and screenshots: `signalbox dev` on free ports, with its data in a folder of its own, and a small
 // HTTP service that the workflows call.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { createServer as createTCPServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -128,6 +129,70 @@ export async function startPlatform(): Promise<Platform> {
       await end('SIGTERM')
       server.close()
       server.closeAllConnections()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface Servers {
+  address: string
+  /** A token of an administrator, and one of a viewer of the project `default`. */
+  admin: string
+  viewer: string
+  revoke: (token: string) => Promise<void>
+  stop: () => Promise<void>
+}
+
+/** startServer starts Temporal and a server with tokens as two processes, and creates two tokens. */
+export async function startServer(): Promise<Servers> {
+  const folder = mkdtempSync(join(tmpdir(), 'studio-'))
+  const [port, temporalPort] = [await freePort(), await freePort()]
+  const address = `http://127.0.0.1:${port}`
+  const settings = { SIGNALBOX_LISTEN: `127.0.0.1:${port}`, SIGNALBOX_STORE_DRIVER: 'sqlite', SIGNALBOX_STORE_DSN: join(folder, 'signalbox.db'), SIGNALBOX_TEMPORAL_ADDRESS: `127.0.0.1:${temporalPort}`, SIGNALBOX_AUTH_MODE: 'tokens', SIGNALBOX_ENCRYPTION_KEYS: `first=${join(folder, 'signalbox.key')}` }
+  writeFileSync(join(folder, 'signalbox.key'), randomBytes(32).toString('base64'), { mode: 0o600 })
+  const children: ChildProcess[] = []
+  let log = ''
+  const run = (args: string[], env: Record<string, string> = {}) => {
+    const child = spawn(binary, args, { cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    child.stderr.on('data', (chunk: Buffer) => { log = (log + chunk.toString()).slice(-20_000) })
+    return child
+  }
+  const output = async (args: string[], env: Record<string, string>) =>
+    new Promise<string>((resolve, reject) => {
+      const child = run(args, env)
+      let out = ''
+      child.stdout.on('data', (chunk: Buffer) => { out += chunk.toString() })
+      child.on('error', reject)
+      child.on('exit', (code) => {
+        if (code === 0) resolve(out.trim())
+        else reject(new Error(`signalbox ${args.join(' ')} exited with ${String(code)}: ${log}`))
+      })
+    })
+  children.push(run(['dev', 'temporal', '--port', String(temporalPort)]))
+  await output(['migrate', 'up'], settings)
+  const admin = await output(['token', 'create', '--bootstrap', '--name', 'ada'], settings)
+  children.push(run(['server'], settings))
+  await until('the server is ready', async () => {
+    if (children.some((child) => child.exitCode !== null)) throw new Error(`a process exited: ${log}`)
+    return (await fetch(`${address}/readyz`)).ok
+  }, 60_000)
+  const viewer = await output(['token', 'create', '--name', 'vera', '--role', 'default=viewer', '--address', address], { SIGNALBOX_TOKEN: admin })
+  return {
+    address,
+    admin,
+    viewer,
+    revoke: async (token) => {
+      const { tokens } = JSON.parse(`{"tokens":${await output(['token', 'list', '-o', 'json', '--address', address], { SIGNALBOX_TOKEN: admin })}}`) as { tokens: { id: string }[] }
+      const id = tokens.find((t) => token.includes(`_${t.id}_`))?.id ?? ''
+      await output(['token', 'revoke', id, '--reason', 'a test', '--address', address], { SIGNALBOX_TOKEN: admin })
+    },
+    stop: async () => {
+      for (const child of children.reverse()) {
+        if (child.exitCode !== null || child.signalCode !== null) continue
+        const ended = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGTERM')
+        await ended
+      }
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -128,7 +128,7 @@ function ProjectSwitcher({ project }: { project: string }) {
   return (
     <Menu
       align="start"
-      trigger={<button type="button" className={styles.project} aria-label={`Project ${project === '' ? 'none' : project}`}><Boxes size={14} aria-hidden /> {project === '' ? 'No project' : project} <ChevronDown size={14} aria-hidden /></button>}
+      trigger={<button type="button" className={styles.project}><Boxes size={14} aria-hidden /> <span className="hidden">Project: </span>{project === '' ? 'No project' : project} <ChevronDown size={14} aria-hidden /></button>}
       items={items.length > 0 ? items : [{ label: projects.isPending ? 'Loading' : 'No project', refused: projects.isError ? callError(projects.error).message : 'An administrator creates projects on the page Projects.' }]}
     />
   )

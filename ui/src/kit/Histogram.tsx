@@ -111,13 +111,15 @@ export function Histogram({ label, series, bars, now, onPeriod }: HistogramProps
         <span className={styles.text} role="status">{text}</span>
         <span>{bars[last] === undefined ? '' : formatTime(bars[last].end, now, zone)}</span>
       </figcaption>
-      <table className="hidden">
-        <caption>{label}</caption>
-        <thead><tr><th scope="col">From</th>{series.map(({ name }) => <th key={name} scope="col">{name}</th>)}</tr></thead>
-        <tbody>
-          {bars.filter((bar) => sum(bar) > 0).map((bar) => <tr key={bar.start}><th scope="row">{formatFullTime(bar.start, zone)}</th>{series.map(({ name }, i) => <td key={name}>{formatCount(bar.counts[i] ?? 0)}</td>)}</tr>)}
-        </tbody>
-      </table>
+      <div className="hidden">
+        <table>
+          <caption>{label}</caption>
+          <thead><tr><th scope="col">From</th>{series.map(({ name }) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <tbody>
+            {bars.filter((bar) => sum(bar) > 0).map((bar) => <tr key={bar.start}><th scope="row">{formatFullTime(bar.start, zone)}</th>{series.map(({ name }, i) => <td key={name}>{formatCount(bar.counts[i] ?? 0)}</td>)}</tr>)}
+          </tbody>
+        </table>
+      </div>
     </figure>
   )
 }

@@ -29,6 +29,9 @@ const openedRun = async (page: Page, not: string): Promise<string> => {
   return /runs\/([0-9a-f-]{36})/.exec(page.url())?.[1] ?? ''
 }
 
+/** The rows of the list of the page with these words. */
+const rows = (page: Page, words: RegExp) => page.getByRole('grid').getByRole('row', { name: words })
+
 beforeAll(async () => {
   ;[platform, browser] = await Promise.all([startPlatform(), launch()])
   ids = await seed(platform)
@@ -112,9 +115,9 @@ describe('a run', () => {
 describe('the list of runs', () => {
   it('keeps its filter in the URL and returns to it', async () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs?status=failed')
-    await page.getByRole('row', { name: /Failed/ }).first().waitFor()
-    expect(await page.getByRole('row', { name: /Completed/ }).count()).toBe(0)
-    await page.getByRole('row', { name: /Failed/ }).first().getByRole('link').first().click()
+    await rows(page, /Failed/).first().waitFor()
+    expect(await rows(page, /Completed/).count()).toBe(0)
+    await rows(page, /Failed/).first().getByRole('link').first().click()
     await openedRun(page, 'none')
     await page.goBack()
     await page.waitForURL(/status=failed/)
@@ -125,6 +128,23 @@ describe('the list of runs', () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs')
     const id = await platform.start('parallel')
     await page.getByRole('link', { name: `${id.slice(0, 8)}…${id.slice(-4)}` }).or(page.getByRole('button', { name: /new runs?/ })).first().waitFor({ timeout: 15_000 })
+    await context.close()
+  })
+})
+
+describe('a batch', () => {
+  it('replays all failed runs that match, after it said how many', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/runs?status=failed&workflow=shop/order&version=1.0.0')
+    await rows(page, /Failed/).first().getByRole('checkbox').check()
+    await page.getByRole('button', { name: /^Replay/ }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('radio', { name: /All/ }).check()
+    await dialog.getByText(/runs? allow/).waitFor()
+    await dialog.getByLabel('Reason').fill('the service is back')
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
+    await page.waitForURL(/\/batches\/[0-9a-f-]{36}/)
+    await page.getByText('Completed').first().waitFor({ timeout: 30_000 })
+    expect(await rows(page, /Succeeded/).count()).toBeGreaterThanOrEqual(3)
     await context.close()
   })
 })

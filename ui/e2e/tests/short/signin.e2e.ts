@@ -1,0 +1,82 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launch, open, violations } from '../../browser'
+import { type Servers, startServer } from '../../platform'
+
+let server: Servers
+let browser: Browser
+
+beforeAll(async () => {
+  ;[server, browser] = await Promise.all([startServer(), launch()])
+})
+
+afterAll(async () => {
+  await browser.close()
+  await server.stop()
+})
+
+async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token').fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+describe('sign-in', () => {
+  it('refuses a wrong token with the reason, and nothing of the server is shown before', async () => {
+    const { context, page } = await open(browser, server.address, '/sign-in')
+    await signIn(page, 'sbx_wrong')
+    await page.getByRole('alert').waitFor()
+    expect(page.url()).toContain('/sign-in')
+    expect(await violations(page)).toEqual([])
+    await context.close()
+  })
+
+  it('opens a session whose cookie scripts cannot read, keeps the token nowhere, and ends', async () => {
+    const { context, page, faults } = await open(browser, server.address, '/sign-in?next=/access')
+    await signIn(page, server.admin)
+    await page.getByRole('heading', { level: 1, name: 'Access' }).waitFor()
+    const [cookie] = await context.cookies()
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
+    expect(await page.evaluate(() => document.cookie)).toBe('')
+    const kept = await page.evaluate(() => JSON.stringify([Object.entries(window.localStorage), Object.entries(window.sessionStorage), location.href]))
+    expect(kept).not.toContain(server.admin)
+    expect(cookie?.value).not.toContain(server.admin)
+    expect(faults).toEqual([])
+
+    await page.getByRole('button', { name: /Settings of ada/ }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await page.waitForURL(/\/sign-in/)
+    await page.goto(`${server.address}/access`)
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor()
+    await context.close()
+  })
+
+  it.each(['//evil.example/x', 'https://evil.example/x', '/\\evil.example'])('never leads to another site: %s', async (next) => {
+    const { context, page } = await open(browser, server.address, `/sign-in?next=${encodeURIComponent(next)}`)
+    await signIn(page, server.admin)
+    await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+    expect(page.url().startsWith(server.address)).toBe(true)
+    await context.close()
+  })
+
+  it('of a viewer leaves controls off and says which role they need', async () => {
+    const { context, page } = await open(browser, server.address, '/sign-in?next=/p/default/events')
+    await signIn(page, server.viewer)
+    const send = page.getByRole('button', { name: 'Send a test event…' })
+    await send.waitFor()
+    await send.hover()
+    await page.getByRole('tooltip', { name: 'Needs operator in default' }).waitFor()
+    await context.close()
+  })
+
+  it('is asked for over the page when the token is revoked', async () => {
+    const { context, page } = await open(browser, server.address, '/sign-in?next=/p/default/events')
+    await signIn(page, server.viewer)
+    await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor()
+    await server.revoke(server.viewer)
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 30_000 })
+    expect(page.url()).toContain('/p/default/events')
+    await signIn(page, server.admin)
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ state: 'detached' })
+    await context.close()
+  })
+})
