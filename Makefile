@@ -85,7 +85,7 @@ setup: ## Install what the tests need from Debian's packages (as root), or say w
 	@scripts/services.sh install
 
 .PHONY: verify
-verify: lint ## Check that generated code is fresh and everything passes the linters
+verify: lint ui/node_modules ## Check that generated code is fresh and everything passes the linters
 	@scripts/verify-generated.sh "$(TOOLS)"
 	@echo "verify: all fresh, no findings"
 

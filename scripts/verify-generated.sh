@@ -8,6 +8,7 @@ tools=$1
 fresh=$(mktemp -d)
 trap 'rm -rf "${fresh}"' EXIT
 "${tools}/buf" generate -o "${fresh}"
+"${tools}/buf" generate --template ui/buf.gen.yaml -o "${fresh}"
 
 status=0
 while IFS= read -r -d '' file; do
@@ -15,11 +16,11 @@ while IFS= read -r -d '' file; do
 		echo "verify: ${file} is not what the protos generate; run make generate" >&2
 		status=1
 	fi
-done < <(cd "${fresh}" && find api -type f -print0)
+done < <(cd "${fresh}" && find api ui/src/gen -type f -print0)
 while IFS= read -r -d '' file; do
 	if [ ! -f "${fresh}/${file}" ]; then
 		echo "verify: ${file} has no proto any more; delete it" >&2
 		status=1
 	fi
-done < <(find api -name '*.go' -print0)
+done < <(find api ui/src/gen \( -name '*.go' -o -name '*_pb.ts' \) -print0)
 exit "${status}"
