@@ -159,7 +159,7 @@ func (p permission) allowed(role string, everywhere bool) bool {
 
 // streams reports whether the method answers with a stream, whose errors are inside it.
 func (p permission) streams() bool {
-	return strings.HasSuffix(p.method, "/WatchRun") || strings.Contains(p.method, "/Export")
+	return strings.Contains(p.method, "/Watch") || strings.Contains(p.method, "/Export")
 }
 
 // The test compares a real server with the reference page: every method for every role, and the other rules of access.
@@ -187,8 +187,8 @@ func TestPermissionsMatchReference(t *testing.T) {
 
 func (g *tokenServer) everyMethod(t *testing.T, callers map[string]string) {
 	for _, p := range permissions(t) {
-		if p.streams() {
-			continue // tested below
+		if p.streams() || strings.HasSuffix(p.method, "/SignIn") {
+			continue // streams are tested below; a sign-in has its token in the message
 		}
 		path := "/signalbox.v1." + p.method
 		body := `{"project":"shop"}`
