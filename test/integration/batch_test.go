@@ -163,7 +163,7 @@ func TestBatchesByCommandLine(t *testing.T) {
 		}
 		args := []string{"batch", "start", "--action", "cancel", "--workflow", name, "--reason", "wrong prices", "--rate", "10"}
 		dry := s.CLI(t, append(args, "--dry-run")...)
-		require.Equal(t, "dry run: would cancel 30 runs\n", dry.Stderr, dry.String())
+		require.Equal(t, "dry run: would cancel 30 runs of 30 selected\n", dry.Stderr, dry.String())
 
 		started := s.CLI(t, append(args, "--request-id", name, "-o", "json")...)
 		require.Zero(t, started.Code, started.String())
