@@ -18,6 +18,10 @@ try {
       await view.context.close()
     }
     for (const [name, path] of Object.entries(pages(ids))) await shoot(name, path)
+    const graph = async ({ page }: { page: import('playwright-core').Page }) => { await page.getByText('reserve', { exact: true }).first().waitFor() }
+    await shoot('run-graph', `/p/default/runs/${ids.failed ?? ''}?tab=graph`, graph)
+    await shoot('run-step', `/p/default/runs/${ids.failed ?? ''}?step=5`)
+    await shoot('run-timeline', `/p/default/runs/${ids.parallel ?? ''}?tab=timeline`)
     await shoot('runs-no-match', '/p/default/runs?status=timed_out')
     await shoot('events-no-match', '/p/default/events?type=com.example.none')
     await shoot('batches-empty', '/p/default/batches')
