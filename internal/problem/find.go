@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn/conntype"
@@ -351,25 +350,31 @@ func seriesOf(g FailureGroup, now time.Time) *Series {
 // dispatchersFor is how long a list of dispatchers is reused: reading it makes calls to Temporal and to the leases.
 const dispatchersFor = 5 * time.Second
 
-// recentDispatchers keeps the last list of dispatchers for a short time. It is safe for concurrent use.
+// recentDispatchers keeps the last list of dispatchers, or why it could not be read, for a short time. It is safe for concurrent use.
 type recentDispatchers struct {
-	mu   sync.Mutex
+	// turn holds a value while a caller reads; the others wait for it no longer than their contexts allow.
+	turn chan struct{}
 	at   time.Time
 	list []dispatcher.Dispatcher
+	err  error
 }
 
 func (r *recentDispatchers) read(ctx context.Context, now time.Time, from Dispatchers) ([]dispatcher.Dispatcher, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if !r.at.IsZero() && now.Sub(r.at) < dispatchersFor {
-		return r.list, nil
+		return r.list, r.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dispatchersFor)
+	limited, cancel := context.WithTimeout(ctx, dispatchersFor)
 	defer cancel()
-	list, err := from.List(ctx)
-	if err != nil {
-		return nil, err
+	list, err := from.List(limited)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // that the caller had no time says nothing about the dispatchers
 	}
-	r.at, r.list = now, list
-	return list, nil
+	r.at, r.list, r.err = now, list, err
+	return list, err
 }

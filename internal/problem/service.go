@@ -58,7 +58,9 @@ type Service struct {
 }
 
 // NewService returns a service.
-func NewService(o Options) *Service { return &Service{o: o} }
+func NewService(o Options) *Service {
+	return &Service{o: o, dispatchers: recentDispatchers{turn: make(chan struct{}, 1)}}
+}
 
 // Query selects problems. Zero fields match everything.
 type Query struct {
