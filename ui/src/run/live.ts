@@ -1,8 +1,8 @@
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import { callError, clients, hasEnded, runKey } from '../api'
-import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
-import { mergeRun, mergeSteps, mergeSummary, retryDelay } from './merge'
+import { clients, followStream, hasEnded, runKey } from '../api'
+import type { Run, Step, StepSummary, WatchRunResponse } from '../gen/signalbox/v1/run_pb'
+import { mergeRun, mergeSteps, mergeSummary } from './merge'
 
 export interface Steps {
   steps: Step[]
@@ -90,9 +90,6 @@ export const useStep = (project: string, id: string, listed: Step) =>
     placeholderData: (before) => (before?.number === listed.number ? before : undefined),
   })
 
-/** The server sends at least one message each 15 seconds. */
-const silence = 20_000
-
 /** useLive follows an open run: changes of the run and its steps go to the cache. A dropped stream goes on after the last sequence. */
 export function useLive(project: string, id: string, run: Run, steps: Steps | undefined): void {
   const queries = useQueryClient()
@@ -108,79 +105,23 @@ export function useLive(project: string, id: string, run: Run, steps: Steps | un
   }, [queries, project, id, ready])
 }
 
-/** hidden resolves when the page has been hidden for 30 seconds. */
-function afterHidden(signal: AbortSignal, act: () => void): void {
-  let timer = 0
-  const change = () => {
-    window.clearTimeout(timer)
-    if (document.hidden) timer = window.setTimeout(act, 30_000)
-  }
-  document.addEventListener('visibilitychange', change, { signal })
-  signal.addEventListener('abort', () => { window.clearTimeout(timer) })
-  change()
-}
-
-const visible = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (!document.hidden) {
-      resolve()
-      return
-    }
-    const check = () => { if (!document.hidden) resolve() }
-    document.addEventListener('visibilitychange', check, { signal })
-    signal.addEventListener('abort', () => { resolve() })
-  })
-
-const pause = (ms: number, signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      window.clearTimeout(timer)
-      window.removeEventListener('online', done)
-      resolve()
-    }
-    const timer = window.setTimeout(done, ms)
-    window.addEventListener('online', done)
-    signal.addEventListener('abort', done)
-  })
-
 async function follow(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<void> {
-  let failed = 0
   const refresh = refreshRun(queries, project, id, signal)
   let after = queries.getQueryData<Steps>(stepsKey(project, id))?.since ?? 0n
-  while (!signal.aborted) {
-    await visible(signal)
-    const stop = new AbortController()
-    const give = () => { stop.abort() }
-    signal.addEventListener('abort', give)
-    afterHidden(stop.signal, give)
-    let silent = window.setTimeout(give, silence)
-    try {
-      for await (const message of clients.runs.watchRun({ project, id, afterSequence: after }, { signal: stop.signal })) {
-        window.clearTimeout(silent)
-        silent = window.setTimeout(give, silence)
-        failed = 0
-        if (message.run === undefined) continue
-        if (message.run.sequence > after) after = message.run.sequence
-        const { run, steps, summary } = message
-        queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
-        queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
-          steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
-        }))
-        refresh(run)
-        if (hasEnded(run.status)) return
-      }
-    } catch (error) {
-      const kind = callError(error).kind
-      if (!stop.signal.aborted && kind !== 'unavailable' && kind !== 'other') return // denied, missing: the run's own query reports it
-    } finally {
-      window.clearTimeout(silent)
-      stop.abort()
-      signal.removeEventListener('abort', give)
-    }
-    if (signal.aborted) return
-    failed++
-    await pause(retryDelay(failed, Math.random()), signal)
-  }
+  await followStream<WatchRunResponse>({
+    open: (stop) => clients.runs.watchRun({ project, id, afterSequence: after }, { signal: stop }),
+    onMessage: ({ run, steps, summary }) => {
+      if (run === undefined) return false
+      if (run.sequence > after) after = run.sequence
+      queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
+      queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
+        steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
+      }))
+      refresh(run)
+      return hasEnded(run.status)
+    },
+    poll: true,
+  }, signal)
 }
 
 /** refreshRun reads the run again, at most once a second, when a watch shows a change: a watch has no waits and no controls of the caller. */

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema, StepSummarySchema } from '../gen/signalbox/v1/run_pb'
-import { mergeRun, mergeSteps, mergeSummary, retryDelay } from './merge'
+import { mergeRun, mergeSteps, mergeSummary } from './merge'
 
 const step = (number: number, sequence: number, status = 'running') => create(StepSchema, { number: BigInt(number), sequence: BigInt(sequence), status })
 
@@ -37,11 +37,5 @@ describe('changes of a watch', () => {
     const summary = (tasks: [string, number][]) => create(StepSummarySchema, { tasks: tasks.map(([pointer, count]) => ({ pointer, count: BigInt(count) })) })
     const merged = mergeSummary(summary([['/do/0', 1], ['/do/1', 2]]), summary([['/do/1', 9]]))
     expect(merged?.tasks.map((t) => `${t.pointer} ${t.count}`)).toEqual(['/do/0 1', '/do/1 9'])
-  })
-
-  it('waits 1, 2, 4, 8, 15 seconds between tries, a quarter more or less', () => {
-    expect([1, 2, 3, 4, 5, 9].map((n) => retryDelay(n, 0.5))).toEqual([1000, 2000, 4000, 8000, 15000, 15000])
-    expect(retryDelay(1, 0)).toBe(750)
-    expect(retryDelay(1, 1)).toBe(1250)
   })
 })

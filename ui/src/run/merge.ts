@@ -45,9 +45,3 @@ export function mergeSummary(known: StepSummary | undefined, change: StepSummary
   for (const task of change.tasks) tasks.set(task.pointer, task)
   return { ...change, tasks: [...tasks.values()] }
 }
-
-/** The retries of a dropped stream, in seconds. */
-const delays = [1, 2, 4, 8, 15]
-
-/** retryDelay returns the milliseconds before the next try to connect, with jitter so that tabs do not try at the same moment. */
-export const retryDelay = (failures: number, random: number): number => (delays[Math.min(failures, delays.length) - 1] ?? 1) * 1000 * (0.75 + random / 2)

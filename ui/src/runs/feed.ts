@@ -19,7 +19,6 @@ const pageSize = 100
 const interval = 5000
 /** While the changes are streamed, only the pages after the first are read again: those that another server changed are not in the stream. */
 const streamedInterval = 15_000
-const hiddenTime = 30_000
 /** At most so many runs that left the list are read one by one at each refresh. */
 const mostReadAlone = 20
 
@@ -66,20 +65,12 @@ export class RunFeed {
   /** open begins to read; the returned function ends it. */
   open(): () => void {
     this.abort = new AbortController()
-    let hiding: number | undefined
     const onVisible = () => {
-      window.clearTimeout(hiding)
-      if (document.hidden) {
-        hiding = window.setTimeout(() => { this.streaming?.abort() }, hiddenTime)
-        return
-      }
-      void this.refresh()
-      this.stream()
+      if (!document.hidden) void this.refresh()
     }
     document.addEventListener('visibilitychange', onVisible)
     void this.refresh().then(() => { this.stream() })
     return () => {
-      window.clearTimeout(hiding)
       document.removeEventListener('visibilitychange', onVisible)
       window.clearTimeout(this.timer)
       this.streaming?.abort()
@@ -89,7 +80,7 @@ export class RunFeed {
 
   /** stream follows the changes of the list, unless that is under way. */
   private stream(): void {
-    if (this.abort.signal.aborted || !this.state.ready || this.paused || document.hidden || this.streaming?.signal.aborted === false) return
+    if (this.abort.signal.aborted || !this.state.ready || this.paused || this.streaming?.signal.aborted === false) return
     const stop = new AbortController()
     this.streaming = stop
     const events = {
@@ -103,7 +94,7 @@ export class RunFeed {
       },
     }
     void follow(() => this.request, pageSize, events, stop.signal).finally(() => {
-      // Polling goes on by itself; the stream is tried again when the page is shown again.
+      // The server refuses to stream: polling goes on by itself.
       this.connected = false
       stop.abort()
     })
