@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useSyncExternalStore } from 'react'
 
 /**
  * The server's clock: the time in its last answer plus the time that has passed since, measured by a clock of the browser that nobody
@@ -20,24 +20,38 @@ export function observeServerTime(milliseconds: number, sent: number, precision:
   exact = precision === 'exact'
   serverMilliseconds = estimate
   measuredAt = received
+  if (Math.abs(now() - shown) > 1500) tick()
 }
 
 /** now returns the server's time in milliseconds since the epoch. */
 export const now = (): number =>
   serverMilliseconds === 0 ? Date.now() : serverMilliseconds + (performance.now() - measuredAt)
 
-/** useNow returns the server's time and renders again each interval; 0 renders once. */
-export function useNow(interval = 1000): number {
-  const [time, setTime] = useState(now)
-  useEffect(() => {
-    if (interval === 0) return undefined
-    setTime(now())
-    const timer = window.setInterval(() => {
-      setTime(now())
-    }, interval)
-    return () => {
-      window.clearInterval(timer)
-    }
-  }, [interval])
-  return time
+/** The time that ticking components show; one timer renews it for all of them. */
+let shown = now()
+let timer: number | undefined
+const listeners = new Set<() => void>()
+
+function tick(): void {
+  shown = now()
+  for (const listener of listeners) listener()
 }
+
+function subscribe(listener: () => void): () => void {
+  if (timer === undefined) {
+    timer = window.setInterval(tick, 1000)
+    shown = now()
+  }
+  listeners.add(listener)
+  return () => {
+    listeners.delete(listener)
+    if (listeners.size > 0) return
+    window.clearInterval(timer)
+    timer = undefined
+  }
+}
+
+const neverChanges = () => () => undefined
+
+/** useNow returns the server's time, within a second, and renders again each second; while it is not `ticking`, it does not. */
+export const useNow = (ticking = true): number => useSyncExternalStore(ticking ? subscribe : neverChanges, () => shown)

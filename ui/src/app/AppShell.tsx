@@ -1,11 +1,11 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import {
   Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Workflow, X,
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
-import { callError, clients, milliseconds, setCSRFToken, useLink, useSignInNeeded, useSystemStatus } from '../api'
+import { callError, clients, milliseconds, setCSRFToken, useLink, useProblemCounts, useSignInNeeded, useSystemStatus } from '../api'
 import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
 import { useCaller } from './access'
@@ -106,7 +106,7 @@ function NavList({ entries }: { entries: Entry[] }) {
 
 /** The number of open problems in the caller's projects. */
 function OpenProblems() {
-  const counts = useQuery({ queryKey: ['problem-counts', ''], queryFn: ({ signal }) => clients.problems.countProblems({}, { signal }), refetchInterval: 5000 })
+  const counts = useProblemCounts('')
   const open = counts.data?.states.open ?? 0n
   return open === 0n ? null : <span className={styles.badge}>{formatCount(open)}<span className="hidden"> open</span></span>
 }

@@ -1,7 +1,7 @@
 import { type QueryClient, useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { clients } from '../api'
-import { usePreferences } from '../kit'
+import { currentPreferences, usePreferences } from '../kit'
 import type { Project } from '../gen/signalbox/v1/project_pb'
 
 /** All projects that the caller may see. */
@@ -23,7 +23,7 @@ export const useProjects = () => useQuery({ queryKey: projectsKey, queryFn: ({ s
 /** firstProject returns the project that was used last in this browser if it exists, else the first; empty if there is none. */
 export async function firstProject(queries: QueryClient, api: typeof clients): Promise<string> {
   const all = await queries.fetchQuery({ queryKey: projectsKey, queryFn: () => allProjects(api), staleTime: 30_000 })
-  const last = new URLSearchParams(window.localStorage.getItem('signalbox.preferences') ?? '').get('project') ?? ''
+  const last = currentPreferences().project
   return all.some((p) => p.name === last) ? last : (all[0]?.name ?? '')
 }
 

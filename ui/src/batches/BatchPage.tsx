@@ -3,7 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useFilters, useProject, useRefusal } from '../app'
 import { callError, clients, milliseconds, usePages } from '../api'
 import type { BatchFilter, BatchItem } from '../gen/signalbox/v1/batch_pb'
-import { AlertSlot, Button, type Column, command, CopyButton, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, vocabularies } from '../kit'
+import { AlertSlot, Button, type Column, command, CopyCommand, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, vocabularies } from '../kit'
 import { Progress } from './Progress'
 
 const columns = (project: string): Column<BatchItem>[] => {
@@ -60,7 +60,7 @@ export function BatchPage() {
         title={<><Link to="/p/$project/batches" params={{ project }}>Batches</Link> / {batch === undefined ? shortId(id) : inWords(batch.action)}</>}
         actions={
           <>
-            <span>Copy CLI <CopyButton text={command(['batch', 'show', id], { project })} label="Copy the command of the CLI" /></span>
+            <CopyCommand cli={command(['batch', 'show', id], { project })} />
             {batch?.status === 'paused'
               ? <Button refused={denied} busy={act.isPending} onClick={() => { act.mutate('unpause') }}>Go on</Button>
               : <Button refused={denied ?? (open ? undefined : 'The batch has ended.')} busy={act.isPending} onClick={() => { act.mutate('pause') }}>Pause</Button>}

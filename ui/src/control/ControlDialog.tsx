@@ -1,9 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callError, clients, type Json, printJson, runKey, useLink, useRun } from '../api'
-import { Button, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
+import { Button, CallProblem, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { CallProblem } from './CallProblem'
 import styles from './control.module.css'
 import { type Control, controlWords, noteOf, refusalOf, stateText } from './controls'
 

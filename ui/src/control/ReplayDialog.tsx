@@ -1,17 +1,14 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
-import { Button, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast } from '../kit'
+import { Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast } from '../kit'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { CallProblem } from './CallProblem'
 import styles from './control.module.css'
 import { refusalOf } from './controls'
 import { changeSealed, type Draft, newDraft, readEdit, undoEdit } from './edit'
-
-const JsonEditor = lazy(() => import('./JsonEditor'))
 
 /**
  * Starts a new run with the input of an earlier one. Unedited, neither input nor patch is sent: the server takes the original, sealed values
@@ -110,7 +107,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
             </div>
             {broken === '' ? null : <p className={styles.changed}>The input cannot be edited: {broken}.</p>}
             {whole.data === undefined ? <Skeleton rows={6} /> : draft === undefined ? <JsonView json={run.input?.json} label="the input" none="The run has no input." height={300} /> : (
-              <Suspense fallback={<Skeleton rows={6} />}><JsonEditor text={draft.text} label="Input of the new run" onChange={(text) => { setDraft((d) => (d === undefined ? d : { ...d, text })) }} /></Suspense>
+              <CodeEditor value={draft.text} label="Input of the new run" autoFocus onChange={(text) => { setDraft((d) => (d === undefined ? d : { ...d, text })) }} />
             )}
             {edit === undefined || edit.syntax === '' ? null : <p className={styles.wrong} role="alert">The input is not JSON: {edit.syntax}.</p>}
           </section>

@@ -114,7 +114,7 @@ function Progress({ dispatcher: { progress } }: { dispatcher: Dispatcher }) {
 }
 
 function Workers({ registered, processes, at }: { registered: RegisteredWorker[]; processes: WorkerProcess[]; at: number }) {
-  useNow(1000)
+  useNow()
   return (
     <Panel title="Workers" flush={registered.length > 0}>
       {registered.length === 0 ? <p>No worker is registered with this dispatcher.</p> : (

@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { callError, clients } from '../api'
-import { Button, command, CopyButton, Dialog, Failure, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import { clients } from '../api'
+import { Button, CallProblem, command, CopyCommand, Dialog, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './events.module.css'
 
 /** Sends an event as a program would. Its ID is made when the dialog opens, so sending again after a lost answer makes one event. */
@@ -26,7 +26,6 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       if (accepted !== undefined) void navigate({ to: '/p/$project/events/$position', params: { project, position: String(accepted.position) } })
     },
   })
-  const failure = send.isError ? callError(send.error) : undefined
   const missing = { type: type.trim() === '' ? 'Name the type, such as com.example.order.placed.' : undefined, source: source.trim() === '' ? 'Name the source, such as /shop.' : undefined }
   const submit = () => {
     setChecked(true)
@@ -39,7 +38,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       open
       onClose={onClose}
       onSubmit={submit}
-      aside={<span>Copy CLI <CopyButton text={command(['event', 'send'], { project, id, type, source, subject, data })} label="Copy the command of the CLI" /></span>}
+      aside={<CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} />}
       actions={
         <>
           <Button onClick={onClose}>Close</Button>
@@ -52,7 +51,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
         <TextField label="Source" required value={source} onChange={(e) => { setSource(e.target.value) }} error={checked ? missing.source : undefined} />
         <TextField label="Subject" value={subject} onChange={(e) => { setSubject(e.target.value) }} />
         <TextArea label="Data" hint="JSON; empty for none." rows={6} spellCheck={false} className="mono" value={data} onChange={(e) => { setData(e.target.value) }} />
-        {failure === undefined ? null : <Failure message={failure.message} reason={failure.reason} fields={failure.fields} />}
+        {send.isError ? <CallProblem error={send.error} /> : null}
       </div>
     </Dialog>
   )

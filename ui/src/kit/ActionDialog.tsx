@@ -2,9 +2,10 @@ import { useMutation } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { callError, useLink } from '../api'
 import { Button } from './Button'
+import { CallProblem } from './CallProblem'
+import { CopyCommand } from './CopyCommand'
 import { Dialog } from './Dialog'
 import { TextArea } from './Field'
-import { CopyButton } from './Id'
 import styles from './ActionDialog.module.css'
 
 export interface ActionDialogProps<Answer> {
@@ -34,14 +35,13 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
   const [checked, setChecked] = useState(false)
   const link = useLink()
   const act = useMutation({ mutationFn: () => props.run(reason.trim()), onSuccess: props.onDone })
-  const failure = act.isError ? callError(act.error) : undefined
   const missing = rule === 'required' && reason.trim() === ''
   const refused = link.state === 'live' ? props.refused : 'No connection to the server.'
   const submit = () => {
     setChecked(true)
     if (!missing && refused === undefined && !act.isPending) act.mutate()
   }
-  const fieldError = failure?.fields.find((f) => f.path === 'reason')?.message
+  const fieldError = act.isError ? callError(act.error).fields.find((f) => f.path === 'reason')?.message : undefined
   return (
     <Dialog
       title={props.title}
@@ -50,7 +50,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
       onClose={props.onClose}
       onSubmit={submit}
       size={props.size ?? 'normal'}
-      aside={props.cli === undefined ? undefined : <span>Copy CLI <CopyButton text={props.cli(reason.trim())} label="Copy the command of the CLI" /></span>}
+      aside={props.cli === undefined ? undefined : <CopyCommand cli={props.cli(reason.trim())} />}
       actions={
         <>
           <Button onClick={props.onClose}>Close</Button>
@@ -71,19 +71,8 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
             autoFocus
           />
         )}
-        {failure === undefined ? null : <Failure message={failure.message} reason={failure.reason} fields={failure.fields.filter((f) => f.path !== 'reason')} />}
+        {act.isError ? <CallProblem error={act.error} except={['reason']} /> : null}
       </div>
     </Dialog>
-  )
-}
-
-/** The refusal of a call, as it stays in a dialog. */
-export function Failure({ message, reason, fields = [] }: { message: string; reason: string; fields?: { path: string; message: string }[] }) {
-  return (
-    <div className={styles.failure} role="alert">
-      <div>{message}</div>
-      {fields.map((field) => <div key={`${field.path} ${field.message}`}><code>{field.path}</code> {field.message}</div>)}
-      {reason === '' ? null : <code>{reason}</code>}
-    </div>
   )
 }

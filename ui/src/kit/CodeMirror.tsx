@@ -9,6 +9,7 @@ import { useEffect, useRef } from 'react'
 import { cspNonce, JsonError, readJson } from '../api'
 import type { CodeEditorProps } from './CodeEditor'
 import styles from './CodeEditor.module.css'
+import { sealedValues } from './sealed'
 
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--blue)' },
@@ -43,7 +44,7 @@ const jsonLinter = linter((view) => {
 })
 
 /** The editor itself; loaded on demand by CodeEditor. */
-export default function CodeMirror({ value, onChange, label, readOnly = false, describedBy }: CodeEditorProps) {
+export default function CodeMirror({ value, onChange, label, readOnly = false, autoFocus = false, describedBy }: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const onText = useRef(onChange)
@@ -62,7 +63,7 @@ export default function CodeMirror({ value, onChange, label, readOnly = false, d
           lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(),
           // Tab leaves the editor, so that the keyboard is not trapped in it; Ctrl-Enter submits the dialog around it.
           keymap.of([...defaultKeymap.filter((key) => key.key !== 'Mod-Enter'), ...historyKeymap]),
-          json(), syntaxHighlighting(colours), jsonLinter, lintGutter(), look, EditorView.lineWrapping,
+          json(), syntaxHighlighting(colours), jsonLinter, lintGutter(), sealedValues, look, EditorView.lineWrapping,
           EditorState.readOnly.of(readOnly),
           EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy === undefined ? {} : { 'aria-describedby': describedBy }) }),
           EditorView.updateListener.of((update) => {
@@ -72,12 +73,13 @@ export default function CodeMirror({ value, onChange, label, readOnly = false, d
       }),
     })
     view.current = editor
+    if (autoFocus) editor.focus()
     return () => {
       view.current = null
       first.current = editor.state.doc.toString()
       editor.destroy()
     }
-  }, [label, readOnly, describedBy])
+  }, [label, readOnly, autoFocus, describedBy])
 
   useEffect(() => {
     const editor = view.current

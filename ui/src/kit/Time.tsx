@@ -29,20 +29,20 @@ export function Time({ at, unknown = '–', plain = false }: { at: number | unde
 
 /** How long ago a time was, by the server's clock, renewed each second. */
 export function Ago({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
-  const time = useNow(1000)
+  const time = useNow()
   if (at === undefined) return <span>{unknown}</span>
   return <time dateTime={new Date(at).toISOString()} title={formatFullTime(at, 'utc')}>{formatAgo(time - at)}</time>
 }
 
 /** The time from `from` to `to`, or until now, renewed each second. */
 export function Elapsed({ from, to }: { from: number | undefined; to?: number | undefined }) {
-  const time = useNow(to === undefined && from !== undefined ? 1000 : 0)
+  const time = useNow(to === undefined && from !== undefined)
   if (from === undefined) return <span>–</span>
   return <span>{formatDuration((to ?? time) - from)}</span>
 }
 
 /** The time until `at`, renewed each second: 0:17. */
 export function Countdown({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
-  const time = useNow(1000)
+  const time = useNow()
   return <span>{at === undefined ? unknown : formatCountdown(at - time)}</span>
 }

@@ -66,5 +66,8 @@ const subscribe = (listener: () => void) => {
   }
 }
 
+/** currentPreferences returns the preferences as they are. */
+export const currentPreferences = (): Preferences => current
+
 /** usePreferences returns the preferences and renders again when they change. */
 export const usePreferences = (): Preferences => useSyncExternalStore(subscribe, () => current)

@@ -1,8 +1,8 @@
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { MoreHorizontal } from 'lucide-react'
 import { useState } from 'react'
 import { useRefusal } from '../app'
-import { callError, clients, now, timestamp } from '../api'
+import { callError, clients, now, problemsKey, timestamp } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
 import { ActionDialog, Button, command, Menu, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './problems.module.css'
@@ -10,18 +10,16 @@ import styles from './problems.module.css'
 const hour = 3_600_000
 
 /** Acknowledge, snooze, give an owner and a note, reopen. A change that another operator made first is shown, not overwritten. */
-export function ActionMenu({ problem: p, onActed }: { problem: OperatorProblem; onActed: () => void }) {
+export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   const [dialog, setDialog] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
+  const queries = useQueryClient()
   const key = { id: p.id, revision: p.revision }
   const act = useMutation({
     mutationFn: (call: () => Promise<unknown>) => call(),
-    onSuccess: onActed,
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-      onActed()
-    },
+    onError: (error) => { toast(callError(error).message, 'error') },
+    onSettled: () => queries.invalidateQueries({ queryKey: problemsKey }),
   })
   const refused = offline ?? refusal('operator', p.project === '' ? '*' : p.project) ?? (p.state === 'resolved' ? 'The problem no longer exists.' : undefined)
   const snooze = (label: string, milliseconds: number) => ({ label, refused, onSelect: () => { act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })) } })
@@ -42,12 +40,13 @@ export function ActionMenu({ problem: p, onActed }: { problem: OperatorProblem; 
           ...(count === undefined ? [] : [{ label: `Until there are ${String(count * 2n)}`, refused, onSelect: () => { act.mutate(() => clients.problems.snoozeProblem({ ...key, untilCount: count * 2n })) } }]),
         ]}
       />
-      {dialog ? <NoteDialog problem={p} onClose={() => { setDialog(false) }} onActed={onActed} /> : null}
+      {dialog ? <NoteDialog problem={p} onClose={() => { setDialog(false) }} /> : null}
     </span>
   )
 }
 
-function NoteDialog({ problem: p, onClose, onActed }: { problem: OperatorProblem; onClose: () => void; onActed: () => void }) {
+function NoteDialog({ problem: p, onClose }: { problem: OperatorProblem; onClose: () => void }) {
+  const queries = useQueryClient()
   const [owner, setOwner] = useState(p.owner)
   const [note, setNote] = useState(p.note)
   return (
@@ -59,7 +58,7 @@ function NoteDialog({ problem: p, onClose, onActed }: { problem: OperatorProblem
       run={() => clients.problems.updateProblem({ id: p.id, revision: p.revision, owner, note })}
       cli={() => command(['problem', 'update', p.id], { owner, note })}
       onDone={() => {
-        onActed()
+        void queries.invalidateQueries({ queryKey: problemsKey })
         onClose()
       }}
       onClose={onClose}

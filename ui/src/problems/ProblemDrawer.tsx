@@ -1,18 +1,18 @@
 import { Link } from '@tanstack/react-router'
 import { milliseconds } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { Ago, Button, command, CopyButton, Drawer, Facts, formatCount, Id, inWords, shortId, Time } from '../kit'
+import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, shortId, Time } from '../kit'
 import { ActionMenu } from './ActionMenu'
 import { KindBadge, runsOf, Series, title, where } from './problem'
 import styles from './problems.module.css'
 
 /** One problem: what, since when, why, what to do, and its runs. */
-export function ProblemDrawer({ problem: p, onClose, onActed, onRuns }: { problem: OperatorProblem; onClose: () => void; onActed: () => void; onRuns: (to: string, search: Record<string, string>) => void }) {
+export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: OperatorProblem; onClose: () => void; onRuns: (to: string, search: Record<string, string>) => void }) {
   const runs = runsOf(p)
   return (
     <Drawer title={title(p)} open onClose={onClose}>
       <div className={styles.drawer}>
-        <div className={styles.line}><KindBadge problem={p} /> <code>{p.code}</code> <CopyButton text={command(['problem', 'show', p.id])} label="Copy the command of the CLI" /></div>
+        <div className={styles.line}><KindBadge problem={p} /> <code>{p.code}</code> <CopyCommand cli={command(['problem', 'show', p.id])} /></div>
         {p.detail === '' ? null : <p>{p.detail}</p>}
         {p.advice === '' ? null : <p className={styles.advice}>{p.advice}</p>}
         <Facts
@@ -34,7 +34,7 @@ export function ProblemDrawer({ problem: p, onClose, onActed, onRuns }: { proble
         />
         {p.note === '' ? null : <p className={styles.note}>{p.note}</p>}
         <div className={styles.line}>
-          <ActionMenu problem={p} onActed={onActed} />
+          <ActionMenu problem={p} />
           {runs === undefined ? null : <Button kind="primary" onClick={() => { onRuns(runs.to, runs.search) }}>{p.kind === 'failure' ? `The ${formatCount(p.notReplayed ?? 0n, p.more)} runs without a replay` : 'Its runs'}</Button>}
         </div>
         {p.samples.length === 0 ? null : (

@@ -1,8 +1,6 @@
-import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { useFilters, useProjects } from '../app'
-import { clients, durationMilliseconds, milliseconds, usePages } from '../api'
+import { clients, durationMilliseconds, milliseconds, problemsKey, usePages, useProblemCounts } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
 import { Ago, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, Tabs } from '../kit'
 import { ActionMenu } from './ActionMenu'
@@ -12,7 +10,7 @@ import { KindBadge, Series, title, where } from './problem'
 const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
 const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
 
-const columns = (onActed: () => void): Column<OperatorProblem>[] => [
+const columns: Column<OperatorProblem>[] = [
   { id: 'kind', title: 'Kind', width: 84, cell: (p) => <KindBadge problem={p} /> },
   { id: 'title', title: 'Problem', width: 170, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
   { id: 'where', title: 'Where', width: 150, grow: true, cell: (p) => <span title={where(p)}>{where(p)}</span> },
@@ -21,7 +19,7 @@ const columns = (onActed: () => void): Column<OperatorProblem>[] => [
   { id: 'first', title: 'Since', width: 76, cell: (p) => <Ago at={milliseconds(p.firstTime)} /> },
   { id: 'last', title: 'Last seen', width: 80, cell: (p) => <Ago at={milliseconds(p.lastTime)} /> },
   { id: 'owner', title: 'Owner', width: 72, cell: (p) => (p.owner === '' ? 'none' : p.owner) },
-  { id: 'act', title: <span className="hidden">Actions</span>, width: 168, align: 'end', cell: (p) => <ActionMenu problem={p} onActed={onActed} /> },
+  { id: 'act', title: <span className="hidden">Actions</span>, width: 168, align: 'end', cell: (p) => <ActionMenu problem={p} /> },
 ]
 
 /** What an operator has to act on, in all projects: stuck runs, failures by cause, and the platform. */
@@ -30,16 +28,14 @@ export function ProblemsPage() {
   const view = useFilters(['state', 'id'])
   const projects = useProjects()
   const navigate = useNavigate()
-  const [acted, setActed] = useState(0)
   const state = states.find((s) => s === view.values.state) ?? 'open'
   const [kind, project, owner, text] = [values.kind ?? '', values.project ?? '', values.owner ?? '', values.q ?? '']
-  const counts = useQuery({ queryKey: ['problem-counts', project, acted], queryFn: ({ signal }) => clients.problems.countProblems({ project }, { signal }), refetchInterval: 5000 })
-  const list = usePages(['problems', state, kind, project, owner, text, acted], async (pageToken, signal) => {
+  const counts = useProblemCounts(project)
+  const list = usePages([...problemsKey, state, kind, project, owner, text], async (pageToken, signal) => {
     const page = await clients.problems.listProblems({ project, kinds: kind === '' ? [] : [kind], states: [state], owner, text, pageSize: 100, pageToken }, { signal })
     return { rows: page.problems, nextPageToken: page.nextPageToken, errors: page.errors }
   })
   const mean = durationMilliseconds(counts.data?.meanTimeToAcknowledge)
-  const onActed = () => { setActed((n) => n + 1) }
   const selected = list.rows.find((p) => p.id === view.values.id)
   return (
     <Page title="Problems" fill>
@@ -65,7 +61,7 @@ export function ProblemsPage() {
         <ListView
           list={list}
           what="problems"
-          columns={columns(onActed)}
+          columns={columns}
           rowKey={(p) => p.id}
           highlighted={selected?.id}
           onOpen={(p) => { view.change({ id: p.id }) }}
@@ -74,7 +70,7 @@ export function ProblemsPage() {
           empty={<StateView kind="empty" title={state === 'open' ? 'No open problems.' : `No ${state} problems.`}>Checked <Ago at={milliseconds(counts.data?.time)} />.</StateView>}
         />
       </Tabs>
-      {selected === undefined ? null : <ProblemDrawer problem={selected} onActed={onActed} onClose={() => { view.change({ id: undefined }) }} onRuns={(to, search) => { void navigate({ to, search: search as never }) }} />}
+      {selected === undefined ? null : <ProblemDrawer problem={selected} onClose={() => { view.change({ id: undefined }) }} onRuns={(to, search) => { void navigate({ to, search: search as never }) }} />}
     </Page>
   )
 }

@@ -25,7 +25,7 @@ const zooms = [1, 2, 4, 8, 16, 32]
 export function TimelineTab({ run, root, summary, selected, onSelect, full }: Props) {
   const attempts = useAttempts(run.project, run.id, !full)
   const open = !hasEnded(run.status)
-  const now = useNow(open ? 1000 : 0)
+  const now = useNow(open)
   const { zone, density } = usePreferences()
   const [zoom, setZoom] = useState(0)
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())

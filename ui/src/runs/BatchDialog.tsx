@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { callError, clients, newRequestID, now } from '../api'
 import { useRefusal } from '../app'
 import type { StartBatchResponse } from '../gen/signalbox/v1/batch_pb'
-import { Button, command, CopyCommand, Dialog, inWords, plural, Select, TextArea, TextField, useLinkRefusal } from '../kit'
+import { Button, CallProblem, command, CopyCommand, Dialog, inWords, plural, Select, TextArea, TextField, useLinkRefusal } from '../kit'
 import { batchFilter, filterFlags, type RunFilter } from './filter'
 import styles from './runs.module.css'
 
@@ -92,7 +92,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
             {all && total !== undefined ? `All ${plural(total, 'run')} that match the filter now` : 'All that match the filter'}
           </label>
         </fieldset>
-        {preview.isError ? <p className={styles.failure}>The runs could not be counted: {callError(preview.error).message}</p> : null}
+        {preview.isError ? <CallProblem error={preview.error} /> : null}
         {preview.data === undefined ? null : <Preview answer={preview.data} action={action} />}
         <TextArea label="Reason" required value={reason} hint="The audit log records it." error={fieldError('reason')} onChange={(event) => { setReason(event.target.value) }} />
         {action === 'replay' ? (
@@ -101,7 +101,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
         <div className={styles.rate}>
           <TextField label="Runs per second" inputMode="decimal" value={rate} error={fieldError('rate') ?? (rateWrong ? 'From 0.1 to 500' : undefined)} onChange={(event) => { setRate(event.target.value) }} />
         </div>
-        {error === undefined ? null : <p className={styles.failure} role="alert">{error.message} {error.reason === '' ? null : <code>{error.reason}</code>}</p>}
+        {start.isError ? <CallProblem error={start.error} except={['reason', 'rate']} /> : null}
       </div>
     </Dialog>
   )

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
-import { callError, clients, requireSignIn, setCSRFToken } from '../api'
-import { Failure, TextField } from '../kit'
+import { clients, requireSignIn, setCSRFToken } from '../api'
+import { CallProblem, TextField } from '../kit'
 import styles from './session.module.css'
 
 /** useSignIn exchanges a token for a session. The token leaves the page with the request and is kept nowhere. */
@@ -19,7 +19,6 @@ export function useSignIn(onDone: () => void): { fields: ReactNode; submit: () =
       onDone()
     },
   })
-  const failure = signIn.isError ? callError(signIn.error) : undefined
   const submit = () => {
     setChecked(true)
     if (token.trim() !== '' && !signIn.isPending) signIn.mutate()
@@ -37,7 +36,7 @@ export function useSignIn(onDone: () => void): { fields: ReactNode; submit: () =
         hint="An administrator creates tokens on the page Access or with signalbox token create."
         autoFocus
       />
-      {failure === undefined ? null : <Failure message={failure.message} reason={failure.reason} fields={failure.fields} />}
+      {signIn.isError ? <CallProblem error={signIn.error} /> : null}
     </div>
   )
   return { fields, submit, busy: signIn.isPending }

@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useMemo, useState } from 'react'
 import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useSystemStatus } from '../api'
 import { useRefusal } from '../app'
-import { Ago, type Alert, AlertSlot, Button, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useLinkRefusal } from '../kit'
+import { Ago, type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useLinkRefusal } from '../kit'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
 import styles from './start.module.css'
@@ -127,8 +127,6 @@ export default function StartDialog({ project, workflow: given = '', version: gi
     },
   })
   const error = start.isError ? callError(start.error) : undefined
-  const problem = useRef<HTMLDivElement>(null)
-  useEffect(() => { problem.current?.scrollIntoView({ block: 'nearest' }) }, [start.error])
   const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
   for (const { path, message } of error?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
 
@@ -214,13 +212,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
           onChange={(event) => { setVersion(event.target.value) }}
         />
       </div>
-      {error === undefined ? null : (
-        <div className={styles.problem} role="alert" ref={problem}>
-          {error.message} {error.reason === '' ? null : <code>{error.reason}</code>}
-          {error.unreached ? <div>It is not known whether the run was started. Run again: the same request starts one run only.</div> : null}
-          {error.retryAfter === undefined ? null : <div>Try again in {Math.ceil(error.retryAfter)} s.</div>}
-        </div>
-      )}
+      {start.isError ? <div className={styles.notes}><CallProblem error={start.error} except={['input']} /></div> : null}
       {workflow === undefined ? null : <StartAlerts project={project} paused={workflow.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow.latestVersion === ''} />}
       {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
         : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
@@ -246,7 +238,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
             {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
-            {last.isError ? <p className={styles.error} role="alert">{callError(last.error).message}</p> : null}
+            {last.isError ? <CallProblem error={last.error} /> : null}
             {draft.mode === 'form' && schema !== undefined ? (
               <SchemaForm
                 key={draft.filled}
