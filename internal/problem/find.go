@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -132,12 +134,12 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 			l.findings = append(l.findings, stuckFinding(g, s.o.TaskQueue(g.Project)))
 		}
 	}
-	if groups, more, err := s.o.Source.FailureGroups(ctx, projects, now.Add(-Window), maxFailures); err != nil {
+	if f, err := s.failures.read(ctx, now, s.readFailures); err != nil {
 		l.missing(ctx, string(Failure), "failed runs", err)
 	} else {
-		for _, g := range groups {
-			if g.NotReplayed > 0 {
-				l.findings = append(l.findings, failureFinding(g, more[g.Project], now))
+		for _, g := range f.groups {
+			if g.NotReplayed > 0 && slices.Contains(projects, g.Project) {
+				l.findings = append(l.findings, failureFinding(g, f.more[g.Project], now))
 			}
 		}
 	}
@@ -150,6 +152,22 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	}
 	s.addDispatchers(ctx, l, projects, dispatcherFacts{connected: connection.State.Up(), leases: !leasesDown})
 	return l
+}
+
+// failures are the groups of failed runs of all projects.
+type failures struct {
+	groups []FailureGroup
+	// more has the projects with more failures than were read.
+	more map[string]bool
+}
+
+func (s *Service) readFailures(ctx context.Context) (f failures, err error) {
+	names, err := s.projects(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.groups, f.more, err = s.o.Source.FailureGroups(ctx, names, s.o.Now().Add(-Window), maxFailures)
+	return f, err
 }
 
 func (l *live) addConnection(c conntype.Status) {
@@ -186,7 +204,7 @@ type dispatcherFacts struct{ connected, leases bool }
 // addDispatchers adds the dispatchers that do not route. The unknown state of a dispatcher is no problem of its own while Temporal or the
 // leases are away, which is the problem.
 func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string, facts dispatcherFacts) {
-	all, err := s.dispatchers.read(ctx, s.o.Now(), s.o.Dispatchers)
+	all, err := s.dispatchers.read(ctx, s.o.Now(), s.o.Dispatchers.List)
 	if err != nil {
 		l.missing(ctx, fromDispatchers, "dispatchers", err)
 		return
@@ -347,34 +365,33 @@ func seriesOf(g FailureGroup, now time.Time) *Series {
 	}
 }
 
-// dispatchersFor is how long a list of dispatchers is reused: reading it makes calls to Temporal and to the leases.
-const dispatchersFor = 5 * time.Second
+// recentFor is how long a list is reused that is expensive to read: that of the dispatchers makes calls to Temporal and to the leases, that of
+// the failures reads thousands of runs, and each open page, each scrape of the metrics and the recorder ask for both.
+const recentFor = 5 * time.Second
 
-// recentDispatchers keeps the last list of dispatchers, or why it could not be read, for a short time. It is safe for concurrent use.
-type recentDispatchers struct {
-	// turn holds a value while a caller reads; the others wait for it no longer than their contexts allow.
-	turn chan struct{}
+// recent keeps the last answer to a read, or why it failed, for a short time. It is safe for concurrent use.
+type recent[T any] struct {
+	// turn is held by the caller that reads; the others wait for it no longer than their contexts allow.
+	turn *semaphore.Weighted
 	at   time.Time
-	list []dispatcher.Dispatcher
+	last T
 	err  error
 }
 
-func (r *recentDispatchers) read(ctx context.Context, now time.Time, from Dispatchers) ([]dispatcher.Dispatcher, error) {
-	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+func (r *recent[T]) read(ctx context.Context, now time.Time, from func(context.Context) (T, error)) (none T, err error) {
+	if err := r.turn.Acquire(ctx, 1); err != nil {
+		return none, err
 	}
-	if !r.at.IsZero() && now.Sub(r.at) < dispatchersFor {
-		return r.list, r.err
+	defer r.turn.Release(1)
+	if !r.at.IsZero() && now.Sub(r.at) < recentFor {
+		return r.last, r.err
 	}
-	limited, cancel := context.WithTimeout(ctx, dispatchersFor)
+	limited, cancel := context.WithTimeout(ctx, recentFor)
 	defer cancel()
-	list, err := from.List(limited)
+	last, err := from(limited)
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // that the caller had no time says nothing about the dispatchers
+		return none, ctx.Err() // that the caller had no time says nothing about the source
 	}
-	r.at, r.list, r.err = now, list, err
-	return list, err
+	r.at, r.last, r.err = now, last, err
+	return last, err
 }

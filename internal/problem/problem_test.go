@@ -207,6 +207,7 @@ func TestProblemsAreGrouped(t *testing.T) {
 		r := run.Run{ID: "replay-" + id, Project: shop, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued, StatusAt: b.now, RequestID: "replay-" + id, Trigger: run.TriggerReplay, CreatedAt: b.now, ReplayOf: id}
 		_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunReplay, Project: shop, Subject: r.ID})
 		require.NoError(t, err)
+		b.now = b.now.Add(5 * time.Second) // groups of failures are reused for that long
 		list := b.list(admin(t), t, problem.Query{Kinds: []problem.Kind{problem.Failure}})
 		require.Len(t, list, 1-i)
 	}

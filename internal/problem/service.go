@@ -8,10 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 )
@@ -54,12 +57,15 @@ type Options struct {
 // Service finds problems and records what operators do about them. It is safe for concurrent use.
 type Service struct {
 	o           Options
-	dispatchers recentDispatchers
+	dispatchers recent[[]dispatcher.Dispatcher]
+	failures    recent[failures]
 }
 
 // NewService returns a service.
 func NewService(o Options) *Service {
-	return &Service{o: o, dispatchers: recentDispatchers{turn: make(chan struct{}, 1)}}
+	return &Service{
+		o: o, dispatchers: recent[[]dispatcher.Dispatcher]{turn: semaphore.NewWeighted(1)}, failures: recent[failures]{turn: semaphore.NewWeighted(1)},
+	}
 }
 
 // Query selects problems. Zero fields match everything.
@@ -212,17 +218,20 @@ func (s *Service) visible(ctx context.Context, name string) ([]string, error) {
 	if name != "" {
 		return []string{name}, nil
 	}
+	names, err := s.projects(ctx)
+	return slices.DeleteFunc(names, func(name string) bool { return !auth.Sees(ctx, name) }), err
+}
+
+// projects returns the names of all projects.
+func (s *Service) projects(ctx context.Context) (names []string, err error) {
 	const page = 500
-	var names []string
-	for after := ""; ; {
+	for after := ""; ; after = names[len(names)-1] {
 		projects, err := s.o.Projects.ListProjects(ctx, after, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range projects {
-			if after = p.Name; auth.Sees(ctx, p.Name) {
-				names = append(names, p.Name)
-			}
+			names = append(names, p.Name)
 		}
 		if len(projects) < page {
 			return names, nil
@@ -302,7 +311,7 @@ func (s *Service) Gauges(ctx context.Context) ([]Gauge, error) {
 	if len(list.Errors) > 0 {
 		return nil, errIncomplete
 	}
-	projects, err := s.visible(ctx, "")
+	projects, err := s.projects(ctx)
 	if err != nil {
 		return nil, err
 	}

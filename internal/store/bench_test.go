@@ -157,6 +157,32 @@ func BenchmarkListRuns(b *testing.B) {
 	}
 }
 
+// BenchmarkFailureGroups groups as many failed runs of one project as problems are found from, in 20 groups.
+func BenchmarkFailureGroups(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			const runs, batch = 20_000, 500
+			var updates []run.Update
+			for i := range runs {
+				u := benchUpdate(benchInsert(b, s, i), 1, run.Failed)
+				u.State.Error = &run.Problem{Type: "communication", Status: 503, Title: "no answer", Instance: fmt.Sprintf("/do/%d/charge", i/10%2)}
+				u.State.EndedAt = u.State.StartedAt.Add(time.Duration(i) * time.Second)
+				if updates = append(updates, u); len(updates) == batch {
+					_, err := s.ApplyUpdates(b.Context(), updates)
+					require.NoError(b, err)
+					updates = updates[:0]
+				}
+			}
+			for b.Loop() {
+				groups, _, err := s.Problems().FailureGroups(b.Context(), []string{"default"}, benchRun(0).CreatedAt, runs)
+				require.NoError(b, err)
+				require.Len(b, groups, 20)
+			}
+		})
+	}
+}
+
 // BenchmarkWaits reads what a run waits for that has entered as many steps as can have rows, each with values of 2 KB;
 // one of them is open.
 func BenchmarkWaits(b *testing.B) {

@@ -99,29 +99,16 @@ type Request interface {
 // on the page.
 func List[C, T any](
 	req Request, standard, most int, list func(after *C, limit int) ([]T, error), cursor func(T) C,
-) ([]T, string, error) {
-	size, err := sizeOf(req.GetPageSize(), standard, most)
-	if err != nil {
-		return nil, "", err
-	}
-	key, err := Key(req)
-	if err != nil {
-		return nil, "", err
-	}
-	after, err := Decode[C](req.GetPageToken(), key)
-	if err != nil {
-		return nil, "", err
-	}
-	items, err := list(after, size+1)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(items) <= size {
-		return items, "", nil
-	}
-	items = items[:size]
-	token, err := Encode(cursor(items[size-1]), key)
-	return items, token, err
+) (items []T, next string, err error) {
+	return Search(req, standard, most, func(after *C, limit int) (items []T, last *C, err error) {
+		items, err = list(after, limit+1)
+		if err == nil && len(items) > limit {
+			items = items[:limit]
+			end := cursor(items[limit-1])
+			last = &end
+		}
+		return items, last, err
+	})
 }
 
 // Search returns one page of a list that is searched in parts: the page may have fewer items than fit and not be the last one. list returns

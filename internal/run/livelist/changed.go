@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -36,8 +38,8 @@ type changed struct {
 	store   Store
 	pending *pubsub.Collection
 
-	reading chan struct{} // held by the reader
-	next    time.Time     // of the next read; guarded by reading
+	reading *semaphore.Weighted // held by the reader
+	next    time.Time           // of the next read; guarded by reading
 
 	mu    sync.Mutex
 	heads *journal[head]
@@ -45,16 +47,16 @@ type changed struct {
 
 func newChanged(store Store, changes *pubsub.Notifier) *changed {
 	return &changed{
-		store: store, pending: changes.Collect(maxNames), reading: make(chan struct{}, 1), heads: newJournal[head](maxHeads, maxHeadBytes),
+		store: store, pending: changes.Collect(maxNames), reading: semaphore.NewWeighted(1), heads: newJournal[head](maxHeads, maxHeadBytes),
 	}
 }
 
 // read reads the runs that have changed since the last read. If it is too early for that, it returns when to call it again.
 func (c *changed) read(ctx context.Context) (again time.Time, err error) {
-	if err := acquire(ctx, c.reading); err != nil {
+	if err := c.reading.Acquire(ctx, 1); err != nil {
 		return time.Time{}, err
 	}
-	defer release(c.reading)
+	defer c.reading.Release(1)
 	if !closed(c.pending.Changed()) {
 		return time.Time{}, nil
 	}
@@ -132,14 +134,3 @@ func closed(signal <-chan struct{}) bool {
 		return false
 	}
 }
-
-func acquire(ctx context.Context, lock chan struct{}) error {
-	select {
-	case lock <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func release(lock chan struct{}) { <-lock }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -43,7 +45,7 @@ type list struct {
 	watchers, counting int       // guarded by Lists.mu
 	idleSince          time.Time // guarded by Lists.mu
 
-	lock chan struct{} // guards all below
+	lock *semaphore.Weighted // guards all below
 
 	seen     int64 // revision of the changed runs up to which the list is
 	rows     *journal[row]

@@ -28,6 +28,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -148,7 +150,7 @@ func (l *Lists) add(key string, f run.Filter) (*list, error) {
 	}
 	added := &list{
 		key: key, epoch: rand.Text(), filter: f, store: l.store, changed: l.changed, active: l.active,
-		lock: make(chan struct{}, 1), rows: newJournal[row](maxRows, maxRowBytes),
+		lock: semaphore.NewWeighted(1), rows: newJournal[row](maxRows, maxRowBytes),
 	}
 	l.lists[key] = added
 	return added, nil
@@ -248,10 +250,10 @@ func (w *Watcher) Wait(ctx context.Context) error {
 // there are changes that must not be read before.
 func (w *Watcher) look(ctx context.Context) (news bool, due time.Time, limited bool, err error) {
 	l := w.list
-	if err := acquire(ctx, l.lock); err != nil {
+	if err := l.lock.Acquire(ctx, 1); err != nil {
 		return false, due, false, err
 	}
-	defer release(l.lock)
+	defer l.lock.Release(1)
 	if due, limited, err = l.refresh(ctx, w.counts); err != nil {
 		return false, due, false, err
 	}
@@ -262,10 +264,10 @@ func (w *Watcher) look(ctx context.Context) (news bool, due time.Time, limited b
 // Take returns the next change, with up to [MaxRows] rows; false if there is none.
 func (w *Watcher) Take(ctx context.Context) (c Change, changed bool, err error) {
 	l := w.list
-	if err := acquire(ctx, l.lock); err != nil {
+	if err := l.lock.Acquire(ctx, 1); err != nil {
 		return c, false, err
 	}
-	defer release(l.lock)
+	defer l.lock.Release(1)
 	if _, _, err := l.refresh(ctx, w.counts); err != nil {
 		return c, false, err
 	}
