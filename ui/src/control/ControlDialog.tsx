@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { callError, clients, type Json, printJson, runKey, useLink, useRun } from '../api'
+import { callError, clients, fetchRun, type Json, printJson, runKey, useLink, useRun } from '../api'
 import { Button, CallProblem, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
@@ -43,8 +43,15 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
   const [reason, setReason] = useState('')
   const [asked, setAsked] = useState(false)
   const call = useMutation({
-    mutationFn: () => act(control, project, id, reason.trim()),
-    onSuccess: async (run) => {
+    mutationFn: async () => {
+      // The page may be behind the server. Only a state that a person has seen is acted on.
+      const latest = await fetchRun(project, id)
+      queries.setQueryData<Run>(runKey(project, id), latest)
+      return stateText(latest) === seen ? { run: await act(control, project, id, reason.trim()) } : undefined
+    },
+    onSuccess: async (answer) => {
+      if (answer === undefined) return
+      const { run } = answer
       if (run !== undefined) queries.setQueryData<Run>(runKey(project, id), (known) => (known === undefined ? undefined : { ...known, ...changed(run) }))
       await queries.invalidateQueries({ queryKey: runKey(project, id) })
       toast(run?.cancelRequested && run.status !== 'canceled' ? 'Cancel requested. A worker ends the run.' : `${words.name}: the server has accepted it.`)

@@ -1,3 +1,4 @@
+import { hasEnded } from '../api'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 
 /** The controls of a run that ask for a confirmation, and replay and export, in the order of the reference. */
@@ -60,8 +61,8 @@ export const noteOf = (run: Run, control: Control): string => {
   return state?.detail ?? ''
 }
 
-/** stateText prints the state of a run as the dialogs compare it: running, waiting: timer, running, cancel requested. */
+/** stateText prints the state of a run as the dialogs compare it: running; waiting: timer; running, cancel requested. */
 export const stateText = (run: Run): string => {
   const detail = run.status === 'queued' ? run.queuedReason : run.status === 'waiting' ? run.waitingKind : ''
-  return `${run.status.replaceAll('_', ' ')}${detail === '' ? '' : `: ${detail}`}`
+  return `${run.status.replaceAll('_', ' ')}${detail === '' ? '' : `: ${detail}`}${run.cancelRequested && !hasEnded(run.status) ? ', cancel requested' : ''}`
 }
