@@ -44,21 +44,21 @@ export function Dialog({ title, description, open, onClose, children, actions, a
               if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
             }}
           >
-            <header className={styles.head}>
+            <div className={styles.head}>
               <Radix.Title className={styles.title}>{title}</Radix.Title>
               {closable ? (
                 <Radix.Close asChild>
                   <Button kind="quiet" aria-label="Close" icon={<X size={16} aria-hidden />} />
                 </Radix.Close>
               ) : null}
-            </header>
+            </div>
             {description === undefined ? null : <Radix.Description className={styles.description}>{description}</Radix.Description>}
             <div className={styles.body}>{children}</div>
             {actions === undefined && aside === undefined ? null : (
-              <footer className={styles.foot}>
+              <div className={styles.foot}>
                 <div className={styles.aside}>{aside}</div>
                 {actions}
-              </footer>
+              </div>
             )}
           </form>
         </Radix.Content>
@@ -79,13 +79,13 @@ export function Drawer({ title, open, onClose, children, tools }: { title: React
           onInteractOutside={(event) => { event.preventDefault() }}
           onOpenAutoFocus={(event) => { event.preventDefault() }}
         >
-          <header className={styles.head}>
+          <div className={styles.head}>
             <Radix.Title className={styles.title}>{title}</Radix.Title>
             {tools}
             <Radix.Close asChild>
               <Button kind="quiet" aria-label="Close" icon={<X size={16} aria-hidden />} />
             </Radix.Close>
-          </header>
+          </div>
           <div className={styles.body}>{children}</div>
         </Radix.Content>
       </Radix.Portal>

@@ -1,5 +1,5 @@
 import { DropdownMenu as Radix } from 'radix-ui'
-import type { ReactElement, ReactNode } from 'react'
+import { useRef, useState, type ReactElement, type ReactNode } from 'react'
 import styles from './overlay.module.css'
 
 export interface MenuItem {
@@ -15,12 +15,18 @@ export interface MenuItem {
   key?: string
 }
 
-/** A menu that opens from a button. Items that cannot be chosen show the reason below their name. */
+/**
+ * A menu that opens from a button. Items that cannot be chosen show the reason below their name. It is not modal: a modal one hides the
+ * whole page from screen readers while its controls can still be focused.
+ */
 export function Menu({ trigger, items, align = 'end' }: { trigger: ReactElement; items: MenuItem[]; align?: 'start' | 'end' }) {
+  const button = useRef<HTMLButtonElement>(null)
+  // It opens in the landmark of its button, so that screen readers find it there.
+  const [landmark, setLandmark] = useState<HTMLElement | null>(null)
   return (
-    <Radix.Root>
-      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
-      <Radix.Portal>
+    <Radix.Root modal={false} onOpenChange={(open) => { if (open) setLandmark(button.current?.closest<HTMLElement>('[data-peek], main, header') ?? null) }}>
+      <Radix.Trigger ref={button} asChild>{trigger}</Radix.Trigger>
+      <Radix.Portal container={landmark}>
         <Radix.Content className={styles.menu} align={align} sideOffset={4} collisionPadding={8}>
           {items.map((item, index) => {
             const key = item.key ?? String(index)
