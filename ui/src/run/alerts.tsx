@@ -42,7 +42,7 @@ function stuck(run: Run): Alert | undefined {
   const waiting = run.status === 'queued' && run.queuedReason === 'worker' && (code === 'NO_POLLER' || code === 'POLLER_STALE')
   return {
     id: 'stuck', tone: 'amber',
-    title: waiting ? `Queued, waiting for a worker${queue === '' ? '' : ` on ${queue}`}` : statusWord('stuck', code).word,
+    title: waiting ? `${statusWord('stuck', code).word}: queued, waiting for a worker${queue === '' ? '' : ` on ${queue}`}` : statusWord('stuck', code).word,
     since: <>since <Time at={milliseconds(since)} /> (<Elapsed from={milliseconds(since)} />), checked <Ago at={milliseconds(checkTime)} /></>,
     detail: <>{detail}{cause === '' ? null : <> <code>{cause}</code></>}<br /><strong>What to do:</strong> {advice} <code>{code}</code></>,
     actions: <Link to="/workers">Workers</Link>,

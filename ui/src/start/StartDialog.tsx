@@ -213,7 +213,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
         />
       </div>
       {start.isError ? <div className={styles.notes}><CallProblem error={start.error} except={['input']} /></div> : null}
-      {workflow === undefined ? null : <StartAlerts project={project} paused={workflow.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow.latestVersion === ''} />}
+      <StartAlerts project={project} paused={workflow?.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow?.latestVersion === ''} />
       {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
         : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
         : !known ? null
