@@ -73,7 +73,7 @@ test: setup build $(TOOLS)/testreport ## Set up Postgres and Redis, build, run e
 
 .PHONY: e2e
 e2e: setup build ## Test the web UI in Chromium against the real platform, all tests
-	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" scripts/ui.sh e2e
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" scripts/services.sh with scripts/ui.sh e2e
 
 .PHONY: screenshots
 screenshots: setup build ## Take the pictures of every page in both themes into docs/images/studio

@@ -8,8 +8,8 @@ import { createServer as createTCPServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const here = new URL('.', import.meta.url).pathname
-const binary = process.env.SIGNALBOX_BIN ?? join(here, '../../bin/signalbox')
+export const here = new URL('.', import.meta.url).pathname
+export const binary = process.env.SIGNALBOX_BIN ?? join(here, '../../bin/signalbox')
 
 /** freePort returns a port that nothing listens on. */
 export async function freePort(): Promise<number> {
@@ -42,15 +42,20 @@ export async function until<T>(what: string, check: () => Promise<T | undefined 
   }
 }
 
-/** The stock service: `/stock/<sku>` reserves; a SKU that begins with "broken" is answered with 503, "gone" with 404. */
-async function startStock(): Promise<{ server: Server; address: string; mended: { value: boolean } }> {
+/**
+ * The stock service: `/stock/<sku>` reserves; a SKU that begins with "broken" is answered with 503, "gone" with 404, and "slow" after half
+ * a second.
+ */
+export async function startStock(): Promise<{ server: Server; address: string; mended: { value: boolean } }> {
   const mended = { value: false }
   const server = createServer((request, response) => {
     const sku = request.url?.split('/').pop() ?? ''
     request.resume()
     const status = sku.startsWith('broken') && !mended.value ? 503 : sku.startsWith('gone') ? 404 : 200
-    response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(status === 200 ? { reserved: sku } : { title: 'stock service did not answer' }))
+    setTimeout(() => {
+      response.writeHead(status, { 'content-type': 'application/json' })
+      response.end(JSON.stringify(status === 200 ? { reserved: sku } : { title: 'stock service did not answer' }))
+    }, sku.startsWith('slow') ? 500 : 0)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()

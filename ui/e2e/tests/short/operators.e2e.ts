@@ -1,0 +1,248 @@
+// What two operators do to each other's pages, what a list does while runs change, and the whole path by the keyboard.
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launch, open } from '../../browser'
+import { type Platform, seed, startPlatform, until } from '../../platform'
+
+let platform: Platform
+let browser: Browser
+let ids: Record<string, string>
+
+beforeAll(async () => {
+  ;[platform, browser] = await Promise.all([startPlatform(), launch()])
+  ids = await seed(platform)
+})
+
+afterAll(async () => {
+  await browser.close()
+  await platform.stop()
+})
+
+interface Shown { id: string; status: string; cancelRequested: boolean; replayOf?: string }
+const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Shown
+
+const waiting = async () => {
+  const id = await platform.start('wait')
+  await until('the run waits', async () => (await show(id)).status === 'waiting')
+  return id
+}
+
+/** calls counts the calls of a method that the page sends from now on. */
+function calls(page: Page, method: string): { count: number } {
+  const seen = { count: 0 }
+  page.on('request', (request) => { if (request.url().endsWith(`/${method}`)) seen.count++ })
+  return seen
+}
+
+const ID = /\/runs\/([0-9a-f-]{36})/
+const openedID = (page: Page) => ID.exec(page.url())?.[1] ?? ''
+const anotherRun = async (page: Page, not: string) => { await page.waitForURL((url) => ID.test(url.pathname) && !url.pathname.includes(not)) }
+
+describe('two operators', () => {
+  it('with the same run: when one has canceled it, the other reviews before terminating', async () => {
+    const id = await waiting()
+    const [first, second] = [await open(browser, platform.address, `/p/default/runs/${id}`), await open(browser, platform.address, `/p/default/runs/${id}`)]
+    await second.page.getByRole('button', { name: 'More' }).click()
+    await second.page.getByRole('menuitem', { name: 'Terminate…' }).click()
+    await second.page.getByRole('dialog').getByLabel('Reason').fill('it hangs')
+    await first.page.getByRole('button', { name: 'Cancel…' }).click()
+    await first.page.getByRole('dialog').getByLabel('Reason').fill('not needed')
+    await first.page.keyboard.press('Control+Enter')
+    await first.page.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
+
+    const terminated = calls(second.page, 'TerminateRun')
+    await second.page.getByRole('dialog').getByRole('button', { name: /canceled: Review/ }).click()
+    expect(await second.page.getByRole('dialog').getByRole('button', { name: 'Terminate the run' }).getAttribute('aria-disabled')).toBe('true')
+    expect(await second.page.getByRole('dialog').getByLabel('Reason').inputValue()).toBe('it hangs')
+    expect(terminated.count).toBe(0)
+    expect((await show(id)).status).toBe('canceled')
+    await Promise.all([first, second].map(({ context }) => context.close()))
+  })
+
+  it('of which one has a page that is behind: it does not act on a state that was not seen', async () => {
+    const id = await waiting()
+    const { context, page } = await open(browser, platform.address, '/p/default/runs')
+    // Its network is slow: changes of the run are not reported, and later no answer about it arrives.
+    let delivered = Promise.resolve()
+    await page.route(/\/WatchRun$/, () => { /* never answered */ })
+    await page.route(/\/GetRun$/, async (route) => {
+      await delivered
+      await route.continue()
+    })
+    await page.goto(`${platform.address}/p/default/runs/${id}`)
+    await page.getByRole('button', { name: 'Cancel…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Reason').fill('not needed')
+    let deliver = () => { /* set below */ }
+    delivered = new Promise<void>((resolve) => { deliver = resolve })
+    await platform.cli('run', 'pause', id, '--reason', 'by another operator')
+    const canceled = calls(page, 'CancelRun')
+    await dialog.getByRole('button', { name: 'Cancel the run' }).click()
+    deliver()
+    await dialog.getByRole('button', { name: /: Review$/ }).waitFor()
+    expect(canceled.count).toBe(0)
+    expect((await show(id)).cancelRequested).toBe(false)
+    await context.close()
+  })
+})
+
+describe('a group of failures', () => {
+  it('is replayed as a batch without the runs that were replayed before', async () => {
+    // Of this workflow two runs have failed; one of them is replayed, and its replay fails, too.
+    const replay = JSON.parse(await platform.cli('run', 'replay', ids.failed ?? '', '--reason', 'first try', '-o', 'json')) as Shown
+    await until('the replay has failed', async () => (await show(replay.id)).status === 'failed')
+    const { context, page, faults } = await open(browser, platform.address, '/problems?kind=failure')
+    const row = page.getByRole('grid').getByRole('row').filter({ hasText: 'Not Found' })
+    await until('the group has three runs', async () => (await row.innerText()).includes('3'))
+    await row.click()
+    await page.getByRole('button', { name: 'The 2 runs without a replay' }).click()
+    await page.waitForURL(/group=.*not-replayed=true|not-replayed=true.*group=/)
+    await page.getByRole('grid').getByRole('checkbox').nth(1).check()
+    await page.getByRole('button', { name: 'Replay…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('radio', { name: /All/ }).check()
+    await dialog.getByText('All 2 runs that match').waitFor()
+    await dialog.getByLabel('Reason').fill('the table is back')
+    await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
+    await page.waitForURL(/\/batches\/[0-9a-f-]{36}/)
+    await page.getByText('Completed', { exact: true }).first().waitFor({ timeout: 30_000 })
+    const items = await page.getByRole('grid').innerText()
+    const shortID = (id: string) => `${id.slice(0, 8)}…${id.slice(-4)}`
+    expect(items).toContain(shortID(ids.failedAgain ?? ''))
+    expect(items).toContain(shortID(replay.id))
+    expect(items).not.toContain(shortID(ids.failed ?? ''))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+/** The place of each row in view, by run. */
+const places = (page: Page) =>
+  page.evaluate(() => Object.fromEntries([...document.querySelectorAll<HTMLElement>('[role=grid] [role=rowgroup] [role=row]')].map((row) => [row.id, row.getBoundingClientRect().top])))
+
+async function startMany(context: BrowserContext, count: number): Promise<void> {
+  for (let begun = 0; begun < count; begun += 10) {
+    await Promise.all(Array.from({ length: 10 }, async () => {
+      const answer = await context.request.post(`${platform.address}/v1/projects/default/runs`, { data: { workflow: 'shop/parallel' } })
+      expect(answer.ok()).toBe(true)
+    }))
+  }
+}
+
+describe('a list in which a run is selected', () => {
+  it('moves no row while 150 runs start and end as fast as the platform can', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs')
+    await page.getByRole('grid').getByRole('checkbox').nth(3).check()
+    await page.getByText('1 selected').waitFor()
+    const before = await places(page)
+    await page.evaluate(() => {
+      const shifts = { rows: 0 }
+      Object.assign(window, { shifts })
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries() as unknown as { sources: { previousRect: DOMRect; currentRect: DOMRect }[] }[]) {
+          shifts.rows += entry.sources.filter((source) => source.previousRect.y !== source.currentRect.y).length
+        }
+      }).observe({ type: 'layout-shift', buffered: false })
+    })
+    await startMany(context, 150)
+    // Each run is queued, runs, waits, runs and ends.
+    await until('all runs ended', async () => (await platform.cli('run', 'list', '--status', 'queued,running', '--limit', '1')).trim().split('\n').length === 1)
+    await page.getByRole('button', { name: /^1\d\d new runs$/ }).waitFor()
+    expect(await places(page)).toEqual(before)
+    expect(await page.evaluate(() => (window as unknown as { shifts: { rows: number } }).shifts.rows)).toBe(0)
+    expect(await page.getByRole('grid').getByRole('checkbox', { checked: true }).count()).toBe(1)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+/** Presses Tab until the focus is on a control with this name, as a person does who has no mouse. */
+async function tabTo(page: Page, name: RegExp, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
+  for (let i = 0; i < 80; i++) {
+    await page.keyboard.press(key)
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement as HTMLInputElement | null
+      return `${element?.getAttribute('aria-label') ?? ''} ${element?.labels?.[0]?.textContent ?? ''} ${element?.textContent ?? ''}`
+    })
+    if (name.test(focused)) return
+  }
+  throw new Error(`Tab does not reach ${String(name)}`)
+}
+
+describe('without a mouse', () => {
+  it('a run is started, found by a filter, opened, understood, replayed, canceled and compared', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/workflows')
+    await page.evaluate(() => {
+      Object.assign(window, { presses: 0 })
+      for (const event of ['pointerdown', 'mousedown', 'touchstart']) window.addEventListener(event, () => { Object.assign(window, { presses: 1 }) }, true)
+    })
+    const keys = page.keyboard
+    // Start a run that waits.
+    await keys.press('g')
+    await keys.press('r')
+    await page.waitForURL(/\/runs$/)
+    await page.getByRole('grid').waitFor()
+    await tabTo(page, /Run…/)
+    await keys.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    expect(await page.evaluate(() => document.activeElement?.closest('[role=dialog]') !== null)).toBe(true)
+    await tabTo(page, /^\s*Workflow/)
+    await keys.type('shop/wait')
+    await page.getByRole('dialog').getByText('This version has no schema').waitFor()
+    await keys.press('Control+Enter')
+    await anotherRun(page, 'none')
+    const started = openedID(page)
+    await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor()
+
+    // Cancel it.
+    await keys.press('c')
+    await page.getByRole('dialog').waitFor()
+    await keys.type('not needed')
+    await keys.press('Control+Enter')
+    await page.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
+    expect((await show(started)).status).toBe('canceled')
+
+    // Find the failed runs of a workflow.
+    await keys.press('g')
+    await keys.press('r')
+    await page.waitForURL(/\/runs(\?|$)/)
+    await keys.press('f')
+    await page.getByRole('dialog', { name: 'Filter' }).waitFor()
+    await tabTo(page, /^\s*Failed/)
+    await keys.press('Space')
+    await page.waitForURL(/status=failed/)
+    await keys.press('Escape')
+    await until('only failed runs are listed', async () => (await page.getByRole('grid').getByRole('row', { name: /Failed/ }).count()) > 0 && (await page.getByRole('grid').getByRole('row', { name: /Canceled|Completed/ }).count()) === 0)
+    await keys.press('j')
+    await keys.press('j')
+    await keys.press('Enter')
+    await anotherRun(page, started)
+    const failed = openedID(page)
+
+    // Understand it.
+    await page.getByRole('treeitem').first().waitFor()
+    await keys.press('n')
+    await page.getByRole('tab', { name: 'Error', selected: true }).waitFor()
+
+    // Replay it.
+    await keys.press('r')
+    await page.getByRole('dialog').waitFor()
+    await tabTo(page, /^\s*Reason/)
+    await keys.type('once more')
+    await keys.press('Control+Enter')
+    await anotherRun(page, failed)
+    expect((await show(openedID(page))).replayOf).toBe(failed)
+    await page.getByRole('heading', { level: 1, name: /Failed/ }).waitFor()
+
+    // Compare it with the last good run: the first difference has the focus.
+    await keys.press('o')
+    await page.getByRole('button', { name: 'Compare with it' }).waitFor()
+    await tabTo(page, /Compare with it/)
+    await keys.press('Enter')
+    await page.getByText('first difference').waitFor()
+    await until('the first difference has the focus', async () => page.evaluate(() => document.activeElement?.textContent.includes('first difference')))
+    expect(await page.evaluate(() => (window as unknown as { presses: number }).presses)).toBe(0)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
