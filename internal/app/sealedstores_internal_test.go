@@ -439,7 +439,7 @@ StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters 
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
 	"Sessions": "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
-	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch CountNotTaken",
+	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
 	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Problems": "DeadDeliveries Exclusive FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",

@@ -141,7 +141,8 @@ type Batch struct {
 	EndedAt time.Time
 	// Filter is nil where the request named the runs.
 	Filter *Filter
-	// Expected is the number of runs that the filter must select; nil for any number. It is only written, never read.
+	// Expected is the number of runs that the filter must select, for a stop of a workflow the maximum; nil for any number. It is only
+	// written, never read.
 	Expected *int64
 }
 
@@ -202,6 +203,11 @@ type Store interface {
 	// When the project has a batch with the same request ID, it returns that one and false, and changes nothing. A new batch whose filter
 	// selects another number of runs than b.Expected is refused with [apperror.BatchTotalChanged].
 	StartBatch(ctx context.Context, b Batch, ids []string, page int, e audit.Entry) (Batch, bool, error)
+	// StopWorkflow pauses the workflow of b's filter, and then adds b with the runs that its filter selects, up to page of them, all in one
+	// transaction. It writes pause when it paused the workflow, and start with a new batch. When the project has a batch with the same
+	// request ID, it returns that one and changes nothing; one with another fingerprint is refused with [apperror.RequestIDReused], and
+	// more open runs than b.Expected with [apperror.BatchTotalChanged].
+	StopWorkflow(ctx context.Context, b Batch, page int, pause, start audit.Entry) (Stopped, error)
 	// RunStates counts the runs that a batch would select by state: the existing ones among the IDs, or those of the filter.
 	RunStates(ctx context.Context, b Batch, ids []string) ([]StateCount, error)
 	GetBatch(ctx context.Context, project, id string) (Batch, error)

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,6 +37,12 @@ func (workflows) Resolve(_ context.Context, _, name string) (string, error) {
 		return "", apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "workflow %q does not exist", name)
 	}
 	return "examples/hello", nil
+}
+
+// Get returns the workflow as published.
+func (w workflows) Get(ctx context.Context, projectName, name string) (workflow.Workflow, error) {
+	full, err := w.Resolve(ctx, projectName, name)
+	return workflow.Workflow{Project: projectName, Name: full, State: workflow.StatePublished}, err
 }
 
 // call is one call of controls.

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 const (
@@ -45,9 +46,18 @@ type StartRequest struct {
 	ExpectedTotal *int64
 }
 
-// Workflows resolves the full names of workflows.
+// RequestIDReused returns the error for a request ID that belongs to a batch of another request.
+func RequestIDReused(stored Batch) error {
+	return apperror.New(apperror.Exists, apperror.RequestIDReused,
+		"request ID %q was used before, for batch %s, which does something else; use a new one", stored.RequestID, stored.ID).
+		WithField("requestId", "belongs to another request")
+}
+
+// Workflows finds workflows.
 type Workflows interface {
+	// Resolve returns the full name of a workflow, Get a workflow, both for a full or short name.
 	Resolve(ctx context.Context, project, name string) (string, error)
+	Get(ctx context.Context, project, name string) (workflow.Workflow, error)
 }
 
 // Service starts, finds and controls batches.
@@ -106,9 +116,7 @@ func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, err
 		return Batch{}, false, err
 	}
 	if stored.Fingerprint != b.Fingerprint {
-		return Batch{}, false, apperror.New(apperror.Exists, apperror.RequestIDReused,
-			"request ID %q was used before, for batch %s, which does something else; use a new one", b.RequestID, stored.ID).
-			WithField("requestId", "belongs to another request")
+		return Batch{}, false, RequestIDReused(stored)
 	}
 	s.wake()
 	return stored, created, nil
@@ -253,8 +261,10 @@ func distinct(ids []string) []string {
 }
 
 // fingerprint is equal for equal requests. It leaves out the reason and the rate, which do not change the effect.
-func fingerprint(b Batch, ids []string) string {
-	text, _ := json.Marshal([]any{b.Action, b.Version, b.Filter, ids}) //nolint:errchkjson // texts and times always encode
+func fingerprint(b Batch, ids []string) string { return hash(b.Action, b.Version, b.Filter, ids) }
+
+func hash(parts ...any) string {
+	text, _ := json.Marshal(parts) //nolint:errchkjson // texts and times always encode
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

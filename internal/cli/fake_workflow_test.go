@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -177,6 +178,33 @@ func (w *workflows) PauseWorkflow(_ context.Context, request *connect.Request[si
 
 func (w *workflows) UnpauseWorkflow(context.Context, *connect.Request[signalboxv1.UnpauseWorkflowRequest]) (*connect.Response[signalboxv1.UnpauseWorkflowResponse], error) {
 	return connect.NewResponse(&signalboxv1.UnpauseWorkflowResponse{Workflow: hello()}), nil
+}
+
+// StopWorkflow finds three open runs, one of which cannot be canceled. The request ID "again" was used before.
+func (w *workflows) StopWorkflow(_ context.Context, request *connect.Request[signalboxv1.StopWorkflowRequest]) (*connect.Response[signalboxv1.StopWorkflowResponse], error) {
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	m := request.Msg
+	w.api.note(proto.CloneOf(m))
+	if err := known(m.GetWorkflow()); err != nil {
+		return nil, err
+	}
+	open := map[string]int64{"running": 2, "queued": 1}
+	if m.GetDryRun() {
+		return connect.NewResponse(&signalboxv1.StopWorkflowResponse{
+			Workflow: hello(), Batch: &signalboxv1.Batch{Total: 3, Action: "cancel"}, Open: open, Eligible: 1, Unchanged: 1,
+			Preview:   []*signalboxv1.IneligibleRuns{{Reason: "RUN_IMPORTED", Count: 1, SampleRunIds: []string{"run-3"}}},
+			StartedBy: "every 5m", Timer: &signalboxv1.WorkflowTimer{Every: durationpb.New(5 * time.Minute), NextTimes: []*timestamppb.Timestamp{timestamppb.New(noon)}},
+		}), nil
+	}
+	if m.ExpectedOpen != nil && m.GetExpectedOpen() < 3 {
+		return nil, refusal(connect.CodeFailedPrecondition, "BATCH_TOTAL_CHANGED", "workflow \"demo/hello\" has 3 open runs now")
+	}
+	stopped := hello()
+	stopped.State, stopped.PauseReason = "paused", m.GetReason()
+	return connect.NewResponse(&signalboxv1.StopWorkflowResponse{
+		Workflow: stopped, Batch: &signalboxv1.Batch{Id: "batch-1", Total: 3, Pending: 3}, Created: m.GetRequestId() != "again", Paused: true, Open: open,
+	}), nil
 }
 
 func (w *workflows) DeleteWorkflow(_ context.Context, request *connect.Request[signalboxv1.DeleteWorkflowRequest]) (*connect.Response[signalboxv1.DeleteWorkflowResponse], error) {

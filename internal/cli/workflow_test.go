@@ -200,3 +200,33 @@ func TestWorkflowListShowDiff(t *testing.T) {
 		requireRefusal(t, shell.run(t, "workflow", verb, "nope"), exit.NotFound, `"nope"`, "WORKFLOW_NOT_FOUND")
 	}
 }
+
+func TestWorkflowStop(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "workflow", "stop", "hello", "--dry-run")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.err.String(), "dry run: would pause the workflow and cancel 1 run of 3 open")
+	require.Contains(t, c.err.String(), "1 run would not change")
+	for _, line := range []string{`state +published`, `open +1 queued, 2 running`, `starts +every 5m`, `next +2026-`, `RUN_IMPORTED +1 +run-3`} {
+		require.Regexp(t, `(?m)^`+line, c.out.String())
+	}
+	require.True(t, last[*signalboxv1.StopWorkflowRequest](t, a).GetDryRun())
+	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "-o", "json").out.String(), `"startedBy": "every 5m"`)
+
+	c = shell.run(t, "workflow", "stop", "hello", "--reason", "wrong prices", "--expect", "3", "--request-id", "q")
+	require.Zero(t, c.code, c.err.String())
+	sent := last[*signalboxv1.StopWorkflowRequest](t, a)
+	require.Equal(t, []string{"default", "hello", "wrong prices", "q"}, []string{sent.GetProject(), sent.GetWorkflow(), sent.GetReason(), sent.GetRequestId()})
+	require.EqualValues(t, 3, sent.GetExpectedOpen())
+	for _, line := range []string{`state +paused`, `because +wrong prices`, `batch +batch-1`} {
+		require.Regexp(t, `(?m)^`+line, c.out.String())
+	}
+	require.Contains(t, c.err.String(), "signalbox batch show batch-1")
+	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--request-id", "again").err.String(), "stopped before with the request ID again")
+
+	requireRefusal(t, shell.run(t, "workflow", "stop", "hello"), exit.Usage, "--reason is missing")
+	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "--expect", "3"), exit.Usage, "leave out --expect")
+	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--expect", "2"), exit.Refused, "3 open runs now")
+	requireRefusal(t, shell.run(t, "workflow", "stop", "none", "--reason", "x"), exit.NotFound, "no workflow")
+}

@@ -107,6 +107,22 @@ func h2c() *http.Client {
 	return &http.Client{Transport: &http.Transport{Protocols: protocols, DisableKeepAlives: true}}
 }
 
+func TestStopRequiresBothRoles(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, publisher := g.token(map[string]auth.Role{"shop": auth.Publisher})
+	_, operator := g.token(map[string]auth.Role{"shop": auth.Operator})
+	_, both := g.token(map[string]auth.Role{"shop": auth.Publisher, auth.Everywhere: auth.Operator})
+	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
+	const path = "/v1/projects/shop/workflows/demo/x:stop"
+	for _, body := range []string{`{"reason":"x"}`, `{"dryRun":true}`} {
+		require.Contains(t, g.do("POST", path, body, publisher...).fails(403, apperror.PermissionDenied), `lacks the role operator in project "shop"`)
+		require.Contains(t, g.do("POST", path, body, operator...).fails(403, apperror.PermissionDenied), `lacks the role publisher in project "shop"`)
+		g.do("POST", path, body, both...).fails(404, apperror.WorkflowNotFound)
+		g.do("POST", path, body, admin...).fails(404, apperror.WorkflowNotFound)
+	}
+}
+
 func TestRolesAreEnforcedInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, func(o *rpc.Options) { o.Events, o.EventLimits = newFakeEvents(), event.DefaultLimits() })

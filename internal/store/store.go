@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	inbox := events.New(db)
 	return &Store{
-		Repairs: runrow.NewRepairs(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, runrow.Query), retention: keeping.New(db),
+		Repairs: runrow.NewRepairs(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, runrow.Query, workflowRows{db}), retention: keeping.New(db),
 		quotas: quotas.New(db), verdicts: runrow.NewVerdictRows(db, inbox),
 	}, nil
 }

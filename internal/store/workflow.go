@@ -165,32 +165,51 @@ func (s *Store) SetPaused(
 		return w, err
 	}
 	err = s.db.Write(ctx, "pause workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
-		w, err = getWorkflow(ctx, c, project, name, s.lockOf("w"))
-		if err != nil || (w.State == workflow.StatePaused) == paused {
+		rows := workflowRows{s.db}
+		if w, err = rows.Lock(ctx, c, project, name); err != nil {
 			return err
 		}
-		if w.State == workflow.StateDraft {
-			return apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
-				"workflow %q has no published version, so there is nothing to pause", name)
-		}
-		w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", sqlrow.Kept(e.Time)
-		if paused {
-			w.State, w.PauseReason = workflow.StatePaused, reason
-		}
-		_, err = c.ExecContext(ctx,
-			`UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
-			project, name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro())
-		if err != nil {
-			return err
-		}
-		return ledger.Add(ctx, c, e)
+		w, _, err = rows.SetPaused(ctx, c, w, paused, reason, e)
+		return err
 	})
 	return w, err
 }
 
+// workflowRows changes workflows in the transaction of its caller.
+type workflowRows struct{ db *sqldb.DB }
+
+// Lock implements [batches.Workflows].
+func (r workflowRows) Lock(ctx context.Context, c sqldb.Conn, project, name string) (workflow.Workflow, error) {
+	return getWorkflow(ctx, c, project, name, lockOf(r.db, "w"))
+}
+
+// SetPaused implements [batches.Workflows].
+func (workflowRows) SetPaused(
+	ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry,
+) (workflow.Workflow, bool, error) {
+	if (w.State == workflow.StatePaused) == paused {
+		return w, false, nil
+	}
+	if w.State == workflow.StateDraft {
+		return w, false, apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
+			"workflow %q has no published version, so there is nothing to pause", w.Name)
+	}
+	w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", sqlrow.Kept(e.Time)
+	if paused {
+		w.State, w.PauseReason = workflow.StatePaused, reason
+	}
+	_, err := c.ExecContext(ctx,
+		`UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
+		w.Project, w.Name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro())
+	if err != nil {
+		return w, false, err
+	}
+	return w, true, ledger.Add(ctx, c, e)
+}
+
 // lockOf returns the suffix that locks the rows of one table of a query.
-func (s *Store) lockOf(alias string) string {
-	lock := s.db.Dialect().LockRows
+func lockOf(db *sqldb.DB, alias string) string {
+	lock := db.Dialect().LockRows
 	if lock == "" {
 		return ""
 	}
@@ -200,7 +219,7 @@ func (s *Store) lockOf(alias string) string {
 // DeleteWorkflow implements [workflow.Store].
 func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error {
 	return s.db.Write(ctx, "delete workflow", func(ctx context.Context, c sqldb.Conn) error {
-		if _, err := getWorkflow(ctx, c, project, name, s.lockOf("w")); err != nil {
+		if _, err := getWorkflow(ctx, c, project, name, lockOf(s.db, "w")); err != nil {
 			return err
 		}
 		var open int64

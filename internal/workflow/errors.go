@@ -30,7 +30,8 @@ func documentError(what string, problems dsl.Problems) error {
 	return f
 }
 
-func notPublished(name string) error {
+// NotPublished returns the error for a workflow without a published version.
+func NotPublished(name string) error {
 	return apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
 		"workflow %q has no published version; publish its draft first (`signalbox workflow publish`)", name)
 }

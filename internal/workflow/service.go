@@ -218,7 +218,7 @@ func (s *Service) Pick(ctx context.Context, projectName, name, version string) (
 		version = w.LatestVersion
 	}
 	if version == "" {
-		return w, Version{}, notPublished(w.Name)
+		return w, Version{}, NotPublished(w.Name)
 	}
 	v, err := s.store.GetVersion(ctx, projectName, w.Name, version)
 	return w, v, err
@@ -295,7 +295,7 @@ func (s *Service) SetPaused(ctx context.Context, projectName, name string, pause
 		return Workflow{}, err
 	}
 	if w.State == StateDraft {
-		return Workflow{}, notPublished(w.Name)
+		return Workflow{}, NotPublished(w.Name)
 	}
 	action := audit.WorkflowPause
 	if !paused {

@@ -153,7 +153,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		if s.Format().Structured() {
 			return output.Message(s.Out, s.Format(), response)
 		}
-		return printPreview(s, response)
+		return PrintPreview(s, response.GetUnchanged(), response.GetPreview())
 	}
 	if !response.GetCreated() {
 		s.Note("this batch was started before with the request ID %s", request.GetRequestId())
@@ -178,16 +178,16 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	return nil
 }
 
-// printPreview lists the runs on which the action has no effect.
-func printPreview(s *session.Session, response *signalboxv1.StartBatchResponse) error {
-	if n := response.GetUnchanged(); n > 0 {
-		s.Note("%s would not change: the same was requested before", output.Count(n, "run"))
+// PrintPreview lists the runs on which the action of a dry run has no effect.
+func PrintPreview(s *session.Session, unchanged int64, refused []*signalboxv1.IneligibleRuns) error {
+	if unchanged > 0 {
+		s.Note("%s would not change: the same was requested before", output.Count(unchanged, "run"))
 	}
-	if len(response.GetPreview()) == 0 {
+	if len(refused) == 0 {
 		return nil
 	}
 	var rows [][]string
-	for _, i := range response.GetPreview() {
+	for _, i := range refused {
 		rows = append(rows, []string{i.GetReason(), fmt.Sprint(i.GetCount()), strings.Join(i.GetSampleRunIds(), " ")})
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("REFUSED", "RUNS", "SUCH AS"), rows)

@@ -1,5 +1,5 @@
 // Package workflowcmd is the noun "workflow" of the command line: validate, save, publish, list, show, graph, grid,
-// versions, diff, pause, unpause, delete.
+// versions, diff, pause, unpause, stop, delete.
 //
 // "validate" checks files here, on package dsl, and needs no server; the others talk to the WorkflowService only.
 package workflowcmd
@@ -16,7 +16,7 @@ import (
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("workflow", "Validate, publish and manage workflow definitions", "")
 	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
-		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), deleteCommand(s))
+		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }
 

@@ -25,6 +25,9 @@ type BatchService interface {
 	Start(ctx context.Context, req batch.StartRequest) (batch.Batch, bool, error)
 	// Preview returns what Start would do.
 	Preview(ctx context.Context, req batch.StartRequest) (batch.Preview, error)
+	// Stop pauses a workflow and starts a batch that cancels its open runs; PreviewStop returns what Stop would do.
+	Stop(ctx context.Context, req batch.StopRequest) (batch.Stopped, error)
+	PreviewStop(ctx context.Context, req batch.StopRequest) (batch.StopPreview, error)
 	Get(ctx context.Context, project, id string) (batch.Batch, error)
 	// List returns batches, newest first.
 	List(ctx context.Context, f batch.ListFilter) ([]batch.Batch, error)

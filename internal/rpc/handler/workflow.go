@@ -53,10 +53,12 @@ type Workflows struct {
 	reads    *readSlots
 }
 
-// WorkflowOptions are the sources of optional data in messages; nil: messages omit it.
+// WorkflowOptions are the optional parts behind workflows; nil: messages omit their data, and methods that need them are not implemented.
 type WorkflowOptions struct {
 	Clock      Clock
 	Statistics Statistics
+	// Batches stops workflows.
+	Batches BatchService
 }
 
 // NewWorkflows returns the handler.

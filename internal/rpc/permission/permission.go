@@ -114,7 +114,13 @@ func (i *Interceptor) check(ctx context.Context, spec connect.Spec, m any) error
 		return nil
 	}
 	if d.Err = auth.Require(ctx, d.Project, d.Role); d.Err == nil {
-		return nil
+		also := alsoRequired(rule.Procedure)
+		if also == "" {
+			return nil
+		}
+		if d.Role, d.Err = also, auth.Require(ctx, d.Project, also); d.Err == nil {
+			return nil
+		}
 	}
 	if i.opts.Denied != nil {
 		i.opts.Denied(ctx, d)

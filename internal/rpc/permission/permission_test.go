@@ -258,6 +258,8 @@ func expected(r permission.Rule, m protoreflect.MethodDescriptor, role auth.Role
 		switch {
 		case where != "shop" && where != "everywhere":
 			return connect.CodeNotFound
+		case m.Name() == "StopWorkflow" && role != auth.Admin:
+			return connect.CodePermissionDenied // it requires publisher and operator, which only admin includes
 		case slices.Contains(includes, r.Role):
 			return connect.CodeAborted
 		}

@@ -19,46 +19,57 @@ func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, pag
 	if err := storable(b, ids); err != nil {
 		return batch.Batch{}, false, err
 	}
-	filter, err := sqlrow.AsJSON(b.Filter, b.Filter == nil)
-	if err != nil {
-		return batch.Batch{}, false, err
-	}
 	var r row
 	var made bool
-	err = s.db.Write(ctx, "start batch", func(ctx context.Context, c sqldb.Conn) error {
+	err := s.db.Write(ctx, "start batch", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := ledger.NeedProject(ctx, c, b.Project); err != nil {
 			return err
 		}
-		made, err = sqlrow.Affected(ctx, c, `INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind,
-actor_name, created_at, paused, selected, selected_run, total, succeeded, refused, failed, waiting, filter)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0, '', $13) ON CONFLICT (project, request_id) DO NOTHING`,
-			b.ID, b.Project, b.RequestID, b.Fingerprint, b.Action, b.Version, b.Reason, b.Rate, b.Actor.Kind, b.Actor.Name,
-			b.CreatedAt.UnixMicro(), b.Filter == nil, filter)
-		if err != nil {
+		if made, err = insert(ctx, c, b); err != nil {
 			return err
 		}
 		if !made {
-			r, err = sqlrow.One(ctx, c, selectBatch+` WHERE project = $1 AND request_id = $2`, []any{b.Project, b.RequestID}, scanBatch,
-				func() error { return noBatch(b.RequestID) })
+			r, err = sqlrow.One(ctx, c, selectBatch+byRequest, []any{b.Project, b.RequestID}, scanBatch, func() error { return noBatch(b.RequestID) })
 			return err
 		}
 		if err := s.needTotal(ctx, c, b); err != nil {
 			return err
 		}
-		if r, err = s.lock(ctx, c, b.ID); err != nil {
-			return err
-		}
-		if b.Filter == nil {
-			err = s.name(ctx, c, &r, ids)
-		} else {
-			err = s.selectPage(ctx, c, &r, page)
-		}
-		if err != nil {
+		if r, err = s.addRuns(ctx, c, b, ids, page); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})
 	return r.Batch, made && err == nil, err
+}
+
+const byRequest = ` WHERE project = $1 AND request_id = $2`
+
+// insert adds the row of a batch without runs. It returns false if the project has a batch with the same request ID.
+func insert(ctx context.Context, c sqldb.Conn, b batch.Batch) (bool, error) {
+	filter, err := sqlrow.AsJSON(b.Filter, b.Filter == nil)
+	if err != nil {
+		return false, err
+	}
+	return sqlrow.Affected(ctx, c, `INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind,
+actor_name, created_at, paused, selected, selected_run, total, succeeded, refused, failed, waiting, filter)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0, '', $13) ON CONFLICT (project, request_id) DO NOTHING`,
+		b.ID, b.Project, b.RequestID, b.Fingerprint, b.Action, b.Version, b.Reason, b.Rate, b.Actor.Kind, b.Actor.Name,
+		b.CreatedAt.UnixMicro(), b.Filter == nil, filter)
+}
+
+// addRuns adds the selected runs to a batch that was inserted, up to page of those that its filter selects.
+func (s *Store) addRuns(ctx context.Context, c sqldb.Conn, b batch.Batch, ids []string, page int) (row, error) {
+	r, err := s.lock(ctx, c, b.ID)
+	if err != nil {
+		return r, err
+	}
+	if b.Filter == nil {
+		err = s.name(ctx, c, &r, ids)
+	} else {
+		err = s.selectPage(ctx, c, &r, page)
+	}
+	return r, err
 }
 
 func storable(b batch.Batch, ids []string) error {
@@ -175,8 +186,7 @@ func (s *Store) RunStates(ctx context.Context, b batch.Batch, ids []string) (sta
 			return err
 		}
 		if b.Filter != nil {
-			query, args := s.selected(b, stateColumns)
-			states, err = sqlrow.Collect(ctx, c, byState+`(`+query+`) AS s`+stateGroups, args, scanState)
+			states, err = s.selectedStates(ctx, c, b)
 			return err
 		}
 		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{b.Project}, func(ctx context.Context, marks string, args []any) error {
@@ -201,6 +211,12 @@ func scanState(row sqlrow.Scanner) (s batch.StateCount, err error) {
 	err = row.Scan(&r.Status, &r.QueuedReason, &r.WaitingKind, &r.CancelRequested, &r.Trigger, &r.Interpreter, &s.Count, &first, &last)
 	s.State, s.Sample = control.StateOf(r), slices.Compact([]string{first, last})
 	return s, err
+}
+
+// selectedStates counts the runs that the filter of a batch selects by state.
+func (s *Store) selectedStates(ctx context.Context, c sqldb.Conn, b batch.Batch) ([]batch.StateCount, error) {
+	query, args := s.selected(b, stateColumns)
+	return sqlrow.Collect(ctx, c, byState+`(`+query+`) AS s`+stateGroups, args, scanState)
 }
 
 // selected returns the query for all runs that the filter of a batch selects.

@@ -8,7 +8,7 @@
 // is cheap however many runs the batch has. Each change of items locks that row, so that a pause is ordered before or
 // after a claim.
 //
-// Package store supplies the query for the runs that a filter selects. Times are the callers'.
+// Package store supplies the query for the runs that a filter selects, and the changes of workflows. Times are the callers'.
 package batches
 
 import (
@@ -24,15 +24,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 // Runs builds the query for the runs that a filter selects, in its order, with these columns.
 type Runs func(f run.Filter, columns string) (query string, args []any)
 
+// Workflows changes workflows in transactions of the store.
+type Workflows interface {
+	// Lock reads a workflow and locks it until the transaction ends.
+	Lock(ctx context.Context, c sqldb.Conn, project, name string) (workflow.Workflow, error)
+	// SetPaused pauses or unpauses a locked workflow. It returns false, and writes no audit entry, when the workflow is in that state already.
+	SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry) (workflow.Workflow, bool, error)
+}
+
 // Store stores batches. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct {
-	db   *sqldb.DB
-	runs Runs
+	db        *sqldb.DB
+	runs      Runs
+	workflows Workflows
 }
 
 var (
@@ -41,7 +51,9 @@ var (
 )
 
 // New returns a store on an open database. Package store migrates its schema.
-func New(db *sqldb.DB, runs Runs) *Store { return &Store{db: db, runs: runs} }
+func New(db *sqldb.DB, runs Runs, workflows Workflows) *Store {
+	return &Store{db: db, runs: runs, workflows: workflows}
+}
 
 // Exclusive implements [batch.WorkRows].
 func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 // working is the ID of the batch that is processed.
@@ -298,6 +299,85 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.False(t, more)
 	require.EqualValues(t, 20, getBatch(t, s, "b5").Total)
+}
+
+func testStopWorkflow(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	stop := func(b batch.Batch) (batch.Stopped, error) {
+		pause := entry(audit.WorkflowPause, here, b.Filter.Workflow)
+		return s.Batches().StopWorkflow(ctx, b, wholePage, pause, entry(audit.BatchStart, here, b.ID))
+	}
+	stopOf := func(id string) batch.Batch {
+		b := newBatch(id, 10)
+		b.Filter = &batch.Filter{Workflow: hello, Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}
+		return b
+	}
+	_, err := stop(stopOf("b0"))
+	require.True(t, apperror.Is(err, apperror.WorkflowNotFound), "%v", err)
+	_, err = s.SaveDraft(ctx, draft(hello, "x", 0), entry(audit.WorkflowSaveDraft, here, hello))
+	require.NoError(t, err)
+	_, err = stop(stopOf("b0"))
+	requireError(t, err, apperror.Refused, apperror.WorkflowNotPublished, hello)
+	publish(t, s, version(hello, "1", "sha256:a", 1))
+
+	insert(t, s, newRun("r1", 1))
+	insert(t, s, newRun("r2", 2))
+	insert(t, s, newRun("ended", 3))
+	apply(t, s, state("ended", 1, run.Completed), state("r2", 1, run.Running))
+	insert(t, s, newRun("late", 50)) // another server stored it after this call began, or its clock is ahead
+	other := newRun("other", 4)
+	other.Workflow = "examples/other"
+	insert(t, s, other)
+
+	few := stopOf("b0")
+	few.Expected = new(int64(2))
+	_, err = stop(few)
+	require.True(t, apperror.Is(err, apperror.BatchTotalChanged), "%v", err)
+	w, err := s.GetWorkflow(ctx, here, hello)
+	require.NoError(t, err)
+	require.Equal(t, workflow.StatePublished, w.State, "a refused stop changes nothing")
+	require.Len(t, audited(t, s, hello), 2)
+
+	// A request ID of another batch: neither a pause nor a batch.
+	startBatch(t, s, newBatch("b9", 1), 1, "r1")
+	reused := stopOf("b0")
+	reused.RequestID, reused.Fingerprint = "request-b9", "stop"
+	_, err = stop(reused)
+	require.True(t, apperror.Is(err, apperror.RequestIDReused), "%v", err)
+	w, err = s.GetWorkflow(ctx, here, hello)
+	require.NoError(t, err)
+	require.Equal(t, workflow.StatePublished, w.State)
+
+	enough := stopOf("b1")
+	enough.Expected = new(int64(4))
+	first, err := stop(enough)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true}, []bool{first.Created, first.Paused})
+	require.Equal(t, []string{workflow.StatePaused, "stale"}, []string{first.Workflow.State, first.Workflow.PauseReason})
+	require.Equal(t, map[run.Status]int64{run.Queued: 2, run.Running: 1}, first.Open)
+	require.EqualValues(t, 3, first.Batch.Total)
+	require.Equal(t, []string{"r1", "r2", "late"}, runsOf(items(t, s, "")))
+	require.Len(t, audited(t, s, hello), 3)
+	require.Len(t, audited(t, s, "b1"), 1)
+
+	// The same request does not pause again.
+	_, err = s.SetPaused(ctx, here, hello, false, "", entry(audit.WorkflowUnpause, here, hello))
+	require.NoError(t, err)
+	again, err := stop(enough)
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, false}, []bool{again.Created, again.Paused})
+	require.Equal(t, first.Batch, again.Batch)
+	require.Equal(t, workflow.StatePublished, again.Workflow.State)
+
+	// A workflow that is paused already keeps its reason.
+	_, err = s.SetPaused(ctx, here, hello, true, "before", entry(audit.WorkflowPause, here, hello))
+	require.NoError(t, err)
+	before := len(audited(t, s, hello))
+	second, err := stop(stopOf("b2"))
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, false}, []bool{second.Created, second.Paused})
+	require.Equal(t, "before", second.Workflow.PauseReason)
+	require.Len(t, audited(t, s, hello), before)
 }
 
 // testBatchNotTaken counts the runs that Temporal has for a worker, or is about to get.

@@ -233,6 +233,7 @@ func eventCases() []test {
 		{"pause a batch", testBatchPause},
 		{"retry what is left of a batch", testBatchRetryOfRemainingItems},
 		{"select the runs of a batch", testBatchSelection},
+		{"stop a workflow", testStopWorkflow},
 		{"batches not found", testBatchesNotFound},
 		{"concurrent workers of a batch", testConcurrentBatchWorkers},
 	}

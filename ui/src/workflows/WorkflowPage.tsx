@@ -8,6 +8,7 @@ import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, 
 import { StartDialog } from '../start'
 import { Source } from './Source'
 import { Grid, Statistics } from './Statistics'
+import { StopDialog } from './StopDialog'
 import { Versions } from './Versions'
 
 /** One workflow: its versions and what changed between them, what starts it, and its controls. */
@@ -16,7 +17,7 @@ export function WorkflowPage() {
   const params: { namespace?: string; name?: string } = useParams({ strict: false })
   const name = `${params.namespace ?? ''}/${params.name ?? ''}`
   const { values, change } = useFilters(['tab', 'version', 'from', 'to'])
-  const [dialog, setDialog] = useState<'' | 'start' | 'pause' | 'delete'>('')
+  const [dialog, setDialog] = useState<'' | 'start' | 'pause' | 'stop' | 'delete'>('')
   const query = useQuery({ queryKey: ['workflow', project, name, values.version], queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }), refetchInterval: 15_000 })
   const data = query.data
   const workflow = data?.workflow
@@ -48,7 +49,7 @@ export function WorkflowPage() {
           </Tabs>
         </>
       )}
-      {dialog === '' || workflow === undefined ? null : dialog === 'start' ? <StartDialog fixed project={project} workflow={workflow.name} version={values.version ?? ''} onClose={() => { setDialog('') }} /> : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
+      {dialog === '' || workflow === undefined ? null : dialog === 'start' ? <StartDialog fixed project={project} workflow={workflow.name} version={values.version ?? ''} onClose={() => { setDialog('') }} /> : dialog === 'stop' ? <Stop project={project} workflow={workflow} onClose={() => { setDialog('') }} /> : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
     </Page>
   )
 }
@@ -59,7 +60,7 @@ function alerts(w: Workflow): Alert[] {
   return []
 }
 
-function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'start' | 'pause' | 'delete') => void }) {
+function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'start' | 'pause' | 'stop' | 'delete') => void }) {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
@@ -76,9 +77,17 @@ function Actions({ project, workflow: w, onDialog }: { project: string; workflow
       {w.state === 'paused'
         ? <Button refused={publisher} onClick={() => { unpause().catch((error: unknown) => { toast(error instanceof Error ? error.message : 'failed', 'error') }) }}>Unpause</Button>
         : <Button refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('pause') }}>Pause…</Button>}
+      <Button kind="danger" refused={offline ?? stopRefusal(refusal, project) ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('stop') }}>Stop…</Button>
       <Menu trigger={<Button>More</Button>} items={[{ label: 'Delete…', danger: true, refused: publisher, onSelect: () => { onDialog('delete') } }]} />
     </>
   )
+}
+
+/** stopRefusal says why the caller may not stop workflows: a stop pauses, as publishers may, and cancels, as operators may. */
+const stopRefusal = (refusal: ReturnType<typeof useRefusal>, project: string): string | undefined => refusal('publisher', project) ?? refusal('operator', project)
+
+function Stop({ project, workflow, onClose }: { project: string; workflow: Workflow; onClose: () => void }) {
+  return <StopDialog project={project} workflow={workflow} refusal={stopRefusal(useRefusal(), project)} onClose={onClose} />
 }
 
 function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' | 'delete'; project: string; workflow: Workflow; onClose: () => void }) {

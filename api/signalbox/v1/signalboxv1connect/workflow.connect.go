@@ -66,6 +66,9 @@ const (
 	// WorkflowServiceUnpauseWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// UnpauseWorkflow RPC.
 	WorkflowServiceUnpauseWorkflowProcedure = "/signalbox.v1.WorkflowService/UnpauseWorkflow"
+	// WorkflowServiceStopWorkflowProcedure is the fully-qualified name of the WorkflowService's
+	// StopWorkflow RPC.
+	WorkflowServiceStopWorkflowProcedure = "/signalbox.v1.WorkflowService/StopWorkflow"
 	// WorkflowServiceDeleteWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// DeleteWorkflow RPC.
 	WorkflowServiceDeleteWorkflowProcedure = "/signalbox.v1.WorkflowService/DeleteWorkflow"
@@ -99,6 +102,10 @@ type WorkflowServiceClient interface {
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
 	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
+	// StopWorkflow pauses a workflow and cancels its open runs as one batch. Both happen in one transaction, or neither.
+	// The batch selects the runs after the pause; it does not include a run whose start was accepted before the pause and
+	// is stored only after it. The same request ID returns the same batch, and does not pause the workflow again.
+	StopWorkflow(context.Context, *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error)
 	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
 	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
@@ -188,6 +195,12 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(workflowServiceMethods.ByName("UnpauseWorkflow")),
 			connect.WithClientOptions(opts...),
 		),
+		stopWorkflow: connect.NewClient[v1.StopWorkflowRequest, v1.StopWorkflowResponse](
+			httpClient,
+			baseURL+WorkflowServiceStopWorkflowProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("StopWorkflow")),
+			connect.WithClientOptions(opts...),
+		),
 		deleteWorkflow: connect.NewClient[v1.DeleteWorkflowRequest, v1.DeleteWorkflowResponse](
 			httpClient,
 			baseURL+WorkflowServiceDeleteWorkflowProcedure,
@@ -210,6 +223,7 @@ type workflowServiceClient struct {
 	getVersionGraph  *connect.Client[v1.GetVersionGraphRequest, v1.GetVersionGraphResponse]
 	pauseWorkflow    *connect.Client[v1.PauseWorkflowRequest, v1.PauseWorkflowResponse]
 	unpauseWorkflow  *connect.Client[v1.UnpauseWorkflowRequest, v1.UnpauseWorkflowResponse]
+	stopWorkflow     *connect.Client[v1.StopWorkflowRequest, v1.StopWorkflowResponse]
 	deleteWorkflow   *connect.Client[v1.DeleteWorkflowRequest, v1.DeleteWorkflowResponse]
 }
 
@@ -268,6 +282,11 @@ func (c *workflowServiceClient) UnpauseWorkflow(ctx context.Context, req *connec
 	return c.unpauseWorkflow.CallUnary(ctx, req)
 }
 
+// StopWorkflow calls signalbox.v1.WorkflowService.StopWorkflow.
+func (c *workflowServiceClient) StopWorkflow(ctx context.Context, req *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error) {
+	return c.stopWorkflow.CallUnary(ctx, req)
+}
+
 // DeleteWorkflow calls signalbox.v1.WorkflowService.DeleteWorkflow.
 func (c *workflowServiceClient) DeleteWorkflow(ctx context.Context, req *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error) {
 	return c.deleteWorkflow.CallUnary(ctx, req)
@@ -301,6 +320,10 @@ type WorkflowServiceHandler interface {
 	PauseWorkflow(context.Context, *connect.Request[v1.PauseWorkflowRequest]) (*connect.Response[v1.PauseWorkflowResponse], error)
 	// UnpauseWorkflow allows new runs of the workflow again.
 	UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error)
+	// StopWorkflow pauses a workflow and cancels its open runs as one batch. Both happen in one transaction, or neither.
+	// The batch selects the runs after the pause; it does not include a run whose start was accepted before the pause and
+	// is stored only after it. The same request ID returns the same batch, and does not pause the workflow again.
+	StopWorkflow(context.Context, *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error)
 	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
 	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
@@ -386,6 +409,12 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		connect.WithSchema(workflowServiceMethods.ByName("UnpauseWorkflow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowServiceStopWorkflowHandler := connect.NewUnaryHandler(
+		WorkflowServiceStopWorkflowProcedure,
+		svc.StopWorkflow,
+		connect.WithSchema(workflowServiceMethods.ByName("StopWorkflow")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowServiceDeleteWorkflowHandler := connect.NewUnaryHandler(
 		WorkflowServiceDeleteWorkflowProcedure,
 		svc.DeleteWorkflow,
@@ -416,6 +445,8 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServicePauseWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceUnpauseWorkflowProcedure:
 			workflowServiceUnpauseWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowServiceStopWorkflowProcedure:
+			workflowServiceStopWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceDeleteWorkflowProcedure:
 			workflowServiceDeleteWorkflowHandler.ServeHTTP(w, r)
 		default:
@@ -469,6 +500,10 @@ func (UnimplementedWorkflowServiceHandler) PauseWorkflow(context.Context, *conne
 
 func (UnimplementedWorkflowServiceHandler) UnpauseWorkflow(context.Context, *connect.Request[v1.UnpauseWorkflowRequest]) (*connect.Response[v1.UnpauseWorkflowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.UnpauseWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) StopWorkflow(context.Context, *connect.Request[v1.StopWorkflowRequest]) (*connect.Response[v1.StopWorkflowResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.StopWorkflow is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error) {

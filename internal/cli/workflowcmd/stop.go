@@ -1,0 +1,133 @@
+package workflowcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/batchcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+type stopFlags struct {
+	reason, requestID string
+	expect            int64
+	dryRun            bool
+}
+
+func stopCommand(s *session.Session) *cobra.Command {
+	var flags stopFlags
+	cmd := &cobra.Command{
+		Use:   "stop NAME",
+		Short: "Pause a workflow and cancel its open runs",
+		Long: `Pause a workflow, so that no new run starts, and cancel its open runs as one batch. Both happen, or neither. --dry-run shows what
+that would do. The batch continues after this command has ended; "batch show ID --items" lists the outcome of each run. "workflow unpause"
+lets new runs start again.
+
+It requires both roles publisher and operator.`,
+		Example: `  signalbox workflow stop shop/order --dry-run
+  signalbox workflow stop shop/order --reason "wrong prices" --expect 12`,
+		Args:              session.Args(1, 1, "NAME"),
+		ValidArgsFunction: s.CompleteWorkflows,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := flags.request(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			return stop(cmd.Context(), s, request)
+		},
+	}
+	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log, the runs' history and the callers that start the workflow")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "show what starts runs, the open runs and those that cannot be canceled, and change nothing")
+	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "stop only if at most this many runs are open, as --dry-run counts them")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func (f *stopFlags) request(cmd *cobra.Command, s *session.Session, name string) (*signalboxv1.StopWorkflowRequest, error) {
+	request := &signalboxv1.StopWorkflowRequest{
+		Project: s.Project(), Workflow: name, Reason: f.reason, RequestId: f.requestID, DryRun: f.dryRun,
+	}
+	expects := cmd.Flags().Changed("expect")
+	switch {
+	case f.reason == "" && !f.dryRun:
+		return nil, exit.Usagef("%s: --reason is missing; it goes into the audit log with every run", cmd.CommandPath())
+	case f.dryRun && expects:
+		return nil, exit.Usagef("--expect: a dry run counts the runs; leave out --expect")
+	case expects:
+		request.ExpectedOpen = &f.expect
+	}
+	if request.GetRequestId() == "" {
+		request.RequestId = uuid.NewString()
+	}
+	return request, nil
+}
+
+func stop(ctx context.Context, s *session.Session, request *signalboxv1.StopWorkflowRequest) error {
+	response, err := session.Send(ctx, s, s.Workflows().StopWorkflow, request)
+	if err != nil {
+		hint := ""
+		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
+			hint = "it is unknown whether the workflow was stopped: repeated with --request-id " + request.GetRequestId() + ", the command stops it once"
+		}
+		return s.FailedHint(err, hint, "stop workflow %q", request.GetWorkflow())
+	}
+	if request.GetDryRun() {
+		return printStopPreview(s, response)
+	}
+	if !response.GetCreated() {
+		s.Note("this workflow was stopped before with the request ID %s", request.GetRequestId())
+	}
+	if s.Format() == output.Table {
+		s.Note("show the progress of the cancellations: signalbox batch show %s", response.GetBatch().GetId())
+	}
+	return s.Card(response, append(stopFields(response), output.Field{Name: "batch", Value: response.GetBatch().GetId()}))
+}
+
+// printStopPreview prints what a stop would do, and the runs that it would not cancel.
+func printStopPreview(s *session.Session, response *signalboxv1.StopWorkflowResponse) error {
+	pauses := "pause the workflow and cancel"
+	if response.GetWorkflow().GetState() == "paused" {
+		pauses = "leave the workflow paused and cancel"
+	}
+	s.Note("dry run: would %s %s of %d open", pauses, output.Count(response.GetEligible(), "run"), response.GetBatch().GetTotal())
+	fields := append(stopFields(response), output.Field{Name: "starts", Value: response.GetStartedBy()})
+	if timer := timerFields(response.GetTimer()); len(timer) > 1 {
+		fields = append(fields, timer[1]) // the next time; what starts runs is there
+	}
+	if err := s.Card(response, fields); err != nil || s.Format().Structured() {
+		return err
+	}
+	return batchcmd.PrintPreview(s, response.GetUnchanged(), response.GetPreview())
+}
+
+func stopFields(response *signalboxv1.StopWorkflowResponse) []output.Field {
+	w := response.GetWorkflow()
+	return []output.Field{
+		{Name: "workflow", Value: w.GetName()},
+		{Name: "state", Value: w.GetState()},
+		{Name: "because", Value: w.GetPauseReason()},
+		{Name: "open", Value: openLine(response.GetOpen())},
+	}
+}
+
+// openLine lists the numbers of open runs by status.
+func openLine(open map[string]int64) string {
+	var parts []string
+	for _, status := range []string{"queued", "running", "waiting"} {
+		if n := open[status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, status))
+		}
+	}
+	if len(parts) == 0 {
+		return "no runs"
+	}
+	return strings.Join(parts, ", ")
+}
