@@ -100,6 +100,10 @@ const (
 	RateLimited          = "RATE_LIMITED"
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
 	TooManyWatches       = "TOO_MANY_WATCHES"
+	ViewNotFound         = "VIEW_NOT_FOUND"
+	ViewChanged          = "VIEW_CHANGED"
+	ViewExists           = "VIEW_EXISTS"
+	TooManyViews         = "TOO_MANY_VIEWS"
 )
 
 // Field is one invalid part of a request.

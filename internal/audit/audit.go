@@ -56,6 +56,9 @@ const (
 	ProblemSnooze      = "problem.snooze"
 	ProblemUpdate      = "problem.update"
 	ProblemReopen      = "problem.reopen"
+	// ViewSave and ViewDelete are changes of shared views. The subject is the ID of the view, the reason its name.
+	ViewSave   = "view.save"
+	ViewDelete = "view.delete"
 	// RetentionDelete sums up what one pass of retention deleted in a project.
 	RetentionDelete = "retention.delete"
 	// DispatcherHandOver and DispatcherReconcile were requested by an actor.

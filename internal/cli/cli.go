@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/viewcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -76,7 +77,7 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.SetErr(options.Stderr)
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
+		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),

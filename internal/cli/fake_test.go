@@ -355,6 +355,7 @@ func (a *api) handler() http.Handler {
 	mux.Handle(signalboxv1connect.NewQuotaServiceHandler(&a.quotas))
 	mux.Handle(signalboxv1connect.NewProblemServiceHandler(&problems{api: a}))
 	mux.Handle(signalboxv1connect.NewWorkerServiceHandler(&a.dispatch))
+	mux.Handle(signalboxv1connect.NewViewServiceHandler(&views{api: a}))
 	return mux
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
@@ -184,6 +185,9 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	if o.Dispatchers != nil {
 		add(signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(o.Dispatchers, o.Projects), options))
 		add(signalboxv1connect.NewWorkerServiceHandler(platform.NewWorkers(o.Dispatchers, o.Projects), options))
+	}
+	if o.Views != nil {
+		add(signalboxv1connect.NewViewServiceHandler(views.New(o.Views), options))
 	}
 	if o.RunLists != nil {
 		add(signalboxv1connect.NewWatchServiceHandler(watch.NewService(runs, o.RunLists, o.Batches, o.Platform), options))

@@ -37,6 +37,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
@@ -63,6 +64,8 @@ type Options struct {
 	Events      handler.EventService
 	EventLimits event.Limits
 	Dispatchers platform.DispatcherService
+	// Views is optional.
+	Views views.Service
 	// Problems is optional.
 	Problems problems.Service
 	// Batches is optional.

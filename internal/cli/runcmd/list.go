@@ -2,7 +2,6 @@ package runcmd
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,9 +14,9 @@ import (
 type listFlags struct {
 	Selection
 
-	request, by string
-	limit       int
-	watch       bool
+	request, by, view string
+	limit             int
+	watch             bool
 }
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -31,24 +30,27 @@ waits for it, and prints the list again if the server cannot report what has cha
 		Example: `  signalbox run list --status running,waiting
   signalbox run list --problem any
   signalbox run list --status failed --watch
+  signalbox run list --view failed-orders
   signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, flags)
+			return list(cmd, s, flags)
 		},
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
+	cmd.Flags().StringVar(&flags.view, "view", "", "only the runs of this saved view, by `name` or ID, in its order")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "print the runs as they change")
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, flags listFlags) error {
-	request, err := listRequest(s, flags)
+func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
+	ctx := cmd.Context()
+	request, err := listRequest(cmd, s, flags)
 	if err != nil {
 		return err
 	}
@@ -85,12 +87,15 @@ func errorTitle(problem *signalboxv1.Problem) string {
 	return title
 }
 
-func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	chosen, err := flags.Chosen(s)
-	if err != nil {
+func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	if _, err := session.Words("order", []string{flags.by}, Orders()); err != nil {
 		return nil, err
 	}
-	if _, err := session.Words("order", []string{flags.by}, orders()); err != nil {
+	if cmd.Flags().Changed("view") {
+		return viewRequest(cmd, s, flags)
+	}
+	chosen, err := flags.Chosen(s)
+	if err != nil {
 		return nil, err
 	}
 	return &signalboxv1.ListRunsRequest{
@@ -101,5 +106,5 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequ
 	}, nil
 }
 
-// orders are the orders of a list of runs, in the API's words.
-func orders() []string { return []string{"newest", "oldest"} }
+// Orders are the orders of a list of runs, in the API's words.
+func Orders() []string { return []string{"newest", "oldest"} }

@@ -2,6 +2,7 @@ package runcmd
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -31,6 +32,8 @@ type Chosen struct {
 	ParentRunID, ReplayOf      string
 	BatchID                    string
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
+	// Period is the length of time that --since names; 0 if it names a moment or was not given.
+	Period time.Duration
 }
 
 // SelectionFlags names the flags that Bind adds.
@@ -79,6 +82,7 @@ func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
 		}
 	}
 	c.Since, c.Until, err = f.period.Bounds(s)
+	c.Period = f.period.Length()
 	return c, err
 }
 

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -16,6 +18,15 @@ type Period struct {
 func (p *Period) Bind(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&p.since, "since", "", what+" in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
 	cmd.Flags().StringVar(&p.until, "until", "", what+" before this `time`")
+}
+
+// Length returns the length of time that --since names; 0 if it names a moment or was not given.
+func (p *Period) Length() time.Duration {
+	if _, is := moment(p.since); is {
+		return 0
+	}
+	length, _ := span(p.since) // Bounds reports the error
+	return length
 }
 
 // Bounds reads the flags; nil where one was not given.

@@ -225,6 +225,11 @@ func (s *Session) Watches() signalboxv1connect.WatchServiceClient {
 	return signalboxv1connect.NewWatchServiceClient(s.client, s.url())
 }
 
+// Views returns the client of the ViewService.
+func (s *Session) Views() signalboxv1connect.ViewServiceClient {
+	return signalboxv1connect.NewViewServiceClient(s.client, s.url())
+}
+
 // Workflows returns the client of the WorkflowService.
 func (s *Session) Workflows() signalboxv1connect.WorkflowServiceClient {
 	return signalboxv1connect.NewWorkflowServiceClient(s.client, s.url())

@@ -163,15 +163,11 @@ func (h *Runs) ListRuns(
 
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f, err := message.FilterOf(m, "")
-	f.Project, f.RequestID = message.ProjectOf(m.GetProject()), m.GetRequestId()
-	switch m.GetOrder() {
-	case "", "newest":
-	case "oldest":
-		f.OldestFirst = true
-	default:
-		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest or oldest", m.GetOrder()).
-			WithField("order", "must be newest or oldest")
+	if err != nil {
+		return f, err
 	}
+	f.Project, f.RequestID = message.ProjectOf(m.GetProject()), m.GetRequestId()
+	err = message.SetOrder(&f, "order", m.GetOrder())
 	return f, err
 }
 

@@ -45,3 +45,16 @@ func FilterOf(m RunFilter, prefix string) (run.Filter, error) {
 	f.Until, err = Time(prefix+"until", m.GetUntil())
 	return f, err
 }
+
+// SetOrder sets the order that a field of a request has as a word.
+func SetOrder(f *run.Filter, field, order string) error {
+	switch order {
+	case "", "newest":
+	case "oldest":
+		f.OldestFirst = true
+	default:
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest or oldest", order).
+			WithField(field, "must be newest or oldest")
+	}
+	return nil
+}

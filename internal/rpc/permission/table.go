@@ -62,6 +62,7 @@ func Table() []Rule {
 	add(signalboxv1connect.WorkflowServiceName, workflows()...)
 	add(signalboxv1connect.RunServiceName, runs()...)
 	add(signalboxv1connect.WatchServiceName, Rule{"Watch", auth.Viewer, Project, ""})
+	add(signalboxv1connect.ViewServiceName, views()...)
 	add(signalboxv1connect.BatchServiceName, batches()...)
 	add(signalboxv1connect.ProblemServiceName, problems()...)
 	add(signalboxv1connect.EventServiceName, events()...)
@@ -136,6 +137,15 @@ func runs() []Rule {
 		{"ReplayRun", auth.Operator, Project, ""},
 		{"ExportRun", auth.Viewer, Project, "redacted"},
 		{"ExportRuns", auth.Viewer, Project, "redacted"},
+	}
+}
+
+func views() []Rule {
+	const shared = "sharing requires an operator; shared views are changed only by their owner or an admin, which is audited"
+	return []Rule{
+		{"ListViews", auth.Viewer, Project, "the caller's own and the shared ones"},
+		{"SaveView", auth.Viewer, Project, shared},
+		{"DeleteView", auth.Viewer, Project, shared},
 	}
 }
 

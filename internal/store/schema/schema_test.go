@@ -334,7 +334,27 @@ func fixtures() map[int64]fixture {
 				`SELECT s.task FROM steps s WHERE s.run_id = 'r33' AND s.status = 'failed' ORDER BY s.number DESC LIMIT 1`: "b",
 			},
 		},
+		34: {
+			insert: []string{`INSERT INTO views (id, project, owner_kind, owner_name, updater_kind, updater_name, name, query, shared, revision, updated_at)
+				VALUES ('v1', 'shop', 'token', 'ada', 'token', 'bob', 'Failed', '{}', TRUE, 2, 5)`},
+			want: map[string]string{`SELECT updater_name FROM views WHERE project = 'shop' AND shared AND name = 'Failed'`: "bob"},
+		},
 	}
+}
+
+func TestViewsOfRemovedProjectsAreDeleted(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, o sqldb.Options) {
+		db, m := open(t, o)
+		_, err := m.Up(t.Context())
+		require.NoError(t, err)
+		for _, query := range append([]string{`INSERT INTO projects (name, description, created_at) VALUES ('shop', '', 1)`}, fixtures()[34].insert...) {
+			exec(t, db, query)
+		}
+		require.Equal(t, "1", text(t, db, `SELECT COUNT(*) FROM views`))
+		exec(t, db, `DELETE FROM projects WHERE name = 'shop'`)
+		require.Equal(t, "0", text(t, db, `SELECT COUNT(*) FROM views`))
+	})
 }
 
 // TestUpgrade migrates from each earlier schema, with data in it, to the newest.

@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
+	"github.com/signalbox-dev/signalbox/internal/view"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -50,6 +51,7 @@ type Store interface {
 	retention.Store
 	Quotas() *quotas.Store
 	reports
+	view.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -136,6 +138,8 @@ func cases() []test {
 		{"finish missing", testFinishMissing},
 		{"failure groups", testFailureGroups},
 		{"problems", testProblems},
+		{"views", testViews},
+		{"views at once", testViewsAtOnce},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"list runs and filters agree", testFilterMatches},

@@ -1,0 +1,58 @@
+package runcmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// FindView returns the view with an ID or a name. Of several with a name, it is the caller's own.
+func FindView(ctx context.Context, s *session.Session, name string) (*signalboxv1.View, error) {
+	response, err := session.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+	if err != nil {
+		return nil, err
+	}
+	var found *signalboxv1.View
+	for _, v := range response.GetViews() {
+		if v.GetId() == name {
+			return v, nil
+		}
+		if v.GetName() == name && (found == nil || v.GetMine()) {
+			found = v
+		}
+	}
+	if found == nil {
+		return nil, exit.Errorf(exit.NotFound, "no view %q in project %s, neither yours nor shared: `signalbox view list` shows those that exist", name, s.Project())
+	}
+	return found, nil
+}
+
+// viewRequest returns the request for the runs of a view. An order that was given replaces that of the view.
+func viewRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	for _, name := range append(SelectionFlags(), "request-id") {
+		if cmd.Flags().Changed(name) {
+			return nil, exit.Usagef("--%s: with --view, the view has the filter; leave one of them out", name)
+		}
+	}
+	v, err := FindView(cmd.Context(), s, flags.view)
+	if err != nil {
+		return nil, err
+	}
+	q := v.GetQuery()
+	request := &signalboxv1.ListRunsRequest{
+		Project: s.Project(), Statuses: q.GetStatuses(), Workflow: q.GetWorkflow(), Version: q.GetVersion(), Since: q.GetSince(), Until: q.GetUntil(),
+		Order: q.GetOrder(), Problems: q.GetProblems(), Trigger: q.GetTrigger(), Text: q.GetText(), NotReplayed: q.GetNotReplayed(),
+		ParentRunId: q.GetParentRunId(), ReplayOf: q.GetReplayOf(), BatchId: q.GetBatchId(), FailureGroup: q.GetFailureGroup(),
+	}
+	if q.GetPeriod() != nil {
+		request.Since = session.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
+	}
+	if cmd.Flags().Changed("order") {
+		request.Order = flags.by
+	}
+	return request, nil
+}

@@ -1,0 +1,211 @@
+// Package viewcmd is the noun "view": saved filters of the list of runs, personal or shared by a project.
+//
+//	root.AddCommand(viewcmd.New(s))
+package viewcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("view", "Save filters of the list of runs under a name, for yourself or for a project", "")
+	noun.AddCommand(listCommand(s), saveCommand(s), deleteCommand(s))
+	return noun
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List your views and the shared ones of the project",
+		Args:  session.Args(0, 0, ""),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session) error {
+	response, err := session.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+	if err != nil {
+		return err
+	}
+	return session.Listing[*signalboxv1.View]{
+		Thing: "view", None: "no views in project " + s.Project(),
+		Columns: output.Columns("NAME", "SHARED", "OWNER", "FILTER", "REVISION", "AGE", "+ID", "+CHANGED BY", "+COLUMNS"),
+		Row: func(v *signalboxv1.View) []string {
+			return []string{
+				v.GetName(), yes(v.GetShared()), v.GetOwner(), filterLine(v.GetQuery()), fmt.Sprint(v.GetRevision()), s.Age(v.GetUpdateTime().AsTime()),
+				v.GetId(), v.GetUpdater(), strings.Join(v.GetQuery().GetColumns(), ","),
+			}
+		},
+	}.Print(s, response.GetViews(), false)
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// filterLine is the query in the words of the flags.
+func filterLine(q *signalboxv1.ViewQuery) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("status", strings.Join(q.GetStatuses(), ","))
+	add("workflow", q.GetWorkflow())
+	add("version", q.GetVersion())
+	if q.GetPeriod() != nil {
+		add("last", output.Span(q.GetPeriod().AsDuration()))
+	}
+	add("since", output.Moment(q.GetSince()))
+	add("until", output.Moment(q.GetUntil()))
+	add("problem", strings.Join(q.GetProblems(), ","))
+	add("trigger", q.GetTrigger())
+	add("failure group", q.GetFailureGroup())
+	add("text", q.GetText())
+	add("parent", q.GetParentRunId())
+	add("replay of", q.GetReplayOf())
+	add("batch", q.GetBatchId())
+	if q.GetNotReplayed() {
+		parts = append(parts, "not replayed")
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "all runs")
+	}
+	if q.GetOrder() != "" && q.GetOrder() != "newest" {
+		parts = append(parts, q.GetOrder()+" first")
+	}
+	return strings.Join(parts, ", ")
+}
+
+type saveFlags struct {
+	runcmd.Selection
+
+	order, name string
+	columns     []string
+	shared      bool
+	revision    int64
+}
+
+func saveCommand(s *session.Session) *cobra.Command {
+	var flags saveFlags
+	cmd := &cobra.Command{
+		Use:   "save NAME",
+		Short: "Save a filter of the list of runs",
+		Long: `Save a filter of the list of runs under a name: the flags of "run list", the order and the columns of the web UI. A --since that is a
+length of time ("24h") counts back from the time at which the view is read.
+
+Without --revision the command creates a view. With --revision it replaces the content of the view with this name or ID, and with --name
+its name: the filter, order and columns are those of the flags. It fails if the view has another revision by then; "view list" shows them.`,
+		Example: `  signalbox view save failed-orders --status failed --workflow shop/order --since 24h
+  signalbox view save failed-orders --status failed,timed_out --workflow shop/order --revision 1 --shared
+  signalbox run list --view failed-orders`,
+		Args: session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error { return save(cmd, s, args[0], flags) },
+	}
+	flags.Bind(cmd)
+	cmd.Flags().StringVar(&flags.order, "order", "", "`order` of the list: "+strings.Join(runcmd.Orders(), " or ")+" first")
+	cmd.Flags().StringSliceVar(&flags.columns, "columns", nil, "`columns` of the list in the web UI, separated by commas; the reader's own choice when not given")
+	cmd.Flags().BoolVar(&flags.shared, "shared", false, "show the view to every caller with a role in the project")
+	cmd.Flags().Int64Var(&flags.revision, "revision", 0, "`revision` of the view to replace, as you have read it")
+	cmd.Flags().StringVar(&flags.name, "name", "", "new `name` of the view to replace")
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(runcmd.Orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	s.BindClient(cmd)
+	return cmd
+}
+
+func save(cmd *cobra.Command, s *session.Session, name string, flags saveFlags) error {
+	query, err := flags.query(s)
+	if err != nil {
+		return err
+	}
+	request := &signalboxv1.SaveViewRequest{Project: s.Project(), Name: name, Query: query, Shared: flags.shared}
+	if cmd.Flags().Changed("revision") {
+		now, err := runcmd.FindView(cmd.Context(), s, name)
+		if err != nil {
+			return err
+		}
+		request.Id, request.Name, request.Revision = now.GetId(), now.GetName(), flags.revision
+	}
+	if flags.name != "" {
+		if request.GetId() == "" {
+			return exit.Usagef("--name: it renames an existing view; give its --revision, too")
+		}
+		request.Name = flags.name
+	}
+	response, err := session.Call(cmd.Context(), s, s.Views().SaveView, request, "save view %q", name)
+	if err != nil {
+		return err
+	}
+	v := response.GetView()
+	return s.Card(v, []output.Field{
+		{Name: "view", Value: v.GetName()}, {Name: "id", Value: v.GetId()}, {Name: "shared", Value: yes(v.GetShared())}, {Name: "owner", Value: v.GetOwner()},
+		{Name: "filter", Value: filterLine(v.GetQuery())}, {Name: "columns", Value: strings.Join(v.GetQuery().GetColumns(), ",")},
+		{Name: "revision", Value: fmt.Sprint(v.GetRevision())},
+	})
+}
+
+func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
+	chosen, err := f.Chosen(s)
+	if err != nil {
+		return nil, err
+	}
+	if f.order != "" {
+		if _, err := session.Words("order", []string{f.order}, runcmd.Orders()); err != nil {
+			return nil, err
+		}
+	}
+	q := &signalboxv1.ViewQuery{
+		Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version, Since: chosen.Since, Until: chosen.Until,
+		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed, ParentRunId: chosen.ParentRunID,
+		ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Order: f.order, Columns: f.columns,
+	}
+	if chosen.Period != 0 {
+		q.Since, q.Period = nil, durationpb.New(chosen.Period)
+	}
+	return q, nil
+}
+
+func deleteCommand(s *session.Session) *cobra.Command {
+	var revision int64
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a view, by its name or ID",
+		Args:  session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			now, err := runcmd.FindView(cmd.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			request := &signalboxv1.DeleteViewRequest{Project: s.Project(), Id: now.GetId(), Revision: now.GetRevision()}
+			if cmd.Flags().Changed("revision") {
+				request.Revision = revision
+			}
+			if _, err := session.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q", args[0]); err != nil {
+				return err
+			}
+			s.Note("view %q is deleted", now.GetName())
+			return nil
+		},
+	}
+	cmd.Flags().Int64Var(&revision, "revision", 0, "`revision` of the view as you have read it; the present one when not given")
+	s.BindClient(cmd)
+	return cmd
+}
