@@ -31,6 +31,8 @@ export interface Processes {
   worker: Process
   /** Executes a statement in the database. */
   sql: (statement: string) => Promise<string>
+  /** Executes a file of statements, with its variables. */
+  insert: (file: string, variables: Record<string, string>) => Promise<void>
   cli: (...args: string[]) => Promise<string>
   /** Publishes the workflows of e2e/workflows. */
   publish: () => Promise<void>
@@ -98,6 +100,7 @@ export async function startProcesses(more: Record<string, string> = {}): Promise
     address, database, stock, temporal, server, worker, cli,
     mendStock: () => { mended.value = true },
     sql: async (statement) => (await run('psql', [database, '-qAtc', statement])).stdout,
+    insert: async (file, variables) => { await run('psql', [database, '-q', '-v', 'ON_ERROR_STOP=1', ...Object.entries(variables).flatMap(([name, value]) => ['-v', `${name}=${value}`]), '-f', file]) },
     publish: async () => {
       for (const file of readdirSync(join(here, 'workflows'))) await cli('workflow', 'publish', join(here, 'workflows', file))
     },
