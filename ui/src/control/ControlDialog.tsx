@@ -85,7 +85,7 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
       actions={(
         <>
           <Button onClick={onClose}>Close</Button>
-          <Button type="submit" kind={words.danger ? 'danger' : 'primary'} busy={call.isPending} refused={refused} onClick={submit}>
+          <Button type="submit" kind={words.danger ? 'danger' : 'primary'} busy={call.isPending} refused={refused}>
             {differs ? `${seen} → ${state}: Review` : words.act}
           </Button>
         </>

@@ -78,7 +78,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
       actions={(
         <>
           <Button onClick={onClose}>Close</Button>
-          <Button type="submit" kind="primary" busy={call.isPending} refused={refused} onClick={submit}>Replay</Button>
+          <Button type="submit" kind="primary" busy={call.isPending} refused={refused}>Replay</Button>
         </>
       )}
     >

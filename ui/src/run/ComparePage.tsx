@@ -70,7 +70,7 @@ function Pick({ a, b, onPick }: { a: string; b: string; onPick: (ids: { a: strin
     >
       <TextField label="ID of run A" value={one} onChange={(event) => { setOne(event.target.value) }} />
       <TextField label="ID of run B" value={two} onChange={(event) => { setTwo(event.target.value) }} />
-      <Button type="submit" kind="primary" onClick={() => { onPick({ a: one.trim(), b: two.trim() }) }}>Compare</Button>
+      <Button type="submit" kind="primary">Compare</Button>
     </form>
   )
 }
