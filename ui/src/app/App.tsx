@@ -23,7 +23,12 @@ const newQueryClient = () =>
 
 export function App() {
   const [client] = useState(newQueryClient)
-  const [router] = useState(() => newRouter(client))
+  const [router] = useState(() => {
+    const created = newRouter(client)
+    // The code of the page is requested before the frame is drawn, not after.
+    void created.preloadRoute({ to: window.location.pathname })
+    return created
+  })
   return (
     <QueryClientProvider client={client}>
       <TooltipProvider>

@@ -48,7 +48,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const height = props.rowHeight ?? 32
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 8 })
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? -1
   useEffect(() => {
@@ -192,7 +192,12 @@ const RowView = memo(function RowView<Row>({ row, id, index, start, height, temp
         if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
       }}
     >
-      {columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)}
+      <Cells columns={columns} row={row} />
     </div>
   )
 }) as <Row>(props: RowViewProps<Row>) => ReactElement
+
+/** The cells of a row. A row that only moves, because others are above it now, keeps them. */
+const Cells = memo(function Cells<Row>({ columns, row }: { columns: Column<Row>[]; row: Row }) {
+  return columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)
+}) as <Row>(props: { columns: Column<Row>[]; row: Row }) => ReactNode

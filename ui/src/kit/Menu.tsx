@@ -1,5 +1,5 @@
 import { DropdownMenu as Radix } from 'radix-ui'
-import { useRef, useState, type ReactElement, type ReactNode } from 'react'
+import { cloneElement, useEffect, useRef, useState, type ButtonHTMLAttributes, type ReactElement, type ReactNode } from 'react'
 import styles from './overlay.module.css'
 
 export interface MenuItem {
@@ -15,16 +15,44 @@ export interface MenuItem {
   key?: string
 }
 
+interface MenuProps {
+  trigger: ReactElement<ButtonHTMLAttributes<HTMLButtonElement>>
+  items: MenuItem[]
+  align?: 'start' | 'end'
+}
+
+/** A menu that costs no more than its button until it is opened for the first time: a table has one in each row. */
+export function Menu(props: MenuProps) {
+  const [used, setUsed] = useState(false)
+  if (used) return <UsedMenu {...props} />
+  return cloneElement(props.trigger, {
+    'aria-haspopup': 'menu',
+    'aria-expanded': false,
+    onClick: () => { setUsed(true) },
+    onKeyDown: (event) => {
+      if (event.key !== 'ArrowDown') return
+      event.preventDefault()
+      setUsed(true)
+    },
+  })
+}
+
 /**
  * A menu that opens from a button. Items that cannot be chosen show the reason below their name. It is not modal: a modal one hides the
  * whole page from screen readers while its controls can still be focused.
  */
-export function Menu({ trigger, items, align = 'end' }: { trigger: ReactElement; items: MenuItem[]; align?: 'start' | 'end' }) {
-  const button = useRef<HTMLButtonElement>(null)
+function UsedMenu({ trigger, items, align = 'end' }: MenuProps) {
+  const [open, setOpen] = useState(false)
   // It opens in the landmark of its button, so that screen readers find it there.
   const [landmark, setLandmark] = useState<HTMLElement | null>(null)
+  const button = useRef<HTMLButtonElement>(null)
+  // It is mounted because its button was pressed.
+  useEffect(() => {
+    setLandmark(button.current?.closest<HTMLElement>('[data-peek], main, header') ?? null)
+    setOpen(true)
+  }, [])
   return (
-    <Radix.Root modal={false} onOpenChange={(open) => { if (open) setLandmark(button.current?.closest<HTMLElement>('[data-peek], main, header') ?? null) }}>
+    <Radix.Root modal={false} open={open} onOpenChange={setOpen}>
       <Radix.Trigger ref={button} asChild>{trigger}</Radix.Trigger>
       <Radix.Portal container={landmark}>
         <Radix.Content className={styles.menu} align={align} sideOffset={4} collisionPadding={8}>

@@ -33,6 +33,8 @@ export class RunFeed {
   private pages: { token: string; after: Run | undefined }[] = []
   private request: ReturnType<typeof listRequest>
   private compare: Compare
+  /** The first page, which is requested before the page is drawn. */
+  private early: ReturnType<typeof clients.runs.listRuns> | undefined
   private timer: number | undefined
   private abort = new AbortController()
   private streaming: AbortController | undefined
@@ -46,6 +48,8 @@ export class RunFeed {
   constructor(private readonly project: string, private readonly filter: RunFilter) {
     this.request = listRequest(project, filter, now())
     this.compare = inOrder(filter.order, now())
+    this.early = clients.runs.listRuns({ ...this.request, pageSize })
+    this.early.catch(() => undefined)
   }
 
   readonly subscribe = (listener: () => void) => {
@@ -106,7 +110,10 @@ export class RunFeed {
     this.request = listRequest(this.project, this.filter, now())
     this.compare = inOrder(this.filter.order, now())
     try {
-      const answer = await clients.runs.listRuns({ ...this.request, pageSize }, { signal })
+      const early = this.early
+      this.early = undefined
+      const answer = await (early ?? clients.runs.listRuns({ ...this.request, pageSize }, { signal }))
+      if (signal.aborted) return
       this.pages = [{ token: '', after: undefined }]
       this.set({ ...append(noRows, answer.runs, answer.nextPageToken), ready: true, error: undefined, refreshedAt: now() })
     } catch (error) {
