@@ -449,7 +449,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",
 	// Queries of counts, times and names of tasks.
-	"Statistics": "ReadCells ReadWorkflows",
+	"Statistics": "ReadCells ReadLengths ReadWorkflows",
 }
 
 // methods lists the methods of the store and its parts, without steps of transactions.

@@ -61,7 +61,7 @@ func TestRESTErrors(t *testing.T) {
 		"path variable as query":   {"DELETE", "/v1/projects/default/workflows/t/del1?workflow=t/del2", ``, nil, 400, apperror.InvalidArgument, `"workflow"`},
 		"path variable in body":    {"POST", runs, `{"project":"pb","workflow":"hello"}`, nil, 400, apperror.InvalidArgument, `"project"`},
 		"page size":                {"GET", runs + "?pageSize=501", ``, nil, 400, apperror.InvalidArgument, "1 to 500"},
-		"order":                    {"GET", runs + "?order=random", ``, nil, 400, apperror.InvalidArgument, "newest or oldest"},
+		"order":                    {"GET", runs + "?order=random", ``, nil, 400, apperror.InvalidArgument, "newest, oldest or longest"},
 		"status":                   {"GET", runs + "?statuses=happy", ``, nil, 400, apperror.InvalidArgument, "happy"},
 		"page token":               {"GET", runs + "?pageToken=nonsense", ``, nil, 400, apperror.InvalidPageToken, "start again without one"},
 		"project":                  {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},

@@ -230,6 +230,7 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	require.Empty(t, list("parentRunId="+first))
 	require.Empty(t, list("batchId=none"))
 	require.Equal(t, []string{first, replay}, list("order=oldest&statuses=queued"))
+	require.Equal(t, []string{first, replay}, list("order=longest&statuses=queued"))
 
 	count := func(query string) map[string]any {
 		return p.do("GET", "/v1/projects/default/runs:count?"+query, "").ok()
@@ -257,7 +258,7 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	} {
 		require.Contains(t, p.do("GET", "/v1/projects/default/runs:count?"+query, "").fails(400, apperror.InvalidArgument), want)
 	}
-	require.Contains(t, p.do("GET", "/v1/projects/default/runs?order=shortest", "").fails(400, apperror.InvalidArgument), "newest or oldest")
+	require.Contains(t, p.do("GET", "/v1/projects/default/runs?order=shortest", "").fails(400, apperror.InvalidArgument), "newest, oldest or longest")
 }
 
 func TestRESTCompression(t *testing.T) {

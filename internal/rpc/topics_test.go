@@ -143,6 +143,7 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 		"page token":    {list(&signalboxv1.ListRunsRequest{PageToken: "x"})},
 		"page size":     {list(&signalboxv1.ListRunsRequest{PageSize: 201})},
 		"status":        {engineTopic(), list(&signalboxv1.ListRunsRequest{Statuses: []string{"broken"}})},
+		"order":         {list(&signalboxv1.ListRunsRequest{Order: "longest"})},
 		"version":       {list(&signalboxv1.ListRunsRequest{Version: "1.0.0"})},
 		"cursor":        {{Cursor: "x", Topic: runTopic("r").GetTopic()}},
 		"more than 16":  make([]*signalboxv1.WatchTopic, 17),

@@ -34,7 +34,7 @@ func TestViewsOverREST(t *testing.T) {
 		`{"name":"a","query":{"statuses":["odd"]}}`:   "unknown run status",
 		`{"name":"a","query":{"problems":["odd"]}}`:   "unknown problem code",
 		`{"name":"a","query":{"trigger":"odd"}}`:      "unknown trigger",
-		`{"name":"a","query":{"order":"odd"}}`:        "newest or oldest",
+		`{"name":"a","query":{"order":"odd"}}`:        "newest, oldest or longest",
 		`{"name":"a","query":{"version":"1.0.0"}}`:    "without a workflow",
 		`{"name":"a","query":{"failureGroup":"odd"}}`: "failure group",
 		`{"name":"a","query":{"period":"-5s"}}`:       "positive",

@@ -133,6 +133,13 @@ func BenchmarkListRuns(b *testing.B) {
 				}
 			}
 			middle := benchRun(runs / 2)
+			b.Run("lengths of all", func(b *testing.B) {
+				for b.Loop() {
+					lengths, err := s.Statistics().ReadLengths(b.Context(), run.Filter{Project: "default", Statuses: []run.Status{run.Completed, run.Failed}, Limit: runs})
+					require.NoError(b, err)
+					require.Len(b, lengths, runs/100*99)
+				}
+			})
 			for _, f := range []struct {
 				name   string
 				filter run.Filter

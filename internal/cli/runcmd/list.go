@@ -39,7 +39,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
-	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest or oldest first")
+	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest, oldest or longest first")
 	cmd.Flags().StringVar(&flags.view, "view", "", "only the runs of this saved view, by `name` or ID, in its order")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
 	cmd.Flags().BoolVar(&flags.watch, "watch", false, "print the runs as they change")
@@ -107,4 +107,4 @@ func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 }
 
 // Orders are the orders of a list of runs, in the API's words.
-func Orders() []string { return []string{"newest", "oldest"} }
+func Orders() []string { return []string{"newest", "oldest", "longest"} }

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 )
 
 // RunService is the domain's service of runs.
@@ -44,6 +45,8 @@ type RunOptions struct {
 	Unredacted Unredacted
 	// Explainer explains what runs wait for; nil if responses omit it.
 	Explainer Explainer
+	// Statistics lists runs by their length.
+	Statistics Statistics
 }
 
 // Unredacted reads runs without marks, for callers with the permission.
@@ -148,17 +151,30 @@ func (h *Runs) ListRuns(
 	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
 		return nil, err
 	}
-	runs, next, err := page.List(req.Msg, page.Default, page.Most,
-		func(after *run.Cursor, limit int) ([]run.Run, error) {
-			filter.After, filter.Limit = after, limit
-			return h.service.List(ctx, filter)
-		},
-		func(r run.Run) run.Cursor { return run.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} })
+	runs, next, err := h.listPage(ctx, req.Msg, filter)
 	res := &signalboxv1.ListRunsResponse{NextPageToken: next}
 	for _, r := range runs {
 		res.Runs = append(res.Runs, h.messages.Run(ctx, r))
 	}
 	return message.Reply(res, err)
+}
+
+func (h *Runs) listPage(ctx context.Context, m *signalboxv1.ListRunsRequest, filter run.Filter) ([]run.Run, string, error) {
+	if m.GetOrder() == message.Longest {
+		filter, err := h.service.Checked(ctx, filter)
+		if err != nil {
+			return nil, "", err
+		}
+		return page.Search(m, page.Default, page.Most, func(after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error) {
+			return h.opts.Statistics.Longest(ctx, filter, after, limit)
+		})
+	}
+	return page.List(m, page.Default, page.Most,
+		func(after *run.Cursor, limit int) ([]run.Run, error) {
+			filter.After, filter.Limit = after, limit
+			return h.service.List(ctx, filter)
+		},
+		func(r run.Run) run.Cursor { return run.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} })
 }
 
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {

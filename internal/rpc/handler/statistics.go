@@ -11,6 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 )
 
@@ -18,6 +19,8 @@ import (
 type Statistics interface {
 	// OfWorkflows returns the statistics of workflows by full name; a window of zero is the default.
 	OfWorkflows(ctx context.Context, project string, names []string, window time.Duration) (map[string]statistics.Workflow, error)
+	// Longest lists the runs that match a checked filter by their length.
+	Longest(ctx context.Context, f run.Filter, after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error)
 	// Grid returns the newest runs of a workflow by its tasks.
 	Grid(ctx context.Context, req statistics.GridRequest) (statistics.Grid, error)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -18,6 +20,10 @@ func (h *Runs) CheckProject(ctx context.Context, project string) error {
 // Filter returns the checked filter of a list, without its page.
 func (h *Runs) Filter(ctx context.Context, m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f, err := runFilter(m)
+	if err == nil && m.GetOrder() == message.Longest {
+		err = apperror.New(apperror.Invalid, apperror.InvalidArgument, "order longest: a list by length cannot be watched, list it again instead").
+			WithField("order", "must be newest or oldest")
+	}
 	if err != nil {
 		return f, err
 	}

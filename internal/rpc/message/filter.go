@@ -46,15 +46,18 @@ func FilterOf(m RunFilter, prefix string) (run.Filter, error) {
 	return f, err
 }
 
+// Longest is the order of a list by length; a filter does not have it.
+const Longest = "longest"
+
 // SetOrder sets the order that a field of a request has as a word.
 func SetOrder(f *run.Filter, field, order string) error {
 	switch order {
-	case "", "newest":
+	case "", "newest", Longest:
 	case "oldest":
 		f.OldestFirst = true
 	default:
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest or oldest", order).
-			WithField(field, "must be newest or oldest")
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "order %q: use newest, oldest or longest", order).
+			WithField(field, "must be newest, oldest or longest")
 	}
 	return nil
 }

@@ -76,6 +76,8 @@ type Store interface {
 	ReadWorkflows(ctx context.Context, project string, names []string, w Window) (map[string]Rows, error)
 	// ReadCells returns the first and the last [GridSteps] steps of runs, grouped by run, task and status.
 	ReadCells(ctx context.Context, runIDs []string) ([]TaskRows, error)
+	// ReadLengths returns when the runs of a list began and ended.
+	ReadLengths(ctx context.Context, f run.Filter) ([]Length, error)
 }
 
 // Workflow is the statistics of one workflow.

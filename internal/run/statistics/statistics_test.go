@@ -49,6 +49,10 @@ func (b *bench) ReadCells(context.Context, []string) ([]statistics.TaskRows, err
 	return b.cells, nil
 }
 
+func (b *bench) ReadLengths(context.Context, run.Filter) ([]statistics.Length, error) {
+	return nil, nil
+}
+
 func (b *bench) ListRuns(_ context.Context, f run.Filter) ([]run.Run, error) {
 	b.filter = f
 	return b.runs, nil

@@ -207,3 +207,19 @@ func scanCell(row sqlrow.Scanner) (t statistics.TaskRows, err error) {
 	t.Open = ended < t.Count
 	return t, err
 }
+
+// ReadLengths implements [statistics.Store].
+func (s *Statistics) ReadLengths(ctx context.Context, f run.Filter) (list []statistics.Length, err error) {
+	err = s.db.ReadList(ctx, "list lengths of runs", func(ctx context.Context, c sqldb.Conn) error {
+		spread, err := SpreadOf(ctx, c, s.db.Dialect(), f)
+		if err != nil {
+			return err
+		}
+		query, args := Page(f, `id, created_at, ended_at`, spread)
+		list, err = sqlrow.Collect(ctx, c, query, args, func(row sqlrow.Scanner) (l statistics.Length, err error) {
+			return l, row.Scan(&l.ID, sqlrow.TimeInto(&l.CreatedAt), sqlrow.TimeInto(&l.EndedAt))
+		})
+		return err
+	})
+	return list, err
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 )
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
@@ -126,9 +127,13 @@ func selected(t *testing.T, s Store, f run.Filter) []string {
 	full, err := s.ListRuns(t.Context(), f)
 	require.NoError(t, err)
 	require.Len(t, full, len(list))
+	lengths, err := s.Statistics().ReadLengths(t.Context(), f)
+	require.NoError(t, err)
+	require.Len(t, lengths, len(list))
 	ids := []string{}
 	for i, v := range list {
 		require.Equal(t, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence}, v)
+		require.Equal(t, statistics.Length{ID: full[i].ID, CreatedAt: full[i].CreatedAt, EndedAt: full[i].EndedAt}, lengths[i])
 		ids = append(ids, v.ID)
 	}
 	slices.Sort(ids)

@@ -222,6 +222,7 @@ func eventCases() []test {
 		{"events not found", testEventsNotFound},
 		{"verdicts", testVerdicts},
 		{"statistics of workflows", testWorkflowStatistics},
+		{"longest runs", testLongestRuns},
 		{"steps of runs by task", testTaskRows},
 		{"verdicts against updates", testVerdictsAgainstUpdates},
 		{"overdue runs", testOverdue},

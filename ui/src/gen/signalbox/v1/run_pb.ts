@@ -1353,7 +1353,9 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
   requestId: string;
 
   /**
-   * Order of creation: "newest" (default) or "oldest" first.
+   * Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from creation to end,
+   * of an open run to the time of the first page. Longest compares the 10,000 oldest open runs and the 10,000 newest ended
+   * runs that match. WatchService has no order "longest".
    *
    * @generated from field: string order = 10;
    */
