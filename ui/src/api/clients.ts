@@ -10,6 +10,7 @@ import { RunService } from '../gen/signalbox/v1/run_pb'
 import { SessionService } from '../gen/signalbox/v1/session_pb'
 import { SystemService } from '../gen/signalbox/v1/system_pb'
 import { TokenService } from '../gen/signalbox/v1/token_pb'
+import { ViewService } from '../gen/signalbox/v1/view_pb'
 import { WatchService } from '../gen/signalbox/v1/watch_pb'
 import { WorkerService } from '../gen/signalbox/v1/worker_pb'
 import { WorkflowService } from '../gen/signalbox/v1/workflow_pb'
@@ -26,6 +27,7 @@ export const runs = createClient(RunService, transport)
 export const sessions = createClient(SessionService, transport)
 export const system = createClient(SystemService, transport)
 export const tokens = createClient(TokenService, transport)
+export const views = createClient(ViewService, transport)
 export const watches = createClient(WatchService, transport)
 export const workers = createClient(WorkerService, transport)
 export const workflows = createClient(WorkflowService, transport)

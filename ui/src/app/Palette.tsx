@@ -4,11 +4,13 @@ import { useState } from 'react'
 import { Dialog } from '../kit'
 import styles from './Palette.module.css'
 import { useProjects } from './project'
+import { useViews } from './views'
 
 /** Finds pages, projects and runs: any ID may be pasted. */
 export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {
   const navigate = useNavigate()
   const projects = useProjects()
+  const views = useViews(project)
   const [text, setText] = useState('')
   const go = (to: string, search: Record<string, string> = {}) => {
     onClose()
@@ -36,6 +38,11 @@ export default function Palette({ project, onClose }: { project: string; onClose
           <Command.Group heading="Pages">
             {pages.map(([name, to]) => <Command.Item key={to} value={name} onSelect={() => { go(to) }}>{name}</Command.Item>)}
           </Command.Group>
+          {views.data === undefined || views.data.length === 0 ? null : (
+            <Command.Group heading={`Views of runs in ${project}`}>
+              {views.data.map((v) => <Command.Item key={v.id} value={`view ${v.name} ${v.id}`} onSelect={() => { go(`${base}/runs`, { view: v.id }) }}>{v.name}{v.shared ? ` (shared by ${v.owner})` : ''}</Command.Item>)}
+            </Command.Group>
+          )}
           <Command.Group heading="Projects">
             {(projects.data ?? []).slice(0, 50).map((p) => <Command.Item key={p.name} value={`project ${p.name}`} onSelect={() => { go(`/p/${encodeURIComponent(p.name)}/runs`) }}>{p.name}</Command.Item>)}
           </Command.Group>

@@ -7,10 +7,12 @@ export interface Preferences {
   density: 'normal' | 'compact'
   shortcuts: boolean
   project: string
+  /** Columns of the list of runs, separated by commas; empty for the standard ones. */
+  columns: string
 }
 
 const key = 'signalbox.preferences'
-const defaults: Preferences = { theme: 'system', zone: 'local', density: 'normal', shortcuts: true, project: '' }
+const defaults: Preferences = { theme: 'system', zone: 'local', density: 'normal', shortcuts: true, project: '', columns: '' }
 
 const allowed: { [K in keyof Preferences]: (value: unknown) => boolean } = {
   theme: (v) => v === 'system' || v === 'light' || v === 'dark',
@@ -18,6 +20,7 @@ const allowed: { [K in keyof Preferences]: (value: unknown) => boolean } = {
   density: (v) => v === 'normal' || v === 'compact',
   shortcuts: (v) => typeof v === 'boolean',
   project: (v) => typeof v === 'string' && v.length < 200,
+  columns: (v) => typeof v === 'string' && v.length < 500,
 }
 
 function load(): Preferences {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { callError, clients, milliseconds, now, timestamp } from '../api'
 import type { CountRunsResponse } from '../gen/signalbox/v1/run_pb'
 import { type Bar, formatCount, Histogram, StatusBadge, type Tone } from '../kit'
-import { bounds, bucketLength, countRequest, noFilter, type RunFilter, statuses, views, writeFilter } from './filter'
+import { bounds, bucketLength, countRequest, type RunFilter, statuses, writeFilter } from './filter'
 import styles from './runs.module.css'
 
 const filterKey = (filter: RunFilter) => JSON.stringify(writeFilter({ ...filter, statuses: [], order: 'newest' }))
@@ -73,22 +73,6 @@ export function StatusCounts({ project, filter, onToggle }: { project: string; f
           <span className={styles.number} title={data === undefined ? 'The number is not known' : undefined}>
             {data === undefined ? '–' : formatCount(data.statuses[status] ?? 0n, data.more.includes(status))}
           </span>
-        </button>
-      ))}
-    </div>
-  )
-}
-
-/** The views, with the number of runs that have a problem. */
-export function Views({ project, current, onChoose }: { project: string; current: string; onChoose: (view: (typeof views)[number]) => void }) {
-  const counts = useCounts(project, noFilter)
-  const problems = counts.data === undefined ? undefined : Object.values(counts.data.problems).reduce((sum, count) => sum + count, 0n)
-  return (
-    <div className={styles.views} role="group" aria-label="Views">
-      {views.map((view) => (
-        <button key={view.id} type="button" className={styles.view} aria-pressed={current === view.id} onClick={() => { onChoose(view) }}>
-          {view.name}
-          {view.id === 'problems' ? <span className={styles.number}>{problems === undefined ? '–' : formatCount(problems)}</span> : null}
         </button>
       ))}
     </div>

@@ -4,20 +4,23 @@ import { Download, Pause, Play, RefreshCw } from 'lucide-react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
 import { callError, clients, milliseconds, now, useSystemStatus } from '../api'
 import { rememberList } from '../app/list'
-import { one, type Search, usePageKeys, useRefusal } from '../app'
+import { one, type Search, usePageKeys, useRefusal, useViews } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, usePreferences } from '../kit'
+import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, setPreferences, usePreferences } from '../kit'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
 import { type RowControl, runColumns } from './columns'
-import { RunHistogram, StatusCounts, total, useCounts, Views } from './Counts'
+import { ColumnChooser } from './ColumnChooser'
+import { RunHistogram, StatusCounts, total, useCounts } from './Counts'
 import { RunFeed } from './feed'
-import { changeSearch, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, readFilter, type RunFilter, viewFilter, writeFilter } from './filter'
+import { countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, type RunFilter, viewFilter, writeFilter } from './filter'
 import { FilterBar, Periods } from './FilterBar'
 import { Peek } from './Peek'
 import { mostRows } from './rows'
 import styles from './runs.module.css'
+import { ViewBar } from './SavedViews'
+import { changeShown, readColumns, readShown, standardColumns } from './view'
 
 const ReplayDialog = lazy(() => import('../control/ReplayDialog'))
 
@@ -45,8 +48,13 @@ export function RunsPage() {
   const { project = '' }: { project?: string } = useParams({ strict: false })
   const search: Search = useSearch({ strict: false })
   const navigate = useNavigate()
-  const { zone, density } = usePreferences()
-  const { filter, invalid } = readFilter(search)
+  const { zone, density, columns: chosen } = usePreferences()
+  const views = useViews(project).data
+  const { view, filter, columns: given, invalid, waiting } = readShown(search, views)
+  const saved = readColumns(view?.query?.columns ?? [])
+  const own = readColumns(chosen.split(','))
+  const first = [given, saved, own].find((list) => list.length > 0) ?? standardColumns
+  const shownColumns = first.join(',')
   const filterKey = JSON.stringify(writeFilter(filter))
   const peek = one(search, 'peek')
   const feed = useFeed(project, filter)
@@ -75,7 +83,17 @@ export function RunsPage() {
   useEffect(() => { feed.pause(paused) }, [feed, paused])
 
   const setSearch = useCallback((change: (before: Search) => Search) => { void navigate({ to: '.', search: (before: Search) => change(before), replace: true }) }, [navigate])
-  const change = useCallback((part: Partial<RunFilter>) => { setSearch((before) => changeSearch(before, part)) }, [setSearch])
+  const change = useCallback((part: Partial<RunFilter>) => { setSearch((before) => changeShown(before, part, views)) }, [setSearch, views])
+  const showView = useCallback((id: string) => { setSearch((before) => (id === '' ? writeFilter(readShown(before, views).filter) : { ...writeFilter(noFilter), view: id })) }, [setSearch, views])
+  // The columns of a view are changed in the URL, where the view can take them; without a view they are a preference of this browser.
+  const chooseColumns = (list: string[]) => {
+    const text = list.join(',')
+    if (saved.length > 0) setSearch((before) => ({ ...before, columns: text === saved.join(',') ? undefined : text }))
+    else {
+      setPreferences({ columns: text === standardColumns.join(',') ? '' : text })
+      setSearch((before) => ({ ...before, columns: undefined }))
+    }
+  }
   const openRun = useCallback((run: Run) => { void navigate({ to: '/p/$project/runs/$id', params: { project, id: run.id } }) }, [navigate, project])
   const showPeek = useCallback((id: string) => { setSearch((before) => ({ ...before, peek: id === '' ? undefined : id })) }, [setSearch])
   const activate = useCallback((key: string) => {
@@ -110,8 +128,8 @@ export function RunsPage() {
   }, [])
   // The columns change rarely, so that a change of one run draws one row.
   const columns = useMemo(
-    () => runColumns({ project, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
-    [project, zone, filter.order, sort, openRun, openControl, refused, selected, allSelected, select, selectAll],
+    () => runColumns({ project, shown: shownColumns.split(','), zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, shownColumns, zone, filter.order, sort, openRun, openControl, refused, selected, allSelected, select, selectAll],
   )
   const endControl = () => {
     setControl(undefined)
@@ -155,7 +173,16 @@ export function RunsPage() {
       />
       <EngineAlert />
       <div className={styles.tools}>
-        <Views project={project} current={currentView(filter)} onChoose={(view) => { change(viewFilter(view, filter)) }} />
+        <ViewBar
+          project={project}
+          filter={filter}
+          columns={first}
+          view={view}
+          sameColumns={saved.length === 0 || saved.join(',') === shownColumns}
+          current={currentView(filter)}
+          onBuiltIn={(builtIn) => { setSearch(() => writeFilter(viewFilter(builtIn, filter))) }}
+          onView={showView}
+        />
         <span className={styles.end}><Periods filter={filter} onChange={change} /></span>
       </div>
       <RunHistogram project={project} filter={filter} onPeriod={(from, to) => { change({ from, to, since: '' }) }} />
@@ -166,6 +193,7 @@ export function RunsPage() {
         <span className={styles.end}>
           {state.arrived.length > 0 ? <Button onClick={feed.showNew}>{`${formatCount(state.arrived.length, state.overflow)} new ${state.arrived.length === 1 ? 'run' : 'runs'}`}</Button> : null}
           {state.refreshedAt === undefined ? null : <span>Refreshed <Ago at={state.refreshedAt} /></span>}
+          <ColumnChooser columns={first} onChange={chooseColumns} />
           <Button kind="quiet" aria-pressed={paused} icon={paused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />} onClick={() => { setPaused(!paused) }}>{paused ? 'Resume' : 'Pause'}</Button>
           <Button kind="quiet" aria-label="Read the list again" icon={<RefreshCw size={14} aria-hidden />} onClick={() => void feed.reload()} />
         </span>
@@ -191,7 +219,7 @@ export function RunsPage() {
         onBlur={() => { setFocus(false) }}
         onScrollCapture={(event) => { setScrolled((event.target as HTMLElement).scrollTop > 0) }}
       >
-        {!state.ready ? (
+        {!state.ready || waiting ? (
           state.error === undefined ? <Skeleton rows={16} /> : <ListError error={state.error} filter={filter} onRetry={() => void feed.reload()} onClear={() => { change({ ...noFilter, order: filter.order }) }} />
         ) : shown.length === 0 ? (
           isFiltered(filter) ? <NoMatch project={project} filter={filter} onChange={change} /> : <NoRuns project={project} onStart={() => { setStarting(true) }} />

@@ -44,6 +44,8 @@ const controlNames: [RowControl, string][] = [['replay', 'Replay…'], ['cancel'
 
 export interface ColumnOptions {
   project: string
+  /** The columns between the box of the selection and the menu, by ID. */
+  shown: readonly string[]
   zone: Zone
   order: Order
   onOrder: (order: Order) => void
@@ -58,25 +60,25 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, zone, order, onOrder, onOpen, onControl, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, shown, zone, order, onOrder, onOpen, onControl, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
-  return [
-    {
-      id: 'select',
-      width: 24,
-      title: <input type="checkbox" className={styles.box} aria-label="Select the listed runs" checked={allSelected} onChange={onSelectAll} />,
-      cell: (run) => (
-        <label className={styles.boxCell}>
-          <input
-            type="checkbox"
-            className={styles.box}
-            aria-label={`Select run ${shortId(run.id)}`}
-            checked={selected.has(run.id)}
-            onChange={(event) => { onSelect(run.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey) }}
-          />
-        </label>
-      ),
-    },
+  const select: Column<Run> = {
+    id: 'select',
+    width: 24,
+    title: <input type="checkbox" className={styles.box} aria-label="Select the listed runs" checked={allSelected} onChange={onSelectAll} />,
+    cell: (run) => (
+      <label className={styles.boxCell}>
+        <input
+          type="checkbox"
+          className={styles.box}
+          aria-label={`Select run ${shortId(run.id)}`}
+          checked={selected.has(run.id)}
+          onChange={(event) => { onSelect(run.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey) }}
+        />
+      </label>
+    ),
+  }
+  const known: Column<Run>[] = [
     { id: 'status', title: 'Status', width: 132, cell: (run) => <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> },
     {
       id: 'run',
@@ -86,6 +88,7 @@ export function runColumns({ project, zone, order, onOrder, onOpen, onControl, r
     },
     { id: 'workflow', title: 'Workflow', width: 176, grow: true, cell: (run) => <span title={`${run.workflow}@${run.version}`}>{run.workflow}<span className={styles.weak}>@{run.version}</span></span> },
     { id: 'trigger', title: 'Trigger', width: 60, cell: (run) => triggerWord(run.trigger) },
+    { id: 'actor', title: 'Actor', width: 92, cell: (run) => (run.actor === '' ? '–' : <span title={run.actor}>{run.actor}</span>) },
     {
       id: 'queued',
       title: `Queued${utc}`,
@@ -97,22 +100,23 @@ export function runColumns({ project, zone, order, onOrder, onOpen, onControl, r
     { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 120, grow: true, cell: (run) => <RunProblem run={run} /> },
-    {
-      id: 'menu',
-      title: <span className="hidden">Actions</span>,
-      width: 28,
-      cell: (run) => (
-        <Menu
-          trigger={<Button kind="quiet" className={styles.menu} aria-label={`Actions of run ${shortId(run.id)}`} icon={<Ellipsis size={16} aria-hidden />} />}
-          items={[
-            { label: 'Open', onSelect: () => { onOpen(run) } },
-            ...controlNames.map(([control, label]) => ({ label, danger: control === 'terminate', refused: refused ?? refusalOf(run, control), onSelect: () => { onControl(control, run) } })),
-            { kind: 'separator' as const, label: '' },
-            { label: 'Copy the ID', onSelect: () => { void copyText(run.id).then(copied) } },
-            { label: 'Copy the CLI command', onSelect: () => { copyCLI(command(['run', 'show', run.id], { project })) } },
-          ]}
-        />
-      ),
-    },
   ]
+  const menu: Column<Run> = {
+    id: 'menu',
+    title: <span className="hidden">Actions</span>,
+    width: 28,
+    cell: (run) => (
+      <Menu
+        trigger={<Button kind="quiet" className={styles.menu} aria-label={`Actions of run ${shortId(run.id)}`} icon={<Ellipsis size={16} aria-hidden />} />}
+        items={[
+          { label: 'Open', onSelect: () => { onOpen(run) } },
+          ...controlNames.map(([control, label]) => ({ label, danger: control === 'terminate', refused: refused ?? refusalOf(run, control), onSelect: () => { onControl(control, run) } })),
+          { kind: 'separator' as const, label: '' },
+          { label: 'Copy the ID', onSelect: () => { void copyText(run.id).then(copied) } },
+          { label: 'Copy the CLI command', onSelect: () => { copyCLI(command(['run', 'show', run.id], { project })) } },
+        ]}
+      />
+    ),
+  }
+  return [select, ...shown.flatMap((id) => known.filter((column) => column.id === id)), menu]
 }

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 
 vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
 vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { batchFilter, bucketLength, changeSearch, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
+const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
 
 const full = {
   ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', notReplayed: true,
@@ -36,10 +36,6 @@ describe('the filter in the URL', () => {
     [{ state: 'failed' }, { name: 'state', value: 'failed', why: 'not a filter' }],
   ])('names what cannot be used in %j', (search, invalid) => {
     expect(readFilter(search).invalid).toEqual([invalid])
-  })
-
-  it('loses invalid parameters and the preview with a change', () => {
-    expect(changeSearch({ foo: 'bar', peek: 'id', status: 'failed,x' }, { workflow: 'a/b' })).toEqual({ ...writeFilter(noFilter), status: 'failed', workflow: 'a/b' })
   })
 })
 

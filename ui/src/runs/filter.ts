@@ -54,7 +54,7 @@ const units: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_
 
 /** periodMilliseconds reads a length of time such as 24h; undefined if it is none. */
 export function periodMilliseconds(text: string): number | undefined {
-  const found = /^([1-9][0-9]{0,5})([smhd])$/.exec(text)
+  const found = /^([1-9][0-9]{0,8})([smhd])$/.exec(text)
   return found === null ? undefined : Number(found[1]) * (units[found[2] ?? ''] ?? 0)
 }
 
@@ -64,7 +64,7 @@ const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{
 const isMoment = (text: string) => momentPattern.test(text) && Number.isFinite(Date.parse(text))
 
 /** The parameters of the page that are no filter. */
-const ownParameters = ['peek']
+const ownParameters = ['peek', 'view', 'columns']
 
 /** readFilter reads the filter from the URL, with what cannot be used. */
 export function readFilter(search: Search): { filter: RunFilter; invalid: Invalid[] } {
@@ -134,9 +134,6 @@ export function writeFilter(filter: RunFilter): Search {
     sort: filter.order === 'newest' ? undefined : filter.order,
   }
 }
-
-/** changeSearch returns the URL's parameters with a changed filter. What was invalid goes away; the preview closes. */
-export const changeSearch = (before: Search, change: Partial<RunFilter>): Search => writeFilter({ ...readFilter(before).filter, ...change })
 
 /** bounds returns the period of the filter in milliseconds since the epoch; `now` is the server's time. */
 export function bounds(filter: RunFilter, now: number): { since: number | undefined; until: number | undefined } {
@@ -261,9 +258,9 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
 /** The views that every project has, by their filter; the period is kept when a view is chosen. */
 export const views: { id: string; name: string; filter: Partial<RunFilter> }[] = [
   { id: 'all', name: 'All', filter: {} },
-  { id: 'problems', name: 'Problems', filter: { problems: ['any'] } },
   { id: 'running', name: 'Running', filter: { statuses: ['running'] } },
   { id: 'failed', name: 'Failed', filter: { statuses: ['failed'] } },
+  { id: 'problems', name: 'With problem', filter: { problems: ['any'] } },
 ]
 
 const period = ({ since, from, to, order }: RunFilter) => ({ since, from, to, order })

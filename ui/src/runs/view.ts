@@ -1,0 +1,154 @@
+import { milliseconds, timestamp } from '../api'
+import { many, one, type Search } from '../app'
+import type { View, ViewQuery } from '../gen/signalbox/v1/view_pb'
+import { command } from '../kit'
+import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMilliseconds, readFilter, type RunFilter, writeFilter } from './filter'
+
+/** The columns that a list can have, with their titles, in the order of a new list. The server has the same IDs. */
+export const columnTitles: Record<string, string> = {
+  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', duration: 'Duration', steps: 'Steps', problem: 'Problem',
+}
+
+/** The columns of those who chose none. */
+export const standardColumns = ['status', 'run', 'workflow', 'trigger', 'queued', 'started', 'duration', 'steps', 'problem']
+
+/** readColumns returns the known columns of a list, each once, and the run with its link in any case; none if it names none. */
+export function readColumns(names: readonly string[]): string[] {
+  const known = names.filter((name, i) => name in columnTitles && names.indexOf(name) === i)
+  return known.length === 0 || known.includes('run') ? known : ['run', ...known]
+}
+
+/** toggleColumn shows or hides a column. A shown one gets the place that it has in a new list, as far as that is possible. */
+export function toggleColumn(columns: readonly string[], name: string): string[] {
+  if (columns.includes(name)) return columns.filter((c) => c !== name)
+  const all = Object.keys(columnTitles)
+  const before = all.slice(0, all.indexOf(name)).filter((c) => columns.includes(c))
+  const at = before.length === 0 ? 0 : Math.max(...before.map((c) => columns.indexOf(c))) + 1
+  return [...columns.slice(0, at), name, ...columns.slice(at)]
+}
+
+/** moveColumn moves a column by one place; at the end it stays. */
+export function moveColumn(columns: readonly string[], name: string, by: -1 | 1): string[] {
+  const from = columns.indexOf(name)
+  const to = from + by
+  if (from < 0 || to < 0 || to >= columns.length) return [...columns]
+  const moved = columns.filter((c) => c !== name)
+  moved.splice(to, 0, name)
+  return moved
+}
+
+/** periodText writes a length of time as the URL and the CLI do: 24h, 7d. */
+export function periodText(seconds: number): string {
+  for (const [unit, length] of [['d', 86_400], ['h', 3600], ['m', 60]] as const) {
+    if (seconds % length === 0 && (unit !== 'd' || seconds > length)) return `${String(seconds / length)}${unit}`
+  }
+  return `${String(seconds)}s`
+}
+
+/** viewQuery returns what a view of a filter stores. */
+export function viewQuery(filter: RunFilter, columns: readonly string[]) {
+  const period = periodMilliseconds(filter.since)
+  return {
+    statuses: filter.statuses,
+    workflow: filter.workflow,
+    version: filter.version,
+    trigger: filter.trigger,
+    text: filter.text,
+    problems: filter.problems,
+    failureGroup: filter.group,
+    parentRunId: filter.parent,
+    replayOf: filter.replayOf,
+    batchId: filter.batch,
+    notReplayed: filter.notReplayed,
+    ...(period === undefined ? {} : { period: { seconds: BigInt(period / 1000), nanos: 0 } }),
+    ...(filter.from === '' ? {} : { since: timestamp(Date.parse(filter.from)) }),
+    ...(filter.to === '' ? {} : { until: timestamp(Date.parse(filter.to)) }),
+    order: filter.order === 'newest' ? '' : filter.order,
+    columns: [...columns],
+  }
+}
+
+const moment = (at: number | undefined) => (at === undefined ? '' : new Date(at).toISOString())
+
+/** filterOf returns the filter of a view. */
+export function filterOf(query: ViewQuery | undefined): RunFilter {
+  if (query === undefined) return noFilter
+  return {
+    statuses: query.statuses,
+    workflow: query.workflow,
+    version: query.version,
+    trigger: query.trigger,
+    text: query.text,
+    problems: query.problems,
+    group: query.failureGroup,
+    parent: query.parentRunId,
+    replayOf: query.replayOf,
+    batch: query.batchId,
+    notReplayed: query.notReplayed,
+    since: query.period === undefined ? '' : periodText(Number(query.period.seconds)),
+    from: moment(milliseconds(query.since)),
+    to: moment(milliseconds(query.until)),
+    order: (query.order === '' ? 'newest' : query.order) as Order,
+  }
+}
+
+const normal = (filter: RunFilter) => JSON.stringify({
+  ...filter,
+  statuses: filter.statuses.toSorted(),
+  problems: filter.problems.toSorted(),
+  since: periodMilliseconds(filter.since),
+  from: filter.from === '' ? '' : Date.parse(filter.from),
+  to: filter.to === '' ? '' : Date.parse(filter.to),
+})
+
+/** sameFilter reports whether two filters select the same runs in the same order, however they are written. */
+export const sameFilter = (a: RunFilter, b: RunFilter): boolean => normal(a) === normal(b)
+
+/** What the URL of the list shows: the saved view that it names, the filter, and the columns that differ from those of the view. */
+export interface Shown {
+  view: View | undefined
+  filter: RunFilter
+  columns: string[]
+  invalid: Invalid[]
+  /** The URL has the view alone, which is not known yet. */
+  waiting: boolean
+}
+
+/**
+ * readShown reads the URL. Alone, the parameter "view" stands for the filter of the view; with parameters of a filter, these replace that
+ * filter as a whole. `views` are undefined until they are known.
+ */
+export function readShown(search: Search, views: readonly View[] | undefined): Shown {
+  const id = one(search, 'view')
+  const view = views?.find((v) => v.id === id)
+  const { filter, invalid } = readFilter(search)
+  const bare = id !== '' && Object.keys(writeFilter(noFilter)).every((name) => one(search, name) === '')
+  return {
+    view,
+    filter: bare && view !== undefined ? filterOf(view.query) : filter,
+    columns: readColumns(many(search, 'columns')),
+    invalid: id !== '' && view === undefined && views !== undefined ? [...invalid, { name: 'view', value: id, why: 'deleted, or not shared with you' }] : invalid,
+    waiting: bare && views === undefined,
+  }
+}
+
+/** changeShown returns the URL's parameters with a changed filter. What was invalid goes away; the preview closes. */
+export function changeShown(before: Search, change: Partial<RunFilter>, views: readonly View[] | undefined): Search {
+  const { view, filter } = readShown(before, views)
+  const next = { ...filter, ...change }
+  if (view === undefined) return writeFilter(next)
+  if (sameFilter(next, filterOf(view.query))) return { ...writeFilter(noFilter), view: view.id, columns: before.columns }
+  return isFiltered(next) ? { ...writeFilter(next), view: view.id, columns: before.columns } : writeFilter(next)
+}
+
+/** saveCommand returns the command that saves a view; a revision stands for the view that it replaces. */
+export function saveCommand(project: string, name: string, filter: RunFilter, columns: readonly string[], shared: boolean, replaced?: View): string {
+  return command(['view', 'save', replaced?.name ?? name], {
+    project,
+    ...filterFlags(filter),
+    order: filter.order === 'newest' ? '' : filter.order,
+    columns: columns.join(','),
+    shared,
+    ...(replaced === undefined ? {} : { revision: String(replaced.revision), name: name === replaced.name ? '' : name }),
+  })
+}
