@@ -65,9 +65,18 @@ func TestReplayCommand(t *testing.T) {
 	require.Equal(t, "{}", last[*signalboxv1.ReplayRunRequest](t, a).GetInput().GetJson())
 	require.Contains(t, shell.run(t, "run", "show", "run-1").out.String(), "replays")
 
+	requireRefusal(t, shell.run(t, "run", "replay", "run-1", "--dry-run", "--wait"), exit.Usage, "starts nothing to wait for")
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--dry-run", "--wait"), exit.Usage, "starts nothing to wait for")
+	c = shell.run(t, "run", "replay", "run-1", "--dry-run")
+	require.Contains(t, c.err.String(), "dry run: would start a run of")
+	require.Empty(t, c.out.String())
+	require.True(t, last[*signalboxv1.ReplayRunRequest](t, a).GetDryRun())
+	require.Contains(t, shell.run(t, "run", "start", "hello", "--dry-run", "-o", "json").out.String(), `"workflow"`)
+	require.True(t, last[*signalboxv1.StartRunRequest](t, a).GetDryRun())
+
 	waiting := shell.start(t.Context(), "run", "replay", "run-1", "--reason", "x", "--request-id", "w", "--wait")
 	eventually(t, waiting, "run running")
-	a.end(t, "run-5", "failed", nil)
+	a.end(t, "run-7", "failed", nil)
 	<-waiting.done
 	require.Equal(t, exit.RunFailed, waiting.code, waiting.err.String())
 }

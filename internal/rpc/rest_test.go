@@ -232,6 +232,11 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	require.Equal(t, []string{first, replay}, list("order=oldest&statuses=queued"))
 	require.Equal(t, []string{first, replay}, list("order=longest&statuses=queued"))
 
+	dry := p.do("POST", "/v1/projects/default/runs/"+first+":replay", `{"dryRun":true}`).ok()["run"].(map[string]any)
+	require.Equal(t, []any{first, "queued", nil, nil}, []any{dry["replayOf"], dry["status"], dry["id"], dry["input"]})
+	p.do("POST", "/v1/projects/default/runs", `{"workflow":"none","dryRun":true}`).fails(404, apperror.WorkflowNotFound)
+	require.Equal(t, []string{first, replay}, list("order=oldest&statuses=queued"), "a dry run starts nothing")
+
 	count := func(query string) map[string]any {
 		return p.do("GET", "/v1/projects/default/runs:count?"+query, "").ok()
 	}

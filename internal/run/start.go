@@ -50,6 +50,9 @@ type StartRequest struct {
 	// Replay are the arguments of the replay, which identify a repeated request. Input and Version above are derived
 	// from them.
 	Replay ReplayArguments
+	// DryRun only checks the request: [Service.Start] returns the run as it would be, without ID and input, or the refusal, and stores nothing.
+	// Whether the request ID is in use and whether the project has a free slot is not checked.
+	DryRun bool
 }
 
 // ReplayArguments are the arguments of a replay as its caller gave them.
@@ -91,6 +94,10 @@ func (s *Service) Start(ctx context.Context, req StartRequest) (Run, bool, error
 // tryStart is one attempt of Start. answer ends when the caller must receive a response.
 func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, bool, error) {
 	r, err := s.prepare(ctx, req)
+	if req.DryRun {
+		r, err = s.dryRun(ctx, r, err)
+		return r, false, err
+	}
 	if err != nil {
 		return s.existing(ctx, answer, req, err)
 	}
@@ -117,6 +124,18 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 		return stored, true, nil
 	}
 	return s.launch(ctx, answer, req, r, stored)
+}
+
+// dryRun returns what a start of the prepared run would return now.
+func (s *Service) dryRun(ctx context.Context, r Run, refusal error) (Run, error) {
+	if refusal == nil {
+		r.QueuedReason = ""
+		if refusal = s.Ready(ctx, r.Project); refusal != nil && s.queueable(refusal) {
+			r.QueuedReason, refusal = QueuedEngine, nil
+		}
+	}
+	r.ID, r.Input = "", nil
+	return r, refusal
 }
 
 // Ready returns why no run of the project can be started now.

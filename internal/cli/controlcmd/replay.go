@@ -14,7 +14,7 @@ import (
 
 type replayFlags struct {
 	input, patch, version, reason, requestID string
-	wait                                     bool
+	wait, dryRun                             bool
 }
 
 func replayCommand(s *session.Session) *cobra.Command {
@@ -31,6 +31,7 @@ original. With --input the whole input is replaced; an input that contains a mar
 --wait, the exit codes with it, and the request ID are those of "run start".`,
 		Example: `  signalbox run replay 0199… --reason "the shop's database was down"
   signalbox run replay 0199… --reason "wrong amount" --patch '[{"op": "replace", "path": "/amount", "value": 12}]' --wait
+  signalbox run replay 0199… --version latest --dry-run
   signalbox run replay 0199… --reason "fixed in 1.2.0" --version latest`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
@@ -43,6 +44,7 @@ original. With --input the whole input is replaced; an input that contains a mar
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run, or latest; that of the earlier run when empty")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing; needs no reason")
 	bindReason(cmd, &flags.reason, true)
 	s.BindClient(cmd)
 	return cmd
@@ -59,18 +61,24 @@ func replay(ctx context.Context, s *session.Session, id string, flags replayFlag
 	if err != nil {
 		return s.FailedHint(err, runcmd.StartedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
 	}
+	if flags.dryRun {
+		return runcmd.Checked(s, response.GetRun())
+	}
 	return runcmd.Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
 }
 
 func replayRequest(s *session.Session, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {
-	if err := reasonGiven(true, flags.reason); err != nil {
+	if err := runcmd.NoWait(flags.dryRun, flags.wait); err != nil {
+		return nil, err
+	}
+	if err := reasonGiven(!flags.dryRun, flags.reason); err != nil {
 		return nil, err
 	}
 	if flags.input != "" && flags.patch != "" {
 		return nil, exit.Usagef("--input and --patch are both given: write another input, or what changes in the original one")
 	}
 	request := &signalboxv1.ReplayRunRequest{
-		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID,
+		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID, DryRun: flags.dryRun,
 	}
 	if flags.input != "" {
 		given, err := session.ReadJSON("input", flags.input, s.In)

@@ -8,13 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type startFlags struct {
 	input, version, requestID string
-	wait                      bool
+	wait, dryRun              bool
 }
 
 func startCommand(s *session.Session) *cobra.Command {
@@ -35,6 +36,7 @@ standard error reports this, and also a start that Temporal has not confirmed ye
 The same request ID starts only one run, however often the command is repeated.`,
 		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
   signalbox run start shop/order --input order.json --request-id order-4711
+  signalbox run start shop/order --input order.json --dry-run
   jq .order big.json | signalbox run start order --input - --wait -o json`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
@@ -46,13 +48,17 @@ The same request ID starts only one run, however often the command is repeated.`
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run; the newest published one when empty")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing")
 	s.BindClient(cmd)
 	return cmd
 }
 
 func start(ctx context.Context, s *session.Session, name string, flags startFlags) error {
+	if err := NoWait(flags.dryRun, flags.wait); err != nil {
+		return err
+	}
 	request := &signalboxv1.StartRunRequest{
-		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID,
+		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID, DryRun: flags.dryRun,
 	}
 	if flags.input != "" {
 		given, err := session.ReadJSON("input", flags.input, s.In)
@@ -70,7 +76,31 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	if err != nil {
 		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", name)
 	}
+	if flags.dryRun {
+		return Checked(s, response.GetRun())
+	}
 	return Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
+}
+
+// NoWait returns an error if a dry run is to wait for a run.
+func NoWait(dryRun, wait bool) error {
+	if dryRun && wait {
+		return exit.Usagef("--wait and --dry-run are both given: a dry run starts nothing to wait for")
+	}
+	return nil
+}
+
+// Checked prints the run that a dry run would start.
+func Checked(s *session.Session, run *signalboxv1.Run) error {
+	when := "now"
+	if run.GetQueuedReason() == queuedEngine {
+		when = "when Temporal is available; until then it would be queued"
+	}
+	s.Note("dry run: would start a run of %s %s %s", run.GetWorkflow(), run.GetVersion(), when)
+	if s.Format() == output.Table {
+		return nil
+	}
+	return Print(s, run)
 }
 
 // StartedOnce describes how to repeat a start with an unknown outcome.

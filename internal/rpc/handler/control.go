@@ -61,9 +61,9 @@ func (h *Runs) ReplayRun(
 	}
 	r, created, err := h.service.Replay(ctx, control.ReplayRequest{
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
-		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(),
+		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(), DryRun: m.GetDryRun(),
 	})
-	return started(r, &signalboxv1.ReplayRunResponse{Run: h.messages.Run(ctx, r), Created: created}, err)
+	return started(r, &signalboxv1.ReplayRunResponse{Run: h.startedRun(ctx, r), Created: created}, err)
 }
 
 // controlRequest is a request to control one run.

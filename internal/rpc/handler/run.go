@@ -86,9 +86,19 @@ func (h *Runs) StartRun(
 	}
 	r, created, err := h.service.Start(ctx, run.StartRequest{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
-		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI,
+		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI, DryRun: m.GetDryRun(),
 	})
-	return started(r, &signalboxv1.StartRunResponse{Run: h.messages.Run(ctx, r), Created: created}, err)
+	return started(r, &signalboxv1.StartRunResponse{Run: h.startedRun(ctx, r), Created: created}, err)
+}
+
+// startedRun returns the message of a run that was started, or that a dry run would start.
+func (h *Runs) startedRun(ctx context.Context, r run.Run) *signalboxv1.Run {
+	if r.ID != "" {
+		return h.messages.Run(ctx, r)
+	}
+	return &signalboxv1.Run{
+		Project: r.Project, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), QueuedReason: r.QueuedReason, Trigger: r.Trigger, ReplayOf: r.ReplayOf,
+	}
 }
 
 // startingRetry is the delay before a run is read again if Temporal has not confirmed its start in time.

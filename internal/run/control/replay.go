@@ -29,6 +29,8 @@ type ReplayRequest struct {
 	Reason string
 	// RequestID may be empty: the server makes one.
 	RequestID string
+	// DryRun only checks the request, as that of [run.StartRequest] does; it needs no reason.
+	DryRun bool
 }
 
 // rows returns inputs from rows, where nothing is redacted.
@@ -40,8 +42,10 @@ func (rows) Input(_ context.Context, r run.Run) (json.RawMessage, error) { retur
 // that it behaves as Start: it returns false when the request ID had made the run before. A refused replay leaves no
 // run behind.
 func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool, error) {
-	if err := needReason(req.Reason); err != nil {
-		return run.Run{}, false, err
+	if !req.DryRun {
+		if err := needReason(req.Reason); err != nil {
+			return run.Run{}, false, err
+		}
 	}
 	r, err := s.admit(ctx, req.Project, req.RunID, Replay, req.Reason)
 	if err != nil {
@@ -49,7 +53,7 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	}
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
-		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, InputHidden: r.Redacted && req.Input == nil,
+		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, DryRun: req.DryRun, InputHidden: r.Redacted && req.Input == nil,
 		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version},
 	}
 	switch req.Version {
