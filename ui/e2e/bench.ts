@@ -1,4 +1,5 @@
-// Measures how fast pages are with 100,000 runs of which some change all the time, and prints a table: `npm run bench:studio`.
+// Measures how fast pages are with 100,000 runs of which some change all the time, and prints a table: `npm run bench:studio`, by
+// `scripts/services.sh with`; `make bench ONLY=studio` writes the table into docs/benchmarks.md.
 // SHORT=1 measures everything once, to see that it works.
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

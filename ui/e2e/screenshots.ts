@@ -34,6 +34,15 @@ try {
       await page.keyboard.press('Control+k')
       await page.getByRole('dialog').waitFor()
     })
+    await shoot('run-dialog', '/p/default/workflows/shop/order', async ({ page }) => {
+      await page.getByRole('button', { name: 'Run…' }).click()
+      await page.getByLabel('order', { exact: false }).first().waitFor()
+    })
+    await shoot('replay-dialog', `/p/default/runs/${ids.failed ?? ''}`, async ({ page }) => {
+      await page.getByRole('button', { name: 'Replay…' }).click()
+      await page.getByRole('button', { name: 'Edit', exact: true }).click()
+      await page.locator('.cm-content').waitFor()
+    })
     const phone = await open(browser, platform.address, '/p/default/runs', { theme, width: 390, height: 844 })
     await loaded(phone.page)
     await phone.page.screenshot({ path: `${folder}runs-phone-${theme}.png`, animations: 'disabled' })

@@ -20,12 +20,12 @@ function Subject({ entry }: { entry: AuditEntry }) {
 }
 
 const columns: Column<AuditEntry>[] = [
-  { id: 'time', title: 'Time', width: 100, cell: (e) => <Time at={milliseconds(e.time)} /> },
-  { id: 'actor', title: 'Actor', width: 150, grow: true, cell: (e) => <>{e.actor} <span title="Kind of the actor">({e.actorKind})</span></> },
+  { id: 'time', title: 'Time', width: 84, cell: (e) => <Time at={milliseconds(e.time)} /> },
+  { id: 'actor', title: 'Actor', width: 130, grow: true, cell: (e) => <>{e.actor} <span title="Kind of the actor">({e.actorKind})</span></> },
   { id: 'action', title: 'Action', width: 150, cell: (e) => <span className="mono">{e.action}</span> },
-  { id: 'subject', title: 'Subject', width: 200, grow: true, cell: (e) => <Subject entry={e} /> },
-  { id: 'reason', title: 'Reason', width: 180, grow: true, cell: (e) => <span title={e.reason}>{e.reason === '' ? '–' : e.reason}</span> },
-  { id: 'detail', title: 'Detail', width: 240, grow: true, cell: (e) => <span className="mono" title={e.detail?.json}>{e.detail?.json ?? '–'}</span> },
+  { id: 'subject', title: 'Subject', width: 180, grow: true, cell: (e) => <Subject entry={e} /> },
+  { id: 'reason', title: 'Reason', width: 160, grow: true, cell: (e) => <span title={e.reason}>{e.reason === '' ? '–' : e.reason}</span> },
+  { id: 'detail', title: 'Detail', width: 220, grow: true, cell: (e) => <span className="mono" title={e.detail?.json}>{e.detail?.json ?? '–'}</span> },
 ]
 
 const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }

@@ -6,14 +6,14 @@ import { type Column, Elapsed, Id, inWords, ListView, Page, PageHead, shortId, S
 import { Progress } from './Progress'
 
 const columns = (project: string): Column<Batch>[] => [
-  { id: 'status', title: 'Status', width: 110, cell: (b) => <StatusBadge of="batch" status={b.status} /> },
-  { id: 'action', title: 'Action', width: 90, cell: (b) => inWords(b.action) },
-  { id: 'id', title: 'Batch', width: 140, cell: (b) => <Id id={b.id}><Link to="/p/$project/batches/$id" params={{ project, id: b.id }}>{shortId(b.id)}</Link></Id> },
-  { id: 'progress', title: 'Progress', width: 260, grow: true, cell: (b) => <Progress batch={b} /> },
-  { id: 'reason', title: 'Reason', width: 160, grow: true, cell: (b) => <span title={b.reason}>{b.reason}</span> },
-  { id: 'actor', title: 'Actor', width: 100, cell: (b) => b.actor },
-  { id: 'created', title: 'Started', width: 100, cell: (b) => <Time at={milliseconds(b.createTime)} /> },
-  { id: 'took', title: 'Duration', width: 84, align: 'end', cell: (b) => <Elapsed from={milliseconds(b.createTime)} to={milliseconds(b.endTime)} /> },
+  { id: 'status', title: 'Status', width: 104, cell: (b) => <StatusBadge of="batch" status={b.status} /> },
+  { id: 'action', title: 'Action', width: 80, cell: (b) => inWords(b.action) },
+  { id: 'id', title: 'Batch', width: 130, cell: (b) => <Id id={b.id}><Link to="/p/$project/batches/$id" params={{ project, id: b.id }}>{shortId(b.id)}</Link></Id> },
+  { id: 'progress', title: 'Progress', width: 220, grow: true, cell: (b) => <Progress batch={b} /> },
+  { id: 'reason', title: 'Reason', width: 140, grow: true, cell: (b) => <span title={b.reason}>{b.reason}</span> },
+  { id: 'actor', title: 'Actor', width: 90, cell: (b) => b.actor },
+  { id: 'created', title: 'Started', width: 80, cell: (b) => <Time at={milliseconds(b.createTime)} /> },
+  { id: 'took', title: 'Duration', width: 76, align: 'end', cell: (b) => <Elapsed from={milliseconds(b.createTime)} to={milliseconds(b.endTime)} /> },
 ]
 
 /** The batches of a project: one action on many runs. */

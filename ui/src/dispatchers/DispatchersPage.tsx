@@ -13,16 +13,16 @@ interface Row {
 }
 
 const columns: Column<Row>[] = [
-  { id: 'state', title: 'State', width: 130, cell: ({ dispatcher }) => <StatusBadge of="dispatcher" status={dispatcher.state} /> },
-  { id: 'project', title: 'Project', width: 130, grow: true, cell: ({ dispatcher }) => <Link to="/dispatchers/$project" params={{ project: dispatcher.project }}>{dispatcher.project}</Link> },
-  { id: 'queue', title: 'Task queue', width: 160, grow: true, cell: ({ dispatcher }) => dispatcher.taskQueue },
-  { id: 'owner', title: 'Owner', width: 170, grow: true, cell: ({ dispatcher }) => dispatcher.lease?.owner?.serverId ?? 'none' },
-  { id: 'epoch', title: 'Epoch', width: 56, align: 'end', cell: ({ dispatcher }) => (dispatcher.lease?.owner === undefined ? '–' : String(dispatcher.lease.owner.epoch)) },
-  { id: 'lease', title: 'Lease', width: 130, cell: ({ dispatcher, at }) => <Lease lease={dispatcher.lease} at={at} /> },
-  { id: 'progress', title: 'Routed / head', width: 130, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : `${formatCount(progress.routed)} / ${formatCount(progress.head)}`) },
-  { id: 'pending', title: 'Pending', width: 76, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : formatCount(progress.pending)) },
+  { id: 'state', title: 'State', width: 108, cell: ({ dispatcher }) => <StatusBadge of="dispatcher" status={dispatcher.state} /> },
+  { id: 'project', title: 'Project', width: 100, grow: true, cell: ({ dispatcher }) => <Link to="/dispatchers/$project" params={{ project: dispatcher.project }}>{dispatcher.project}</Link> },
+  { id: 'queue', title: 'Task queue', width: 140, grow: true, cell: ({ dispatcher }) => dispatcher.taskQueue },
+  { id: 'owner', title: 'Owner', width: 150, grow: true, cell: ({ dispatcher }) => dispatcher.lease?.owner?.serverId ?? 'none' },
+  { id: 'epoch', title: 'Epoch', width: 48, align: 'end', cell: ({ dispatcher }) => (dispatcher.lease?.owner === undefined ? '–' : String(dispatcher.lease.owner.epoch)) },
+  { id: 'lease', title: 'Lease', width: 120, cell: ({ dispatcher, at }) => <Lease lease={dispatcher.lease} at={at} /> },
+  { id: 'progress', title: 'Routed / head', width: 110, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : `${formatCount(progress.routed)} / ${formatCount(progress.head)}`) },
+  { id: 'pending', title: 'Pending', width: 64, align: 'end', cell: ({ dispatcher: { progress } }) => (progress === undefined ? 'unknown' : formatCount(progress.pending)) },
   {
-    id: 'lag', title: 'Lag', width: 84, align: 'end',
+    id: 'lag', title: 'Lag', width: 76, align: 'end',
     cell: ({ dispatcher: { progress } }) => {
       const lag = durationMilliseconds(progress?.lag)
       return progress === undefined || lag === undefined ? 'unknown' : lag === 0 ? '–' : formatDuration(lag)

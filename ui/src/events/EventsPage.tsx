@@ -9,14 +9,14 @@ import { SendDialog } from './SendDialog'
 const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 }
 
 const columns = (project: string): Column<Event>[] => [
-  { id: 'status', title: 'Status', width: 112, cell: (e) => <StatusBadge of="event" status={e.status} /> },
-  { id: 'position', title: 'Position', width: 76, align: 'end', cell: (e) => <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>{String(e.position)}</Link> },
-  { id: 'type', title: 'Type', width: 200, grow: true, cell: (e) => <span title={e.type}>{e.type}</span> },
-  { id: 'source', title: 'Source', width: 130, grow: true, cell: (e) => <span title={e.source}>{e.source}</span> },
-  { id: 'subject', title: 'Subject', width: 100, grow: true, cell: (e) => (e.subject === '' ? '–' : <span title={e.subject}>{e.subject}</span>) },
-  { id: 'id', title: 'ID', width: 150, grow: true, cell: (e) => <span className="mono" title={e.id}>{e.id}</span> },
-  { id: 'received', title: 'Received', width: 100, cell: (e) => <Time at={milliseconds(e.receiveTime)} /> },
-  { id: 'reason', title: 'Reason', width: 200, grow: true, cell: (e) => (e.reason === '' ? '–' : <span title={e.reason}>{e.reason}</span>) },
+  { id: 'status', title: 'Status', width: 104, cell: (e) => <StatusBadge of="event" status={e.status} /> },
+  { id: 'position', title: 'Position', width: 64, align: 'end', cell: (e) => <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>{String(e.position)}</Link> },
+  { id: 'type', title: 'Type', width: 170, grow: true, cell: (e) => <span title={e.type}>{e.type}</span> },
+  { id: 'source', title: 'Source', width: 110, grow: true, cell: (e) => <span title={e.source}>{e.source}</span> },
+  { id: 'subject', title: 'Subject', width: 90, grow: true, cell: (e) => (e.subject === '' ? '–' : <span title={e.subject}>{e.subject}</span>) },
+  { id: 'id', title: 'ID', width: 120, grow: true, cell: (e) => <span className="mono" title={e.id}>{e.id}</span> },
+  { id: 'received', title: 'Received', width: 80, cell: (e) => <Time at={milliseconds(e.receiveTime)} /> },
+  { id: 'reason', title: 'Reason', width: 160, grow: true, cell: (e) => (e.reason === '' ? '–' : <span title={e.reason}>{e.reason}</span>) },
 ]
 
 /** The inbox of a project: what came, and what became of it. */

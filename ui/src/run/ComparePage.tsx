@@ -75,20 +75,32 @@ function Pick({ a, b, onPick }: { a: string; b: string; onPick: (ids: { a: strin
   )
 }
 
-/** Offers the newest completed run of the same workflow. */
+/** Offers the run that this one replays, or the newest completed run of the same workflow. */
 function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => void; onOther: () => void }) {
+  const replayed = useRun(run.project, run.replayOf)
   const good = useQuery({
     queryKey: ['last-good', run.project, run.workflow],
     queryFn: ({ signal }) => clients.runs.listRuns({ project: run.project, workflow: run.workflow, statuses: ['completed'], pageSize: 5 }, { signal }),
   })
   if (good.isError) return <ErrorView error={good.error} what="The completed runs of this workflow" onRetry={() => { void good.refetch() }} />
-  if (good.data === undefined) return <Skeleton rows={2} />
-  const found = good.data.runs.find((r) => r.id !== run.id)
-  if (found === undefined) return <StateView kind="empty" title="Pick a run" actions={<Button onClick={onOther}>Pick…</Button>}>No other run of {run.workflow} has completed.</StateView>
+  if (good.data === undefined || (run.replayOf !== '' && replayed.isPending)) return <Skeleton rows={2} />
+  const found = good.data.runs.find((r) => r.id !== run.id && r.id !== run.replayOf)
+  const offered = replayed.data ?? found
+  if (offered === undefined) return <StateView kind="empty" title="Pick a run" actions={<Button onClick={onOther}>Pick…</Button>}>No other run of {run.workflow} has completed.</StateView>
   return (
-    <StateView kind="empty" title="Compare with the last good run?" actions={<><Button kind="primary" onClick={() => { onPick(found.id) }}>Compare with it</Button><Button onClick={onOther}>Pick another…</Button></>}>
+    <StateView
+      kind="empty"
+      title={replayed.data === undefined ? 'Compare with the last good run?' : 'Compare with the run that it replays?'}
+      actions={
+        <>
+          <Button kind="primary" onClick={() => { onPick(offered.id) }}>Compare with it</Button>
+          {replayed.data === undefined || found === undefined ? null : <Button onClick={() => { onPick(found.id) }}>With the last good run</Button>}
+          <Button onClick={onOther}>Pick another…</Button>
+        </>
+      }
+    >
       <span className={styles.good}>
-        <Id id={found.id} /> <StatusBadge of="run" status={found.status} /> {found.workflow}@{found.version} <Time at={milliseconds(found.createTime)} />
+        <Id id={offered.id} /> <StatusBadge of="run" status={offered.status} /> {offered.workflow}@{offered.version} <Time at={milliseconds(offered.createTime)} />
       </span>
     </StateView>
   )

@@ -270,7 +270,7 @@ function SearchField({ value, onCommit }: { value: string; onCommit: (text: stri
     const timer = window.setTimeout(() => { onCommit(text.trim()) }, 300)
     return () => { window.clearTimeout(timer) }
   }, [text, value, onCommit])
-  return <TextField label="Beginning of a run ID or request ID" labelHidden type="search" placeholder="Run ID or request ID begins with" value={text} onChange={(event) => { setText(event.target.value) }} />
+  return <TextField label="Beginning of a run ID or request ID" labelHidden type="search" placeholder="Run ID or request ID" value={text} onChange={(event) => { setText(event.target.value) }} />
 }
 
 /** What the state of Temporal means for this page; nothing while it is connected or not known. */

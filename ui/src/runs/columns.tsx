@@ -86,7 +86,7 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
       width: 130,
       cell: (run) => <Id id={run.id}><Link to="/p/$project/runs/$id" params={{ project, id: run.id }}>{shortId(run.id)}</Link></Id>,
     },
-    { id: 'workflow', title: 'Workflow', width: 176, grow: true, cell: (run) => <span title={`${run.workflow}@${run.version}`}>{run.workflow}<span className={styles.weak}>@{run.version}</span></span> },
+    { id: 'workflow', title: 'Workflow', width: 168, grow: true, cell: (run) => <span title={`${run.workflow}@${run.version}`}>{run.workflow}<span className={styles.weak}>@{run.version}</span></span> },
     { id: 'trigger', title: 'Trigger', width: 60, cell: (run) => triggerWord(run.trigger) },
     { id: 'actor', title: 'Actor', width: 92, cell: (run) => (run.actor === '' ? '–' : <span title={run.actor}>{run.actor}</span>) },
     {
@@ -99,7 +99,7 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
     { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
-    { id: 'problem', title: 'Problem', width: 120, grow: true, cell: (run) => <RunProblem run={run} /> },
+    { id: 'problem', title: 'Problem', width: 116, grow: true, cell: (run) => <RunProblem run={run} /> },
   ]
   const menu: Column<Run> = {
     id: 'menu',

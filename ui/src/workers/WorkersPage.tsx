@@ -22,20 +22,20 @@ function Beat({ row: { worker, at } }: { row: Row }) {
 }
 
 const columns: Column<Row>[] = [
-  { id: 'state', title: 'State', width: 110, cell: ({ worker }) => <StatusBadge of="worker" status={worker.state} /> },
-  { id: 'id', title: 'Server ID', width: 180, grow: true, cell: ({ worker }) => <Id id={worker.serverId}>{worker.serverId}</Id> },
-  { id: 'beat', title: 'Heartbeat', width: 220, cell: (row) => <Beat row={row} /> },
-  { id: 'poll', title: 'Last poll', width: 100, cell: ({ worker }) => <Ago at={milliseconds(worker.lastPollTime)} /> },
+  { id: 'state', title: 'State', width: 84, cell: ({ worker }) => <StatusBadge of="worker" status={worker.state} /> },
+  { id: 'id', title: 'Server ID', width: 130, grow: true, cell: ({ worker }) => <Id id={worker.serverId}>{worker.serverId}</Id> },
+  { id: 'beat', title: 'Heartbeat', width: 190, cell: (row) => <Beat row={row} /> },
+  { id: 'poll', title: 'Last poll', width: 76, cell: ({ worker }) => <Ago at={milliseconds(worker.lastPollTime)} /> },
   {
-    id: 'queues', title: 'Task queues', width: 200, grow: true,
+    id: 'queues', title: 'Task queues', width: 140, grow: true,
     cell: ({ worker }) => (worker.registrations.length === 0 ? 'none registered' : worker.registrations.map((r, i) => (
       <Fragment key={`${r.project} ${r.taskQueue}`}>{i > 0 ? ', ' : ''}<Link to="/dispatchers/$project" params={{ project: r.project }}>{r.taskQueue}</Link></Fragment>
     ))),
   },
-  { id: 'projects', title: 'Projects', width: 120, grow: true, cell: ({ worker }) => (worker.projects.length === 0 ? 'all' : worker.projects.join(', ')) },
-  { id: 'build', title: 'Build', width: 110, cell: ({ worker }) => (worker.build === '' ? 'unknown' : worker.build) },
-  { id: 'contract', title: 'Contract', width: 110, cell: ({ worker }) => <span className="mono">{worker.contract === '' ? 'unknown' : worker.contract}</span> },
-  { id: 'start', title: 'Started', width: 90, cell: ({ worker }) => <Time at={milliseconds(worker.startTime)} unknown="unknown" /> },
+  { id: 'projects', title: 'Projects', width: 90, grow: true, cell: ({ worker }) => (worker.projects.length === 0 ? 'all' : worker.projects.join(', ')) },
+  { id: 'build', title: 'Build', width: 84, cell: ({ worker }) => (worker.build === '' ? 'unknown' : worker.build) },
+  { id: 'contract', title: 'Contract', width: 84, cell: ({ worker }) => <span className="mono">{worker.contract === '' ? 'unknown' : worker.contract}</span> },
+  { id: 'start', title: 'Started', width: 76, cell: ({ worker }) => <Time at={milliseconds(worker.startTime)} unknown="unknown" /> },
 ]
 
 /** The worker processes: which are alive, on which queues, since when the others are not. */

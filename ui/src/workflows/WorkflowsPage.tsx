@@ -6,14 +6,14 @@ import { type Column, FilterFields, formatCount, formatDuration, formatPercent, 
 import { LastRuns } from './Statistics'
 
 const columns = (project: string): Column<Workflow>[] => [
-  { id: 'state', title: 'State', width: 116, cell: (w) => <StatusBadge of="workflow" status={w.state} /> },
-  { id: 'name', title: 'Workflow', width: 180, grow: true, cell: (w) => <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, w.name)}>{w.name}</Link> },
-  { id: 'title', title: 'Title', width: 180, grow: true, cell: (w) => <span title={w.summary}>{w.title === '' ? '–' : w.title}</span> },
-  { id: 'version', title: 'Latest', width: 80, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
-  { id: 'draft', title: 'Draft', width: 50, cell: (w) => (w.hasDraft ? 'yes' : '–') },
-  { id: 'last', title: 'Last 20 runs', width: 150, cell: (w) => <LastRuns project={project} runs={w.stats?.lastRuns ?? []} /> },
-  { id: 'open', title: 'Open', width: 56, align: 'end', cell: (w) => (w.stats === undefined ? 'unknown' : formatCount(w.stats.open, w.stats.more.includes('open'))) },
-  { id: 'rate', title: 'Success', width: 76, align: 'end', cell: (w) => (w.stats?.successRate === undefined ? 'unknown' : formatPercent(w.stats.successRate)) },
+  { id: 'state', title: 'State', width: 100, cell: (w) => <StatusBadge of="workflow" status={w.state} /> },
+  { id: 'name', title: 'Workflow', width: 150, grow: true, cell: (w) => <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, w.name)}>{w.name}</Link> },
+  { id: 'title', title: 'Title', width: 120, grow: true, cell: (w) => <span title={w.summary}>{w.title === '' ? '–' : w.title}</span> },
+  { id: 'version', title: 'Latest', width: 64, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
+  { id: 'draft', title: 'Draft', width: 40, cell: (w) => (w.hasDraft ? 'yes' : '–') },
+  { id: 'last', title: 'Last 20 runs', width: 120, cell: (w) => <LastRuns project={project} runs={w.stats?.lastRuns ?? []} /> },
+  { id: 'open', title: 'Open', width: 52, align: 'end', cell: (w) => (w.stats === undefined ? 'unknown' : formatCount(w.stats.open, w.stats.more.includes('open'))) },
+  { id: 'rate', title: 'Success', width: 68, align: 'end', cell: (w) => (w.stats?.successRate === undefined ? 'unknown' : formatPercent(w.stats.successRate)) },
   {
     id: 'p95', title: 'p95', width: 76, align: 'end',
     cell: (w) => {
@@ -21,8 +21,8 @@ const columns = (project: string): Column<Workflow>[] => [
       return p95 === undefined ? 'unknown' : formatDuration(p95)
     },
   },
-  { id: 'updated', title: 'Changed', width: 100, cell: (w) => <Time at={milliseconds(w.updateTime)} /> },
-  { id: 'runs', title: <span className="hidden">Actions</span>, width: 60, align: 'end', cell: (w) => <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link> },
+  { id: 'updated', title: 'Changed', width: 76, cell: (w) => <Time at={milliseconds(w.updateTime)} /> },
+  { id: 'runs', title: <span className="hidden">Actions</span>, width: 44, align: 'end', cell: (w) => <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link> },
 ]
 
 /** The workflows of a project. */

@@ -240,8 +240,8 @@ describe('without a mouse', () => {
 
     // Compare it with the last good run: the first difference has the focus.
     await keys.press('o')
-    await page.getByRole('button', { name: 'Compare with it' }).waitFor()
-    await tabTo(page, /Compare with it/)
+    await page.getByRole('button', { name: 'With the last good run' }).waitFor()
+    await tabTo(page, /With the last good run/)
     await keys.press('Enter')
     await page.getByText('first difference').waitFor()
     await until('the first difference has the focus', async () => page.evaluate(() => document.activeElement?.textContent.includes('first difference')))

@@ -22,6 +22,8 @@ describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
   it.each(Object.keys(pages({})))('page %s loads, keeps the policy and the rules of accessibility', async (name) => {
     const { context, page, faults } = await open(browser, platform.address, pages(ids)[name] ?? '', { theme })
     expect(await violations(page)).toEqual([])
+    // All columns are in sight.
+    expect(await page.evaluate(() => [...document.querySelectorAll('[role=grid]')].map((grid) => grid.scrollWidth - grid.clientWidth).filter((more) => more > 0))).toEqual([])
     expect(faults).toEqual([])
     await context.close()
   })
