@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
-import { Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast } from '../kit'
+import { Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast, useDelayed } from '../kit'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
@@ -36,6 +36,17 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const operations = edit?.operations ?? []
   const version = choice === 'same' ? '' : choice === 'latest' ? 'latest' : other
   const patch = operations.length === 0 ? undefined : printPatch(operations)
+  // The server checks the replay as it stands: whether the version exists, the patch applies, and the input fits the version's schema.
+  const request = useDelayed(JSON.stringify([version, patch]), 600)
+  const checkable = run.id !== '' && (choice !== 'other' || other !== '') && (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
+  const check = useQuery({
+    queryKey: ['replay-check', project, id, request],
+    queryFn: ({ signal }) => clients.runs.replayRun({ project, id, version, dryRun: true, ...(patch === undefined ? {} : { patch: { json: patch } }) }, { signal }),
+    enabled: checkable && link.state === 'live' && refusalOf(run, 'replay') === undefined && request === JSON.stringify([version, patch]),
+    retry: false,
+    gcTime: 0,
+    staleTime: Infinity,
+  })
   const call = useMutation({
     mutationFn: () => clients.runs.replayRun({ project, id, version, reason: reason.trim(), requestId: requestID, ...(patch === undefined ? {} : { patch: { json: patch } }) }),
     onSuccess: (answer) => {
@@ -121,6 +132,9 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
           onChange={(event) => { setReason(event.target.value) }}
         />
         {asked && choice === 'other' && other === '' ? <p className={styles.wrong}>Choose a version.</p> : null}
+        {!checkable || request !== JSON.stringify([version, patch]) || !(check.isSuccess || check.isError) ? null : (
+          <p className={check.isError ? styles.wrong : styles.faint} role="status">{check.isError ? callError(check.error).message : `The server accepts this input for ${check.data.run?.version ?? run.version}.`}</p>
+        )}
         {call.isError ? <CallProblem error={call.error} except={['reason', 'version']} /> : null}
       </div>
     </Dialog>

@@ -4,7 +4,7 @@ import { Play } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useSystemStatus } from '../api'
 import { useRefusal } from '../app'
-import { Ago, type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useLinkRefusal } from '../kit'
+import { Ago, type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useDelayed, useLinkRefusal } from '../kit'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
 import styles from './start.module.css'
@@ -127,8 +127,19 @@ export default function StartDialog({ project, workflow: given = '', version: gi
     },
   })
   const error = start.isError ? callError(start.error) : undefined
+  // The server checks what is typed, as the start itself would.
+  const checked = useDelayed(body, 600)
+  const check = useQuery({
+    queryKey: ['start-check', project, name, version, checked],
+    queryFn: ({ signal }) => clients.runs.startRun({ project, workflow: name, version, dryRun: true, ...(checked === '' ? {} : { input: { json: checked } }) }, { signal }),
+    enabled: draft.touched && workflow !== undefined && workflow.latestVersion !== '' && offline === undefined && role('operator', project) === undefined && json.problem === undefined && wrong.length === 0 && broken.size === 0,
+    retry: false,
+    gcTime: 0,
+    staleTime: Infinity,
+  })
+  const found = checked === body && check.isError ? callError(check.error) : undefined
   const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
-  for (const { path, message } of error?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
+  for (const { path, message } of (error ?? found)?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
 
   const last = useMutation({
     mutationFn: async () => {
@@ -235,8 +246,10 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               </div>
               <Button busy={last.isPending} refused={offline} onClick={() => { last.mutate() }}>Last input</Button>
               {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
+              {checked === body && check.isSuccess ? <span className={styles.hint} role="status">The server accepts this input</span> : null}
               <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
+            {found === undefined ? null : <p className={styles.error} role="status">{found.message}</p>}
             {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
             {last.isError ? <CallProblem error={last.error} /> : null}
             {draft.mode === 'form' && schema !== undefined ? (
