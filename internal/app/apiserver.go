@@ -83,7 +83,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
-	options.Views = view.NewService(s, c.runs.service, time.Now)
+	options.Views = view.NewService(s.Views(), c.runs.service, time.Now)
 	options.RunLists = livelist.New(s.sealed.rows, c.records.changes)
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
 	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service

@@ -433,10 +433,11 @@ var harmless = map[string]string{
 	"": `BeatWorker ChangedSteps ClaimRepair CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteSessions DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft ChangeView ListViews SetPaused Start StartingRuns Status
+OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
+	"Views":    "ChangeView ListViews",
 	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
 	"Sessions": "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
 	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
@@ -152,7 +153,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		return services
 	}
 	if o.Tokens != nil {
-		add(signalboxv1connect.NewTokenServiceHandler(handler.NewTokens(o.Tokens), options))
+		add(signalboxv1connect.NewTokenServiceHandler(credential.NewTokens(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{
 		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
@@ -161,7 +162,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	workflowOptions := handler.WorkflowOptions{Clock: o.Clock, Statistics: o.Statistics, Batches: o.Batches}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
 	if o.Sessions != nil {
-		add(signalboxv1connect.NewSessionServiceHandler(handler.NewSessions(handler.SessionOptions{
+		add(signalboxv1connect.NewSessionServiceHandler(credential.NewSessions(credential.SessionOptions{
 			Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Version: o.System.Version,
 		}), options))
 	}

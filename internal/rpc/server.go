@@ -35,6 +35,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
@@ -94,7 +95,7 @@ type Options struct {
 	// UI is the web UI; optional.
 	UI UI
 	// Tokens is optional.
-	Tokens handler.TokenService
+	Tokens credential.TokenService
 	// Sessions is optional.
 	Sessions Sessions
 	// Access configures authentication and rate limits.
@@ -140,7 +141,7 @@ type Access struct {
 // Sessions authenticates sessions of browsers, opens and ends them.
 type Sessions interface {
 	permission.Sessions
-	handler.SessionService
+	credential.SessionService
 	// CheckValid returns an error if the session with this ID has ended.
 	CheckValid(ctx context.Context, id string) error
 }

@@ -17,7 +17,7 @@ func TestViewsOverREST(t *testing.T) {
 	t.Parallel()
 	var late struct{ *view.Service }
 	p := start(t, func(o *rpc.Options) { o.Views = &late })
-	late.Service = view.NewService(p.store, p.runs, time.Now)
+	late.Service = view.NewService(p.store.Views(), p.runs, time.Now)
 	p.publish()
 
 	saved := p.do(http.MethodPost, "/v1/projects/default/views",

@@ -76,6 +76,9 @@ func (s *Service) queueable(refusal error) bool {
 		apperror.Is(refusal, apperror.NoWorkerForProject)
 }
 
+// RetryAfter is the delay before a retry that callers receive when no more specific one is known.
+const RetryAfter = 5 * time.Second
+
 // enqueue accepts a run that cannot be started yet.
 func (s *Service) enqueue(ctx, answer context.Context, req StartRequest, r Run, refusal error) (Run, bool, error) {
 	r.QueuedReason, r.ExpiresAt = QueuedEngine, r.CreatedAt.Add(s.opts.Queue.TTL)

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run/startslots"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -156,7 +157,7 @@ type Service struct {
 	documents Documents
 	changes   *pubsub.Notifier
 	opts      Options
-	handOvers *StartSemaphore
+	handOvers *startslots.Slots
 	compared  *compared
 	feeds     *feeds
 
@@ -173,7 +174,7 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: NewStartSemaphore(cmp.Or(opts.MaxHandOvers, defaultHandOvers)), compared: newCompared(), feeds: newFeeds(),
+		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), compared: newCompared(), feeds: newFeeds(),
 		resumption: newResumption(),
 	}
 }

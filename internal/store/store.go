@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
+	"github.com/signalbox-dev/signalbox/internal/store/views"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -166,6 +167,9 @@ func (s *Store) Database() *sqldb.DB { return s.db }
 
 // Verdicts returns the part of the store for the reasons why runs are stuck.
 func (s *Store) Verdicts() *runrow.VerdictRows { return s.verdicts }
+
+// Views returns the part of the store for saved views.
+func (s *Store) Views() *views.Store { return views.New(s.db) }
 
 // Problems returns the part of the store that finds and stores problems.
 func (s *Store) Problems() *problems.Store { return problems.New(s.db) }

@@ -53,7 +53,7 @@ func newBench(t *testing.T) *bench {
 	for _, name := range []string{shop, "bank"} {
 		require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: name, CreatedAt: b.now}, audit.Entry{Time: b.now, Action: audit.ProjectCreate, Project: name}))
 	}
-	b.Service = view.NewService(s, filters{}, func() time.Time { return b.now })
+	b.Service = view.NewService(s.Views(), filters{}, func() time.Time { return b.now })
 	return b
 }
 

@@ -31,7 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/view"
+	"github.com/signalbox-dev/signalbox/internal/store/views"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -51,7 +51,6 @@ type Store interface {
 	retention.Store
 	Quotas() *quotas.Store
 	reports
-	view.Store
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -61,6 +60,7 @@ type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
 	Problems() *problems.Store
+	Views() *views.Store
 }
 
 // waited are the parts of the store that store and read what runs wait for.

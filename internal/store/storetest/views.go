@@ -42,12 +42,12 @@ func testViews(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
 	ada, bob := view.Person{Kind: "token", Name: "ada"}, view.Person{Kind: "token", Name: "bob"}
-	list, err := s.ListViews(ctx, here, ada)
+	list, err := s.Views().ListViews(ctx, here, ada)
 	require.NoError(t, err)
 	require.Empty(t, list)
-	_, err = s.ListViews(ctx, "none", ada)
+	_, err = s.Views().ListViews(ctx, "none", ada)
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
-	err = s.ChangeView(ctx, "none", "v", ada, writing(nil, nil))
+	err = s.Views().ChangeView(ctx, "none", "v", ada, writing(nil, nil))
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	elsewhere := newView("elsewhere", "ada", "elsewhere", true)
@@ -58,13 +58,13 @@ func testViews(t *testing.T, open Opener) {
 		if v.ID != "a2" {
 			e = nil
 		}
-		require.NoError(t, s.ChangeView(ctx, v.Project, v.ID, v.Owner, writing(&v, e)))
+		require.NoError(t, s.Views().ChangeView(ctx, v.Project, v.ID, v.Owner, writing(&v, e)))
 	}
-	list, err = s.ListViews(ctx, here, ada)
+	list, err = s.Views().ListViews(ctx, here, ada)
 	require.NoError(t, err)
 	require.Equal(t, "bob all, ada mine, ada shared", viewNames(list), "by name, each once")
 	require.Equal(t, newView("a1", "ada", "mine", false), list[1])
-	list, err = s.ListViews(ctx, here, view.Person{Kind: "local", Name: "ada"})
+	list, err = s.Views().ListViews(ctx, here, view.Person{Kind: "local", Name: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, "bob all, ada shared", viewNames(list), "another kind of actor is another owner")
 	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.ViewSave, Limit: 10})
@@ -74,22 +74,22 @@ func testViews(t *testing.T, open Opener) {
 	// A change sees the views of the owner of the view, not of the caller.
 	changed := newView("a2", "ada", "renamed", true)
 	changed.Updater, changed.Revision = bob, 2
-	require.NoError(t, s.ChangeView(ctx, here, "a2", bob, func(views []view.View) (view.Change, error) {
+	require.NoError(t, s.Views().ChangeView(ctx, here, "a2", bob, func(views []view.View) (view.Change, error) {
 		require.Equal(t, "bob all, ada mine, ada shared", viewNames(views))
 		return view.Change{To: &changed}, nil
 	}))
 	failed := errors.New("refused")
-	require.ErrorIs(t, s.ChangeView(ctx, here, "new", bob, func(views []view.View) (view.Change, error) {
+	require.ErrorIs(t, s.Views().ChangeView(ctx, here, "new", bob, func(views []view.View) (view.Change, error) {
 		require.Equal(t, "bob all, bob mine, ada renamed", viewNames(views))
 		require.Contains(t, views, changed)
 		return view.Change{}, failed
 	}), failed)
-	require.ErrorIs(t, s.ChangeView(ctx, here, "elsewhere", bob, func(views []view.View) (view.Change, error) {
+	require.ErrorIs(t, s.Views().ChangeView(ctx, here, "elsewhere", bob, func(views []view.View) (view.Change, error) {
 		require.NotContains(t, viewNames(views), "elsewhere", "the ID of another project")
 		return view.Change{}, failed
 	}), failed)
-	require.NoError(t, s.ChangeView(ctx, here, "a2", ada, writing(nil, nil)))
-	list, err = s.ListViews(ctx, here, bob)
+	require.NoError(t, s.Views().ChangeView(ctx, here, "a2", ada, writing(nil, nil)))
+	list, err = s.Views().ListViews(ctx, here, bob)
 	require.NoError(t, err)
 	require.Equal(t, "bob all, bob mine", viewNames(list))
 }
@@ -104,7 +104,7 @@ func testViewsAtOnce(t *testing.T, open Opener) {
 		group.Go(func() {
 			v := newView(fmt.Sprintf("v%d", n), fmt.Sprintf("owner-%d", n), "same", true)
 			taken := errors.New("taken")
-			err := stores[n%2].ChangeView(t.Context(), here, v.ID, v.Owner, func(views []view.View) (view.Change, error) {
+			err := stores[n%2].Views().ChangeView(t.Context(), here, v.ID, v.Owner, func(views []view.View) (view.Change, error) {
 				if len(views) > 0 {
 					return view.Change{}, taken
 				}

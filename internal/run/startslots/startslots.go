@@ -1,4 +1,9 @@
-package run
+// Package startslots limits how many starts of runs wait for Temporal's answer at a time.
+//
+//	s := startslots.New(100, 5*time.Second)
+//	if err := s.Reserve(ctx); err != nil { return err }
+//	s.Begin(ctx, func(ctx context.Context) { … })
+package startslots
 
 import (
 	"context"
@@ -9,12 +14,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// RetryAfter is the delay before a retry that callers receive when no more specific one is known.
-const RetryAfter = 5 * time.Second
-
-// StartSemaphore limits how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
-// or not. When the process stops, it waits for those that remain. It is safe for concurrent use.
-type StartSemaphore struct {
+// Slots limit how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
+// or not. When the process stops, Close waits for those that remain. They are safe for concurrent use.
+type Slots struct {
+	retry time.Duration // the delay that callers without a slot receive
 	slots chan struct{}
 
 	mu sync.Mutex
@@ -26,13 +29,13 @@ type StartSemaphore struct {
 	joined sync.WaitGroup
 }
 
-// NewStartSemaphore returns a semaphore with limit slots.
-func NewStartSemaphore(limit int) *StartSemaphore {
-	return &StartSemaphore{slots: make(chan struct{}, limit), cut: map[int]context.CancelFunc{}}
+// New returns limit slots.
+func New(limit int, retry time.Duration) *Slots {
+	return &Slots{retry: retry, slots: make(chan struct{}, limit), cut: map[int]context.CancelFunc{}}
 }
 
 // Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
-func (p *StartSemaphore) Reserve(ctx context.Context) error {
+func (p *Slots) Reserve(ctx context.Context) error {
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -41,7 +44,7 @@ func (p *StartSemaphore) Reserve(ctx context.Context) error {
 		case <-ctx.Done():
 			return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 				"%d starts wait for Temporal's answer already; nothing was started, try again in a moment", cap(p.slots)).
-				WithRetry(RetryAfter).WithCause(ctx.Err())
+				WithRetry(p.retry).WithCause(ctx.Err())
 		}
 	}
 	p.mu.Lock()
@@ -49,21 +52,21 @@ func (p *StartSemaphore) Reserve(ctx context.Context) error {
 	if p.closed {
 		<-p.slots
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server is stopping; nothing was started, try again").
-			WithRetry(RetryAfter)
+			WithRetry(p.retry)
 	}
 	p.joined.Add(1)
 	return nil
 }
 
 // Release returns a slot that was not used.
-func (p *StartSemaphore) Release() {
+func (p *Slots) Release() {
 	<-p.slots
 	p.joined.Done()
 }
 
 // Begin runs work in the background in a reserved slot. The context of work has the values of ctx and ends only when
 // Close cancels it.
-func (p *StartSemaphore) Begin(ctx context.Context, work func(ctx context.Context)) {
+func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.last++
@@ -86,7 +89,7 @@ func (p *StartSemaphore) Begin(ctx context.Context, work func(ctx context.Contex
 }
 
 // Close refuses further starts, waits for those in progress until ctx ends, and cancels the rest.
-func (p *StartSemaphore) Close(ctx context.Context) error {
+func (p *Slots) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()

@@ -1,6 +1,7 @@
 // This file implements the TokenService: it translates between messages and the domain's token service.
 
-package handler
+// Package credential implements the services for API tokens and for sessions of browsers.
+package credential
 
 import (
 	"context"

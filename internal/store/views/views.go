@@ -1,4 +1,5 @@
-package store
+// Package views stores saved views of lists of runs.
+package views
 
 import (
 	"context"
@@ -8,6 +9,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/view"
 )
+
+// Store stores views. It is safe for concurrent use.
+type Store struct{ db *sqldb.DB }
+
+// New returns the views of a database.
+func New(db *sqldb.DB) *Store { return &Store{db} }
 
 const selectViews = `SELECT id, project, owner_kind, owner_name, updater_kind, updater_name, name, query, shared, revision, updated_at FROM views`
 

@@ -1,6 +1,6 @@
 // This file implements the SessionService: it translates between messages, cookies and the domain's session service.
 
-package handler
+package credential
 
 import (
 	"context"
