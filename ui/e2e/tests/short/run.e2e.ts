@@ -1,5 +1,7 @@
+import { fromBinary } from '@bufbuild/protobuf'
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ReplayRunRequestSchema } from '../../../src/gen/signalbox/v1/run_pb'
 import { launch, open } from '../../browser'
 import { type Platform, seed, startPlatform, until } from '../../platform'
 
@@ -22,10 +24,13 @@ const address = (id: string | undefined, rest = '') => `/p/default/runs/${id ?? 
 interface Shown { id: string; status: string; replayOf?: string; cancelRequested: boolean; input: unknown }
 const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Shown
 
-/** sent returns the bodies of the calls of one method that the page sends from now on. */
-function sent(page: Page, method: string): string[] {
+/** replaysSent returns the bodies of the replays that the page sends from now on, dry runs left out. */
+function replaysSent(page: Page): string[] {
   const bodies: string[] = []
-  page.on('request', (request: Request) => { if (request.url().endsWith(`/${method}`)) bodies.push(request.postDataBuffer()?.toString('utf8') ?? '') })
+  page.on('request', (request: Request) => {
+    const body = request.postDataBuffer() ?? Buffer.alloc(0)
+    if (request.url().endsWith('/ReplayRun') && !fromBinary(ReplayRunRequestSchema, body).dryRun) bodies.push(body.toString('utf8'))
+  })
   return bodies
 }
 
@@ -37,7 +42,7 @@ async function replayOf(page: Page, id: string): Promise<Shown> {
 describe('a replay', () => {
   it('sends no input and no patch when nothing was edited, and opens the new run', async () => {
     const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
-    const calls = sent(page, 'ReplayRun')
+    const calls = replaysSent(page)
     await page.getByRole('button', { name: 'Replay…' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }).click()
     await page.getByText('A reason is required.').waitFor()
@@ -56,7 +61,7 @@ describe('a replay', () => {
 
   it('sends one operation for one edit, keeps sealed values, and refuses a typed mark', async () => {
     const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
-    const calls = sent(page, 'ReplayRun')
+    const calls = replaysSent(page)
     await page.getByRole('button', { name: 'Replay…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Edit' }).click()
