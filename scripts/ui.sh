@@ -4,6 +4,7 @@
 #   ui.sh build   builds it into internal/webui/dist, unless it was built from the same sources
 #   ui.sh check   checks types, style, unit tests and the size of what browsers load
 #   ui.sh e2e     tests it in Chromium against bin/signalbox; "ui.sh e2e short" runs the tests that make test runs
+#   ui.sh bench   measures its pages in Chromium and prints a table; "make bench ONLY=studio" publishes it
 #   ui.sh shots   takes the pictures of docs/images/studio
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -72,6 +73,11 @@ e2e() {
 	fi
 }
 
+bench() {
+	setup
+	(cd ui && npm run --silent bench:studio)
+}
+
 shots() {
 	setup
 	(cd ui && npm run --silent screenshots)
@@ -81,9 +87,10 @@ case "${1:-}" in
 build) build ;;
 check) check ;;
 e2e) if [ "${2:-}" = short ]; then e2e e2e:short; else e2e e2e; fi ;;
+bench) bench ;;
 shots) shots ;;
 *)
-	echo "usage: ui.sh build | check | e2e [short] | shots" >&2
+	echo "usage: ui.sh build | check | e2e [short] | bench | shots" >&2
 	exit 2
 	;;
 esac

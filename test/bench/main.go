@@ -44,7 +44,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
-	only := flag.String("only", "", "the one section to measure, platform, connection, events, lists or quotas; the others stay as they are in the file")
+	only := flag.String("only", "", "the one section to measure, platform, connection, events, lists, studio or quotas; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
@@ -68,6 +68,7 @@ func run() error {
 		{"connection", "The connection", func(t platform.T) func(line func(string, ...any)) { return connection.Measure(t, c, progress).Markdown }},
 		{"events", "Events and dispatchers", func(t platform.T) func(line func(string, ...any)) { return events.Measure(t, e, progress).Markdown }},
 		{"lists", "Lists of runs", func(t platform.T) func(line func(string, ...any)) { return lists.Measure(t, l, progress).Markdown }},
+		{"studio", "Run Studio", func(t platform.T) func(line func(string, ...any)) { return measureStudio(t, *short) }},
 		{"quotas", "Quotas", func(t platform.T) func(line func(string, ...any)) { return quotas.Measure(t, q, progress).Markdown }},
 	}, *only, *out)
 	if err != nil {
