@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -81,6 +82,9 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows, c.definitions.schedules
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
+	})
+	options.Annotations = annotation.NewService(annotation.Options{
+		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s, TaskQueue: contract.TaskQueue, Now: time.Now,
 	})
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
 	options.Views = view.NewService(s.Views(), c.runs.service, time.Now)

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
@@ -120,6 +121,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	}
 	a.add("row writer", a.records.writer)
 	a.add("connection", a.connection.manager)
+	a.add("outages", annotation.NewRecorder(a.connection.manager.Status, a.storage.Annotations(), a.serverID, time.Now))
 
 	a.definitions = newDefinitions(a.process, a.storage, a.records, a.connection)
 	a.runs = newRuns(a.process, a.storage, a.records, a.connection, a.definitions)

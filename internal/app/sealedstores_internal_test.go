@@ -430,22 +430,23 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `BeatWorker ChangedSteps ClaimRepair CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeletePage DeleteSessions DeleteWorkflow Document EndRepair
+	"": `BeatWorker ChangedSteps ClaimRepair CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWorkflow Document EndRepair
 Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
 OpenImports OpenRuns Location Ping Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
-	"Views":    "ChangeView ListViews",
-	"Tokens":   "CreateToken GetToken ListTokens RevokeToken TouchToken",
-	"Sessions": "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
-	"Batches":  "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
-	"Quotas":   "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
-	"Verdicts": "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems": "DeadDeliveries Exclusive FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
-	"Awaited":  "Due DueFor Key MarkNotified",
-	"Waits":    "Pending",
+	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",
+	"Views":       "ChangeView ListViews",
+	"Tokens":      "CreateToken GetToken ListTokens RevokeToken TouchToken",
+	"Sessions":    "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
+	"Batches":     "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
+	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
+	"Verdicts":    "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
+	"Problems":    "DeadDeliveries Exclusive FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
+	"Awaited":     "Due DueFor Key MarkNotified",
+	"Waits":       "Pending",
 	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",

@@ -213,3 +213,16 @@ func (w *workflows) DeleteWorkflow(_ context.Context, request *connect.Request[s
 	}
 	return nil, refusal(connect.CodeFailedPrecondition, "WORKFLOW_HAS_OPEN_RUNS", "workflow \"demo/hello\" has 2 open runs; cancel them first")
 }
+
+func (a *api) ListAnnotations(_ context.Context, request *connect.Request[signalboxv1.ListAnnotationsRequest]) (*connect.Response[signalboxv1.ListAnnotationsResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.ListAnnotationsResponse{
+		Annotations: []*signalboxv1.Annotation{
+			{Kind: "publish", Start: timestamppb.New(noon), End: timestamppb.New(noon), Title: "demo/hello 1.0.0 was published", Subject: "demo/hello"},
+			{Kind: "outage", Start: timestamppb.New(noon), Title: "Temporal is unavailable", Subject: "temporal", Detail: "unreachable, seen by 1 server"},
+		},
+		More: []string{"publish"},
+	}), nil
+}

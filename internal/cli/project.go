@@ -16,7 +16,7 @@ import (
 func projectCommand(s *session.Session) *cobra.Command {
 	noun := session.Noun("project", "Create, list and configure projects, the tenancy boundary",
 		"Each project has its own definitions, runs, task queue and settings.")
-	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s))
+	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s), projectAnnotationsCommand(s))
 	return noun
 }
 

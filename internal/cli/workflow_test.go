@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -229,4 +230,18 @@ func TestWorkflowStop(t *testing.T) {
 	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "--expect", "3"), exit.Usage, "leave out --expect")
 	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--expect", "2"), exit.Refused, "3 open runs now")
 	requireRefusal(t, shell.run(t, "workflow", "stop", "none", "--reason", "x"), exit.NotFound, "no workflow")
+}
+
+func TestProjectAnnotations(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "project", "annotations", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--kind", "outage,publish")
+	require.Zero(t, c.code, c.err.String())
+	sent := last[*signalboxv1.ListAnnotationsRequest](t, a)
+	require.Equal(t, []string{"default", "outage", "publish"}, append([]string{sent.GetProject()}, sent.GetKinds()...))
+	require.Equal(t, 24*time.Hour, sent.GetTo().AsTime().Sub(sent.GetFrom().AsTime()))
+	require.Regexp(t, `(?m)^outage +2026-01-31\S+ +not yet +Temporal is unavailable +unreachable, seen by 1 server$`, c.out.String())
+	require.Contains(t, c.err.String(), "there are more of kind publish")
+	require.Contains(t, shell.run(t, "project", "annotations", "-o", "json").out.String(), `"kind": "outage"`)
+	requireRefusal(t, shell.run(t, "project", "annotations", "--kind", "start"), exit.Usage, `"start" is not one of`)
 }

@@ -1,5 +1,5 @@
 // Package retention deletes finished data past its age or count limit: ended runs, delivered events, entries of the audit log, the
-// history of owners, ended batches, and ended sessions.
+// history of owners, ended batches, ended sessions, and recorded outages.
 //
 //	c := retention.New(store, retention.Options{Policy: …, Every: time.Hour, Now: time.Now, Metrics: tel.Retention})
 //	err := c.Start(ctx)
@@ -90,6 +90,8 @@ type Store interface {
 	DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (deleted int64, next string, err error)
 	// DeleteSessions deletes up to limit sessions that had ended before the given time, and returns how many.
 	DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error)
+	// DeleteOutages deletes up to limit recorded outages that were over before the given time, and returns how many.
+	DeleteOutages(ctx context.Context, before time.Time, limit int) (int64, error)
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	WriteAudit(ctx context.Context, e audit.Entry) error
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
@@ -126,6 +128,8 @@ const (
 	orphanedFor = 24 * time.Hour
 	// sessionsFor is how long ended sessions are kept, so that a late request gets the reason of the end.
 	sessionsFor = 24 * time.Hour
+	// outagesFor is how long outages of Temporal are kept, for charts of runs.
+	outagesFor = 90 * 24 * time.Hour
 	// lockName is the name of the lock that elects one process.
 	lockName = "retention"
 	// projectsPage is how many projects are read at a time.
@@ -140,8 +144,8 @@ type Cleaner struct {
 	opts  Options
 }
 
-// New returns a cleaner. It deletes nothing before Start. Payloads without a run and ended sessions are deleted also where the policy
-// retains everything.
+// New returns a cleaner. It deletes nothing before Start. Payloads without a run, ended sessions and old outages are deleted also where the
+// policy retains everything.
 func New(store Store, opts Options) *Cleaner {
 	c := &Cleaner{store: store, opts: opts}
 	c.Loop = loop.New(c.poll)
@@ -184,18 +188,22 @@ func (c *Cleaner) Pass(ctx context.Context) error {
 			after = p.Name
 		}
 		if len(projects) < projectsPage {
-			return errors.Join(c.cleanOrphans(ctx), c.cleanSessions(ctx))
+			// Also where the policy retains everything: sessions are credentials, and outages only annotate charts.
+			return errors.Join(c.cleanOrphans(ctx), c.cleanAged(ctx, "sessions", sessionsFor, c.store.DeleteSessions),
+				c.cleanAged(ctx, "outages", outagesFor, c.store.DeleteOutages))
 		}
 	}
 }
 
-// cleanSessions deletes sessions that ended long ago, also where the policy retains everything: they are credentials, not data.
-func (c *Cleaner) cleanSessions(ctx context.Context) error {
+// cleanAged deletes rows of a kind without a limit in the policy that are older than age.
+func (c *Cleaner) cleanAged(
+	ctx context.Context, kind string, age time.Duration, remove func(ctx context.Context, before time.Time, limit int) (int64, error),
+) error {
 	for {
 		begun := time.Now()
-		deleted, err := c.store.DeleteSessions(ctx, c.opts.Now().Add(-sessionsFor), pageSize)
+		deleted, err := remove(ctx, c.opts.Now().Add(-age), pageSize)
 		if deleted > 0 {
-			c.opts.Metrics.Deleted(ctx, "sessions", deleted)
+			c.opts.Metrics.Deleted(ctx, kind, deleted)
 		}
 		if err != nil || deleted < pageSize {
 			return err

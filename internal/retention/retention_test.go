@@ -36,6 +36,8 @@ type rows struct {
 	orphans int64 // payloads without a run, found page by page
 	// sessions are those that have ended.
 	sessions int64
+	// outages are those that are over.
+	outages int64
 }
 
 func newRows() *rows {
@@ -86,6 +88,17 @@ func (r *rows) DeleteSessions(_ context.Context, before time.Time, limit int) (i
 	}
 	deleted := min(r.sessions, int64(limit))
 	r.sessions -= deleted
+	return deleted, nil
+}
+
+func (r *rows) DeleteOutages(_ context.Context, before time.Time, limit int) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if limit < 1 || before.IsZero() {
+		return 0, fmt.Errorf("before %s, limit %d", before, limit)
+	}
+	deleted := min(r.outages, int64(limit))
+	r.outages -= deleted
 	return deleted, nil
 }
 
@@ -205,17 +218,17 @@ func TestOnlyOneProcessDeletes(t *testing.T) {
 	})
 }
 
-// Two pages of sessions, the second one not full.
-func TestEndedSessionsAreDeletedWithoutLimits(t *testing.T) {
+// Two pages of each, the second one not full.
+func TestSessionsAndOutagesAreDeletedWithoutLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := newRows()
-		free.sessions = 700
+		free.sessions, free.outages = 700, 501
 		k := cleaner(free, retention.Policy{retention.Runs: {}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Minute)
 		require.NoError(t, k.Stop(t.Context()))
-		require.Equal(t, map[string]int64{"sessions": 700}, free.counted)
+		require.Equal(t, map[string]int64{"sessions": 700, "outages": 501}, free.counted)
 	})
 }
 

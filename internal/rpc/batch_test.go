@@ -3,8 +3,11 @@ package rpc_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/annotation"
 )
 
 func TestBatchPreviewAndExpectedTotal(t *testing.T) {
@@ -52,4 +55,24 @@ func TestStopWorkflow(t *testing.T) {
 	again := p.do("POST", path, `{"reason":"wrong prices","requestId":"q"}`).ok()
 	require.Equal(t, []any{false, false}, []any{again["created"], again["paused"]})
 	require.Equal(t, made["id"], again["batch"].(map[string]any)["id"])
+}
+
+func TestListAnnotations(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	begun := time.Now().Add(-time.Minute)
+	require.NoError(t, p.store.Annotations().WriteOutages(t.Context(), []annotation.Outage{{Server: "a", Since: begun, Kind: "hung", SeenAt: time.Now()}}))
+	path := "/v1/projects/default/annotations"
+	list := p.do("GET", path, "").ok()["annotations"].([]any)
+	require.Len(t, list, 2)
+	outage, published := list[0].(map[string]any), list[1].(map[string]any)
+	require.Equal(t, []any{"outage", "Temporal is unavailable", "hung, seen by 1 server"}, []any{outage["kind"], outage["title"], outage["detail"]})
+	require.NotContains(t, outage, "end", "it lasts")
+	require.Equal(t, []any{"publish", "demo/hello", published["start"]}, []any{published["kind"], published["subject"], published["end"]})
+	require.Len(t, p.do("GET", path+"?kinds=publish&kinds=owner", "").ok()["annotations"], 1)
+	require.Empty(t, p.do("GET", path+"?to="+begun.Add(-time.Hour).UTC().Format(time.RFC3339), "").ok()["annotations"])
+	p.do("GET", path+"?kinds=start", "").fails(400, "INVALID_ARGUMENT")
+	p.do("GET", path+"?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "").fails(400, "INVALID_ARGUMENT")
+	p.do("GET", "/v1/projects/none/annotations", "").fails(404, "PROJECT_NOT_FOUND")
 }

@@ -172,7 +172,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	}
 	add(signalboxv1connect.NewWorkflowServiceHandler(workflows, options))
 	add(signalboxv1connect.NewRunServiceHandler(runService{runs, export.New(exports)}, options))
-	add(signalboxv1connect.NewProjectServiceHandler(handler.NewProjects(o.Projects, o.TaskQueue), options))
+	add(signalboxv1connect.NewProjectServiceHandler(platform.NewProjects(o.Projects, o.Annotations, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(audit, options))
 	if o.Events != nil {
 		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events), options))

@@ -59,8 +59,10 @@ type Options struct {
 	Unredacted handler.Unredacted
 	// Explainer explains what runs wait for; optional.
 	Explainer handler.Explainer
-	Projects  handler.ProjectService
-	Audit     auditlog.Log
+	Projects  platform.ProjectService
+	// Annotations is optional.
+	Annotations platform.Annotations
+	Audit       auditlog.Log
 	// Events and Dispatchers are optional; EventLimits bound events posted as CloudEvents.
 	Events      handler.EventService
 	EventLimits event.Limits

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
@@ -126,6 +127,14 @@ func (s *Store) Sessions() *tokens.Sessions { return tokens.NewSessions(s.db) }
 // DeleteSessions implements [retention.Store].
 func (s *Store) DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error) {
 	return s.Sessions().DeleteSessions(ctx, before, limit)
+}
+
+// Annotations returns the part of the store for outages and other annotations of charts.
+func (s *Store) Annotations() *annotations.Store { return annotations.New(s.db) }
+
+// DeleteOutages implements [retention.Store].
+func (s *Store) DeleteOutages(ctx context.Context, before time.Time, limit int) (int64, error) {
+	return s.Annotations().DeleteOutages(ctx, before, limit)
 }
 
 // Batches returns the part of the store for operations on many runs.

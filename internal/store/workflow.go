@@ -158,9 +158,7 @@ func scanDraft(row sqlrow.Scanner) (d workflow.Draft, err error) {
 }
 
 // SetPaused implements [workflow.Store]. A workflow that was never published cannot be paused.
-func (s *Store) SetPaused(
-	ctx context.Context, project, name string, paused bool, reason string, e audit.Entry,
-) (w workflow.Workflow, err error) {
+func (s *Store) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (w workflow.Workflow, err error) {
 	if err := sqlrow.Storable("reason", reason); err != nil {
 		return w, err
 	}
@@ -184,24 +182,19 @@ func (r workflowRows) Lock(ctx context.Context, c sqldb.Conn, project, name stri
 }
 
 // SetPaused implements [batches.Workflows].
-func (workflowRows) SetPaused(
-	ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry,
-) (workflow.Workflow, bool, error) {
+func (workflowRows) SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry) (workflow.Workflow, bool, error) {
 	if (w.State == workflow.StatePaused) == paused {
 		return w, false, nil
 	}
 	if w.State == workflow.StateDraft {
-		return w, false, apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
-			"workflow %q has no published version, so there is nothing to pause", w.Name)
+		return w, false, workflow.NotPublished(w.Name)
 	}
 	w.State, w.PauseReason, w.UpdatedAt = workflow.StatePublished, "", sqlrow.Kept(e.Time)
 	if paused {
 		w.State, w.PauseReason = workflow.StatePaused, reason
 	}
-	_, err := c.ExecContext(ctx,
-		`UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
-		w.Project, w.Name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro())
-	if err != nil {
+	if _, err := c.ExecContext(ctx, `UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
+		w.Project, w.Name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro()); err != nil {
 		return w, false, err
 	}
 	return w, true, ledger.Add(ctx, c, e)

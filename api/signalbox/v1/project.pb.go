@@ -569,6 +569,224 @@ func (x *UpdateProjectResponse) GetProject() *Project {
 	return nil
 }
 
+type ListAnnotationsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// Only annotations that overlap the period; from is inclusive, to exclusive. The default of to is now, that of from 24
+	// hours before to.
+	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	// Only these kinds: outage, publish or owner. Empty for all.
+	Kinds         []string `protobuf:"bytes,4,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnnotationsRequest) Reset() {
+	*x = ListAnnotationsRequest{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnnotationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnnotationsRequest) ProtoMessage() {}
+
+func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
+func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListAnnotationsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListAnnotationsRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListAnnotationsRequest) GetTo() *timestamppb.Timestamp {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *ListAnnotationsRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+type ListAnnotationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ordered by start.
+	Annotations []*Annotation `protobuf:"bytes,1,rep,name=annotations,proto3" json:"annotations,omitempty"`
+	// The kinds of which the period has more than the newest 500, which are listed.
+	More          []string `protobuf:"bytes,2,rep,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnnotationsResponse) Reset() {
+	*x = ListAnnotationsResponse{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnnotationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnnotationsResponse) ProtoMessage() {}
+
+func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
+func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListAnnotationsResponse) GetAnnotations() []*Annotation {
+	if x != nil {
+		return x.Annotations
+	}
+	return nil
+}
+
+func (x *ListAnnotationsResponse) GetMore() []string {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+// Annotation is an event or a period of time that explains what charts of runs show.
+type Annotation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// outage (Temporal was unavailable for at least one server), publish (a version of a workflow was published) or owner
+	// (the dispatcher of the project changed or lost its owner).
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Start *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
+	// Equal to start for publish and owner. Not set while an outage lasts. The outage of a server that was killed ended
+	// when the server last confirmed it. Outages of several servers that overlap are one.
+	End *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end,proto3" json:"end,omitempty"`
+	// One line for display.
+	Title string `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	// What the annotation concerns: "temporal", the workflow that was published, or the dispatcher's task queue.
+	Subject string `protobuf:"bytes,5,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Further facts for display, such as the kind of the outage and the number of servers that saw it, or the version and
+	// its publisher.
+	Detail        string `protobuf:"bytes,6,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Annotation) Reset() {
+	*x = Annotation{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Annotation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Annotation) ProtoMessage() {}
+
+func (x *Annotation) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Annotation.ProtoReflect.Descriptor instead.
+func (*Annotation) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Annotation) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Annotation) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *Annotation) GetEnd() *timestamppb.Timestamp {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *Annotation) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Annotation) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *Annotation) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 var File_signalbox_v1_project_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_project_proto_rawDesc = "" +
@@ -614,13 +832,30 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"_max_stepsB\r\n" +
 	"\v_end_poison\"H\n" +
 	"\x15UpdateProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject2\xde\x03\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xa4\x01\n" +
+	"\x16ListAnnotationsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12.\n" +
+	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
+	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12\x14\n" +
+	"\x05kinds\x18\x04 \x03(\tR\x05kinds\"i\n" +
+	"\x17ListAnnotationsResponse\x12:\n" +
+	"\vannotations\x18\x01 \x03(\v2\x18.signalbox.v1.AnnotationR\vannotations\x12\x12\n" +
+	"\x04more\x18\x02 \x03(\tR\x04more\"\xc8\x01\n" +
+	"\n" +
+	"Annotation\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x120\n" +
+	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
+	"\x03end\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x18\n" +
+	"\asubject\x18\x05 \x01(\tR\asubject\x12\x16\n" +
+	"\x06detail\x18\x06 \x01(\tR\x06detail2\xee\x04\n" +
 	"\x0eProjectService\x12q\n" +
 	"\rCreateProject\x12\".signalbox.v1.CreateProjectRequest\x1a#.signalbox.v1.CreateProjectResponse\"\x17\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/projects\x12n\n" +
 	"\fListProjects\x12!.signalbox.v1.ListProjectsRequest\x1a\".signalbox.v1.ListProjectsResponse\"\x17\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/projects\x90\x02\x01\x12o\n" +
 	"\n" +
 	"GetProject\x12\x1f.signalbox.v1.GetProjectRequest\x1a .signalbox.v1.GetProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/projects/{name}\x90\x02\x01\x12x\n" +
-	"\rUpdateProject\x12\".signalbox.v1.UpdateProjectRequest\x1a#.signalbox.v1.UpdateProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*2\x13/v1/projects/{name}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\rUpdateProject\x12\".signalbox.v1.UpdateProjectRequest\x1a#.signalbox.v1.UpdateProjectResponse\"\x1e\x82\xd3\xe4\x93\x02\x18:\x01*2\x13/v1/projects/{name}\x12\x8d\x01\n" +
+	"\x0fListAnnotations\x12$.signalbox.v1.ListAnnotationsRequest\x1a%.signalbox.v1.ListAnnotationsResponse\"-\x82\xd3\xe4\x93\x02$\x12\"/v1/projects/{project}/annotations\x90\x02\x01BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_project_proto_rawDescOnce sync.Once
@@ -634,40 +869,50 @@ func file_signalbox_v1_project_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_project_proto_rawDescData
 }
 
-var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_signalbox_v1_project_proto_goTypes = []any{
-	(*Project)(nil),               // 0: signalbox.v1.Project
-	(*ProjectSettings)(nil),       // 1: signalbox.v1.ProjectSettings
-	(*CreateProjectRequest)(nil),  // 2: signalbox.v1.CreateProjectRequest
-	(*CreateProjectResponse)(nil), // 3: signalbox.v1.CreateProjectResponse
-	(*ListProjectsRequest)(nil),   // 4: signalbox.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),  // 5: signalbox.v1.ListProjectsResponse
-	(*GetProjectRequest)(nil),     // 6: signalbox.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),    // 7: signalbox.v1.GetProjectResponse
-	(*UpdateProjectRequest)(nil),  // 8: signalbox.v1.UpdateProjectRequest
-	(*UpdateProjectResponse)(nil), // 9: signalbox.v1.UpdateProjectResponse
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*Project)(nil),                 // 0: signalbox.v1.Project
+	(*ProjectSettings)(nil),         // 1: signalbox.v1.ProjectSettings
+	(*CreateProjectRequest)(nil),    // 2: signalbox.v1.CreateProjectRequest
+	(*CreateProjectResponse)(nil),   // 3: signalbox.v1.CreateProjectResponse
+	(*ListProjectsRequest)(nil),     // 4: signalbox.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),    // 5: signalbox.v1.ListProjectsResponse
+	(*GetProjectRequest)(nil),       // 6: signalbox.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),      // 7: signalbox.v1.GetProjectResponse
+	(*UpdateProjectRequest)(nil),    // 8: signalbox.v1.UpdateProjectRequest
+	(*UpdateProjectResponse)(nil),   // 9: signalbox.v1.UpdateProjectResponse
+	(*ListAnnotationsRequest)(nil),  // 10: signalbox.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil), // 11: signalbox.v1.ListAnnotationsResponse
+	(*Annotation)(nil),              // 12: signalbox.v1.Annotation
+	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
 }
 var file_signalbox_v1_project_proto_depIdxs = []int32{
-	10, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
+	13, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
 	0,  // 2: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
 	0,  // 3: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
 	0,  // 4: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
 	0,  // 5: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
-	2,  // 6: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	4,  // 7: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	6,  // 8: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	8,  // 9: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
-	3,  // 10: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	5,  // 11: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	7,  // 12: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	9,  // 13: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	13, // 6: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
+	13, // 7: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
+	12, // 8: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
+	13, // 9: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
+	13, // 10: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
+	2,  // 11: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	4,  // 12: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	6,  // 13: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	8,  // 14: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	10, // 15: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
+	3,  // 16: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	5,  // 17: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	7,  // 18: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	9,  // 19: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	11, // 20: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
+	16, // [16:21] is the sub-list for method output_type
+	11, // [11:16] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }
@@ -682,7 +927,7 @@ func file_signalbox_v1_project_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_project_proto_rawDesc), len(file_signalbox_v1_project_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

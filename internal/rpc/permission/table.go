@@ -90,6 +90,7 @@ func projects() []Rule {
 		{"ListProjects", "", Visible, ""},
 		{"GetProject", auth.Viewer, Name, ""},
 		{"UpdateProject", auth.Admin, Name, ""},
+		{"ListAnnotations", auth.Viewer, Project, ""},
 	}
 }
 

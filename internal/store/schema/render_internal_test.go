@@ -47,6 +47,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0032_problems.sql", "8531c36d7cd9", "821dd461d165"},
 		{"0033_failed_steps.sql", "8ef2562d6f14", "8ef2562d6f14"},
 		{"0034_views.sql", "9012926ea045", "a09e6627707d"},
+		{"0035_outages.sql", "3ee759bb0b83", "a36eca190b1c"},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -49,6 +50,7 @@ type Store interface {
 	sealedValues
 	Batches() *Batches
 	retention.Store
+	Annotations() *annotations.Store
 	Quotas() *quotas.Store
 	reports
 	Ping(ctx context.Context) error
@@ -240,6 +242,8 @@ func eventCases() []test {
 		{"select the runs of a batch", testBatchSelection},
 		{"stop a workflow", testStopWorkflow},
 		{"batches not found", testBatchesNotFound},
+		{"outages", testOutages},
+		{"publications", testPublications},
 		{"concurrent workers of a batch", testConcurrentBatchWorkers},
 	}
 }

@@ -45,6 +45,9 @@ const (
 	// ProjectServiceUpdateProjectProcedure is the fully-qualified name of the ProjectService's
 	// UpdateProject RPC.
 	ProjectServiceUpdateProjectProcedure = "/signalbox.v1.ProjectService/UpdateProject"
+	// ProjectServiceListAnnotationsProcedure is the fully-qualified name of the ProjectService's
+	// ListAnnotations RPC.
+	ProjectServiceListAnnotationsProcedure = "/signalbox.v1.ProjectService/ListAnnotations"
 )
 
 // ProjectServiceClient is a client for the signalbox.v1.ProjectService service.
@@ -59,6 +62,8 @@ type ProjectServiceClient interface {
 	// UpdateProject changes a project's description and settings. An absent field keeps its value. Processes apply a
 	// changed setting within seconds.
 	UpdateProject(context.Context, *connect.Request[v1.UpdateProjectRequest]) (*connect.Response[v1.UpdateProjectResponse], error)
+	// ListAnnotations lists what happened around the runs of a project in a period, to be shown beside charts of them.
+	ListAnnotations(context.Context, *connect.Request[v1.ListAnnotationsRequest]) (*connect.Response[v1.ListAnnotationsResponse], error)
 }
 
 // NewProjectServiceClient constructs a client for the signalbox.v1.ProjectService service. By
@@ -98,15 +103,23 @@ func NewProjectServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(projectServiceMethods.ByName("UpdateProject")),
 			connect.WithClientOptions(opts...),
 		),
+		listAnnotations: connect.NewClient[v1.ListAnnotationsRequest, v1.ListAnnotationsResponse](
+			httpClient,
+			baseURL+ProjectServiceListAnnotationsProcedure,
+			connect.WithSchema(projectServiceMethods.ByName("ListAnnotations")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // projectServiceClient implements ProjectServiceClient.
 type projectServiceClient struct {
-	createProject *connect.Client[v1.CreateProjectRequest, v1.CreateProjectResponse]
-	listProjects  *connect.Client[v1.ListProjectsRequest, v1.ListProjectsResponse]
-	getProject    *connect.Client[v1.GetProjectRequest, v1.GetProjectResponse]
-	updateProject *connect.Client[v1.UpdateProjectRequest, v1.UpdateProjectResponse]
+	createProject   *connect.Client[v1.CreateProjectRequest, v1.CreateProjectResponse]
+	listProjects    *connect.Client[v1.ListProjectsRequest, v1.ListProjectsResponse]
+	getProject      *connect.Client[v1.GetProjectRequest, v1.GetProjectResponse]
+	updateProject   *connect.Client[v1.UpdateProjectRequest, v1.UpdateProjectResponse]
+	listAnnotations *connect.Client[v1.ListAnnotationsRequest, v1.ListAnnotationsResponse]
 }
 
 // CreateProject calls signalbox.v1.ProjectService.CreateProject.
@@ -129,6 +142,11 @@ func (c *projectServiceClient) UpdateProject(ctx context.Context, req *connect.R
 	return c.updateProject.CallUnary(ctx, req)
 }
 
+// ListAnnotations calls signalbox.v1.ProjectService.ListAnnotations.
+func (c *projectServiceClient) ListAnnotations(ctx context.Context, req *connect.Request[v1.ListAnnotationsRequest]) (*connect.Response[v1.ListAnnotationsResponse], error) {
+	return c.listAnnotations.CallUnary(ctx, req)
+}
+
 // ProjectServiceHandler is an implementation of the signalbox.v1.ProjectService service.
 type ProjectServiceHandler interface {
 	// CreateProject creates a project. Workers start to serve it within seconds. It is refused with PROJECT_EXISTS when a
@@ -141,6 +159,8 @@ type ProjectServiceHandler interface {
 	// UpdateProject changes a project's description and settings. An absent field keeps its value. Processes apply a
 	// changed setting within seconds.
 	UpdateProject(context.Context, *connect.Request[v1.UpdateProjectRequest]) (*connect.Response[v1.UpdateProjectResponse], error)
+	// ListAnnotations lists what happened around the runs of a project in a period, to be shown beside charts of them.
+	ListAnnotations(context.Context, *connect.Request[v1.ListAnnotationsRequest]) (*connect.Response[v1.ListAnnotationsResponse], error)
 }
 
 // NewProjectServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -176,6 +196,13 @@ func NewProjectServiceHandler(svc ProjectServiceHandler, opts ...connect.Handler
 		connect.WithSchema(projectServiceMethods.ByName("UpdateProject")),
 		connect.WithHandlerOptions(opts...),
 	)
+	projectServiceListAnnotationsHandler := connect.NewUnaryHandler(
+		ProjectServiceListAnnotationsProcedure,
+		svc.ListAnnotations,
+		connect.WithSchema(projectServiceMethods.ByName("ListAnnotations")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signalbox.v1.ProjectService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ProjectServiceCreateProjectProcedure:
@@ -186,6 +213,8 @@ func NewProjectServiceHandler(svc ProjectServiceHandler, opts ...connect.Handler
 			projectServiceGetProjectHandler.ServeHTTP(w, r)
 		case ProjectServiceUpdateProjectProcedure:
 			projectServiceUpdateProjectHandler.ServeHTTP(w, r)
+		case ProjectServiceListAnnotationsProcedure:
+			projectServiceListAnnotationsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -209,4 +238,8 @@ func (UnimplementedProjectServiceHandler) GetProject(context.Context, *connect.R
 
 func (UnimplementedProjectServiceHandler) UpdateProject(context.Context, *connect.Request[v1.UpdateProjectRequest]) (*connect.Response[v1.UpdateProjectResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.ProjectService.UpdateProject is not implemented"))
+}
+
+func (UnimplementedProjectServiceHandler) ListAnnotations(context.Context, *connect.Request[v1.ListAnnotationsRequest]) (*connect.Response[v1.ListAnnotationsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.ProjectService.ListAnnotations is not implemented"))
 }

@@ -1,5 +1,5 @@
-// Package platform implements the DispatcherService and the WorkerService: it translates between messages and the domain's service of
-// dispatchers.
+// Package platform implements the ProjectService, the DispatcherService and the WorkerService: it translates between messages and the services of
+// projects and dispatchers.
 //
 //	path, h := signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(dispatchers, projects))
 package platform

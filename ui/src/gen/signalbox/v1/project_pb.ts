@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/project.proto.
  */
 export const file_signalbox_v1_project: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJIjgKD1Byb2plY3RTZXR0aW5ncxIRCgltYXhfc3RlcHMYASABKAMSEgoKZW5kX3BvaXNvbhgCIAEoCCI5ChRDcmVhdGVQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIj8KFUNyZWF0ZVByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QiPAoTTGlzdFByb2plY3RzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJYChRMaXN0UHJvamVjdHNSZXNwb25zZRInCghwcm9qZWN0cxgBIAMoCzIVLnNpZ25hbGJveC52MS5Qcm9qZWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIhChFHZXRQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKEkdldFByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QinAEKFFVwZGF0ZVByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoLZGVzY3JpcHRpb24YAiABKAlIAIgBARIWCgltYXhfc3RlcHMYAyABKANIAYgBARIXCgplbmRfcG9pc29uGAQgASgISAKIAQFCDgoMX2Rlc2NyaXB0aW9uQgwKCl9tYXhfc3RlcHNCDQoLX2VuZF9wb2lzb24iPwoVVXBkYXRlUHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdDLeAwoOUHJvamVjdFNlcnZpY2UScQoNQ3JlYXRlUHJvamVjdBIiLnNpZ25hbGJveC52MS5DcmVhdGVQcm9qZWN0UmVxdWVzdBojLnNpZ25hbGJveC52MS5DcmVhdGVQcm9qZWN0UmVzcG9uc2UiF4LT5JMCEToBKiIML3YxL3Byb2plY3RzEm4KDExpc3RQcm9qZWN0cxIhLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIheQAgGC0+STAg4SDC92MS9wcm9qZWN0cxJvCgpHZXRQcm9qZWN0Eh8uc2lnbmFsYm94LnYxLkdldFByb2plY3RSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkdldFByb2plY3RSZXNwb25zZSIekAIBgtPkkwIVEhMvdjEvcHJvamVjdHMve25hbWV9EngKDVVwZGF0ZVByb2plY3QSIi5zaWduYWxib3gudjEuVXBkYXRlUHJvamVjdFJlcXVlc3QaIy5zaWduYWxib3gudjEuVXBkYXRlUHJvamVjdFJlc3BvbnNlIh6C0+STAhg6ASoyEy92MS9wcm9qZWN0cy97bmFtZX1CQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChpzaWduYWxib3gvdjEvcHJvamVjdC5wcm90bxIMc2lnbmFsYm94LnYxIrEBCgdQcm9qZWN0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKdGFza19xdWV1ZRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoIc2V0dGluZ3MYBSABKAsyHS5zaWduYWxib3gudjEuUHJvamVjdFNldHRpbmdzEg0KBXJvbGVzGAYgAygJIjgKD1Byb2plY3RTZXR0aW5ncxIRCgltYXhfc3RlcHMYASABKAMSEgoKZW5kX3BvaXNvbhgCIAEoCCI5ChRDcmVhdGVQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJIj8KFUNyZWF0ZVByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QiPAoTTGlzdFByb2plY3RzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJYChRMaXN0UHJvamVjdHNSZXNwb25zZRInCghwcm9qZWN0cxgBIAMoCzIVLnNpZ25hbGJveC52MS5Qcm9qZWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIhChFHZXRQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKEkdldFByb2plY3RSZXNwb25zZRImCgdwcm9qZWN0GAEgASgLMhUuc2lnbmFsYm94LnYxLlByb2plY3QinAEKFFVwZGF0ZVByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoLZGVzY3JpcHRpb24YAiABKAlIAIgBARIWCgltYXhfc3RlcHMYAyABKANIAYgBARIXCgplbmRfcG9pc29uGAQgASgISAKIAQFCDgoMX2Rlc2NyaXB0aW9uQgwKCl9tYXhfc3RlcHNCDQoLX2VuZF9wb2lzb24iPwoVVXBkYXRlUHJvamVjdFJlc3BvbnNlEiYKB3Byb2plY3QYASABKAsyFS5zaWduYWxib3gudjEuUHJvamVjdCKKAQoWTGlzdEFubm90YXRpb25zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEigKBGZyb20YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVraW5kcxgEIAMoCSJWChdMaXN0QW5ub3RhdGlvbnNSZXNwb25zZRItCgthbm5vdGF0aW9ucxgBIAMoCzIYLnNpZ25hbGJveC52MS5Bbm5vdGF0aW9uEgwKBG1vcmUYAiADKAkingEKCkFubm90YXRpb24SDAoEa2luZBgBIAEoCRIpCgVzdGFydBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoDZW5kGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBmRldGFpbBgGIAEoCTLuBAoOUHJvamVjdFNlcnZpY2UScQoNQ3JlYXRlUHJvamVjdBIiLnNpZ25hbGJveC52MS5DcmVhdGVQcm9qZWN0UmVxdWVzdBojLnNpZ25hbGJveC52MS5DcmVhdGVQcm9qZWN0UmVzcG9uc2UiF4LT5JMCEToBKiIML3YxL3Byb2plY3RzEm4KDExpc3RQcm9qZWN0cxIhLnNpZ25hbGJveC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlIheQAgGC0+STAg4SDC92MS9wcm9qZWN0cxJvCgpHZXRQcm9qZWN0Eh8uc2lnbmFsYm94LnYxLkdldFByb2plY3RSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkdldFByb2plY3RSZXNwb25zZSIekAIBgtPkkwIVEhMvdjEvcHJvamVjdHMve25hbWV9EngKDVVwZGF0ZVByb2plY3QSIi5zaWduYWxib3gudjEuVXBkYXRlUHJvamVjdFJlcXVlc3QaIy5zaWduYWxib3gudjEuVXBkYXRlUHJvamVjdFJlc3BvbnNlIh6C0+STAhg6ASoyEy92MS9wcm9qZWN0cy97bmFtZX0SjQEKD0xpc3RBbm5vdGF0aW9ucxIkLnNpZ25hbGJveC52MS5MaXN0QW5ub3RhdGlvbnNSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkxpc3RBbm5vdGF0aW9uc1Jlc3BvbnNlIi2QAgGC0+STAiQSIi92MS9wcm9qZWN0cy97cHJvamVjdH0vYW5ub3RhdGlvbnNCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * Project is the tenancy boundary.
@@ -264,6 +264,126 @@ export const UpdateProjectResponseSchema: GenMessage<UpdateProjectResponse> = /*
   messageDesc(file_signalbox_v1_project, 9);
 
 /**
+ * @generated from message signalbox.v1.ListAnnotationsRequest
+ */
+export type ListAnnotationsRequest = Message<"signalbox.v1.ListAnnotationsRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * Only annotations that overlap the period; from is inclusive, to exclusive. The default of to is now, that of from 24
+   * hours before to.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 2;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp to = 3;
+   */
+  to?: Timestamp | undefined;
+
+  /**
+   * Only these kinds: outage, publish or owner. Empty for all.
+   *
+   * @generated from field: repeated string kinds = 4;
+   */
+  kinds: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.ListAnnotationsRequest.
+ * Use `create(ListAnnotationsRequestSchema)` to create a new message.
+ */
+export const ListAnnotationsRequestSchema: GenMessage<ListAnnotationsRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_project, 10);
+
+/**
+ * @generated from message signalbox.v1.ListAnnotationsResponse
+ */
+export type ListAnnotationsResponse = Message<"signalbox.v1.ListAnnotationsResponse"> & {
+  /**
+   * Ordered by start.
+   *
+   * @generated from field: repeated signalbox.v1.Annotation annotations = 1;
+   */
+  annotations: Annotation[];
+
+  /**
+   * The kinds of which the period has more than the newest 500, which are listed.
+   *
+   * @generated from field: repeated string more = 2;
+   */
+  more: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.ListAnnotationsResponse.
+ * Use `create(ListAnnotationsResponseSchema)` to create a new message.
+ */
+export const ListAnnotationsResponseSchema: GenMessage<ListAnnotationsResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_project, 11);
+
+/**
+ * Annotation is an event or a period of time that explains what charts of runs show.
+ *
+ * @generated from message signalbox.v1.Annotation
+ */
+export type Annotation = Message<"signalbox.v1.Annotation"> & {
+  /**
+   * outage (Temporal was unavailable for at least one server), publish (a version of a workflow was published) or owner
+   * (the dispatcher of the project changed or lost its owner).
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp start = 2;
+   */
+  start?: Timestamp | undefined;
+
+  /**
+   * Equal to start for publish and owner. Not set while an outage lasts. The outage of a server that was killed ended
+   * when the server last confirmed it. Outages of several servers that overlap are one.
+   *
+   * @generated from field: google.protobuf.Timestamp end = 3;
+   */
+  end?: Timestamp | undefined;
+
+  /**
+   * One line for display.
+   *
+   * @generated from field: string title = 4;
+   */
+  title: string;
+
+  /**
+   * What the annotation concerns: "temporal", the workflow that was published, or the dispatcher's task queue.
+   *
+   * @generated from field: string subject = 5;
+   */
+  subject: string;
+
+  /**
+   * Further facts for display, such as the kind of the outage and the number of servers that saw it, or the version and
+   * its publisher.
+   *
+   * @generated from field: string detail = 6;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message signalbox.v1.Annotation.
+ * Use `create(AnnotationSchema)` to create a new message.
+ */
+export const AnnotationSchema: GenMessage<Annotation> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_project, 12);
+
+/**
  * ProjectService manages projects. A project is the tenancy boundary: it has its own definitions, runs and task queue.
  *
  * @generated from service signalbox.v1.ProjectService
@@ -310,6 +430,16 @@ export const ProjectService: GenService<{
     methodKind: "unary";
     input: typeof UpdateProjectRequestSchema;
     output: typeof UpdateProjectResponseSchema;
+  },
+  /**
+   * ListAnnotations lists what happened around the runs of a project in a period, to be shown beside charts of them.
+   *
+   * @generated from rpc signalbox.v1.ProjectService.ListAnnotations
+   */
+  listAnnotations: {
+    methodKind: "unary";
+    input: typeof ListAnnotationsRequestSchema;
+    output: typeof ListAnnotationsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signalbox_v1_project, 0);

@@ -1,11 +1,13 @@
-package handler
+package platform
 
 import (
 	"context"
+	"errors"
 
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
@@ -20,15 +22,53 @@ type ProjectService interface {
 	List(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
-// Projects implements signalbox.v1.ProjectService.
-type Projects struct {
-	service   ProjectService
-	taskQueue func(project string) string
+// Annotations lists what happened around the runs of a project.
+type Annotations interface {
+	List(ctx context.Context, req annotation.Request) (annotation.List, error)
 }
 
-// NewProjects returns the handler; taskQueue returns the name of a project's task queue.
-func NewProjects(service ProjectService, taskQueue func(project string) string) *Projects {
-	return &Projects{service: service, taskQueue: taskQueue}
+// Projects implements signalbox.v1.ProjectService.
+type Projects struct {
+	service     ProjectService
+	annotations Annotations
+	taskQueue   func(project string) string
+}
+
+// NewProjects returns the handler; taskQueue returns the name of a project's task queue. annotations is optional.
+func NewProjects(service ProjectService, annotations Annotations, taskQueue func(project string) string) *Projects {
+	return &Projects{service: service, annotations: annotations, taskQueue: taskQueue}
+}
+
+// ListAnnotations lists what happened around the runs of a project.
+func (h *Projects) ListAnnotations(
+	ctx context.Context, req *connect.Request[signalboxv1.ListAnnotationsRequest],
+) (*connect.Response[signalboxv1.ListAnnotationsResponse], error) {
+	if h.annotations == nil {
+		return nil, connect.NewError(connect.CodeUnimplemented, errors.New("this server has no annotations"))
+	}
+	m := req.Msg
+	wanted := annotation.Request{Project: message.ProjectOf(m.GetProject())}
+	var err error
+	if wanted.From, err = message.Time("from", m.GetFrom()); err != nil {
+		return nil, err
+	}
+	if wanted.To, err = message.Time("to", m.GetTo()); err != nil {
+		return nil, err
+	}
+	for _, kind := range m.GetKinds() {
+		wanted.Kinds = append(wanted.Kinds, annotation.Kind(kind))
+	}
+	list, err := h.annotations.List(ctx, wanted)
+	res := &signalboxv1.ListAnnotationsResponse{}
+	for _, a := range list.Annotations {
+		res.Annotations = append(res.Annotations, &signalboxv1.Annotation{
+			Kind: string(a.Kind), Start: message.Timestamp(a.Start), End: message.Timestamp(a.End), Title: a.Title, Subject: a.Subject, Detail: a.Detail,
+		})
+	}
+	for _, kind := range list.More {
+		res.More = append(res.More, string(kind))
+	}
+	return message.Reply(res, err)
 }
 
 // CreateProject creates a project.

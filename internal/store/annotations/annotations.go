@@ -1,0 +1,84 @@
+// Package annotations stores outages of Temporal and lists publications, in the store's database. It implements [annotation.Store] and
+// [annotation.Publications], whose comments define the behaviour; package store opens it:
+//
+//	err := store.Annotations().WriteOutages(ctx, outages)
+package annotations
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/annotation"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
+)
+
+// Store stores outages and lists publications. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct{ db *sqldb.DB }
+
+var (
+	_ annotation.Store        = (*Store)(nil)
+	_ annotation.Publications = (*Store)(nil)
+)
+
+// New returns a store on an open database. Package store migrates its schema.
+func New(db *sqldb.DB) *Store { return &Store{db: db} }
+
+// WriteOutages implements [annotation.Store].
+func (s *Store) WriteOutages(ctx context.Context, list []annotation.Outage) error {
+	return s.db.Write(ctx, "write outages", func(ctx context.Context, c sqldb.Conn) error {
+		for _, o := range list {
+			_, err := c.ExecContext(ctx, `INSERT INTO outages (server, since, kind, seen_at, ended_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (server, since) DO UPDATE SET kind = excluded.kind, seen_at = excluded.seen_at, ended_at = excluded.ended_at`,
+				o.Server, o.Since.UnixMicro(), o.Kind, o.SeenAt.UnixMicro(), sqlrow.Micros(o.EndedAt))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ListOutages implements [annotation.Store].
+func (s *Store) ListOutages(ctx context.Context, seen, to time.Time, limit int) (list []annotation.Outage, err error) {
+	err = s.db.Read(ctx, "list outages", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, `SELECT server, since, kind, seen_at, ended_at FROM outages
+WHERE since < $1 AND seen_at >= $2 ORDER BY since DESC, server`+sqlrow.Limit(limit),
+			[]any{to.UnixMicro(), seen.UnixMicro()}, func(row sqlrow.Scanner) (o annotation.Outage, err error) {
+				err = row.Scan(&o.Server, sqlrow.TimeInto(&o.Since), &o.Kind, sqlrow.TimeInto(&o.SeenAt), sqlrow.TimeInto(&o.EndedAt))
+				return o, err
+			})
+		return err
+	})
+	return list, err
+}
+
+// DeleteOutages deletes up to limit outages that were over before the given time, and returns how many.
+func (s *Store) DeleteOutages(ctx context.Context, before time.Time, limit int) (deleted int64, err error) {
+	err = s.db.Exec(ctx, "delete outages", func(ctx context.Context, c sqldb.Conn) error {
+		result, err := c.ExecContext(ctx, `DELETE FROM outages WHERE (server, since) IN (
+SELECT server, since FROM outages WHERE since < $1 AND seen_at < $1`+sqlrow.Limit(limit)+`)`, before.UnixMicro())
+		if err != nil {
+			return err
+		}
+		deleted, err = result.RowsAffected()
+		return err
+	})
+	return deleted, err
+}
+
+// ListPublications implements [annotation.Publications].
+func (s *Store) ListPublications(ctx context.Context, project string, from, to time.Time, limit int) (list []workflow.Version, err error) {
+	err = s.db.Read(ctx, "list publications", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = sqlrow.Collect(ctx, c, `SELECT workflow, version, publisher, published_at FROM versions
+WHERE project = $1 AND published_at >= $2 AND published_at < $3 ORDER BY published_at DESC, workflow, version`+sqlrow.Limit(limit),
+			[]any{project, from.UnixMicro(), to.UnixMicro()}, func(row sqlrow.Scanner) (workflow.Version, error) {
+				v := workflow.Version{Project: project}
+				err := row.Scan(&v.Workflow, &v.Version, &v.Publisher, sqlrow.TimeInto(&v.PublishedAt))
+				return v, err
+			})
+		return err
+	})
+	return list, err
+}
