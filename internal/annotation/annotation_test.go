@@ -3,6 +3,7 @@ package annotation_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,9 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// rows are the sources of annotations.
+// rows are the sources of annotations. A test of the recorder holds their mutex except while it waits.
 type rows struct {
+	mu       sync.Mutex
 	outages  []annotation.Outage
 	versions []workflow.Version
 	owners   []dispatchtype.OwnerChange
@@ -30,6 +32,8 @@ type rows struct {
 }
 
 func (r *rows) WriteOutages(_ context.Context, list []annotation.Outage) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.writes++
 	if r.away != nil {
 		return r.away
@@ -157,13 +161,22 @@ func recording(t *testing.T, test func(t *testing.T, r *rows, status *conntype.S
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r, status := &rows{}, &conntype.Status{State: conntype.Connecting}
-		recorder := annotation.NewRecorder(func() conntype.Status { return *status }, r, "a", time.Now)
+		connection := func() conntype.Status {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return *status
+		}
+		recorder := annotation.NewRecorder(connection, r, "a", time.Now)
 		require.NoError(t, recorder.Start(t.Context()))
 		stopped := false
 		stop := func() {
 			stopped = true
+			r.mu.Unlock()
+			defer r.mu.Lock()
 			require.NoError(t, recorder.Stop(context.WithoutCancel(t.Context())))
 		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		test(t, r, status, stop)
 		if !stopped {
 			stop()
@@ -171,7 +184,10 @@ func recording(t *testing.T, test func(t *testing.T, r *rows, status *conntype.S
 	})
 }
 
-func wait(d time.Duration) {
+// wait lets the recorder run for a time.
+func (r *rows) wait(d time.Duration) {
+	r.mu.Unlock()
+	defer r.mu.Lock()
 	time.Sleep(d) // in the time of the bubble
 	synctest.Wait()
 }
@@ -179,30 +195,30 @@ func wait(d time.Duration) {
 func TestRecorderWritesOutages(t *testing.T) {
 	t.Parallel()
 	recording(t, func(t *testing.T, r *rows, status *conntype.Status, stop func()) {
-		wait(time.Minute)
+		r.wait(time.Minute)
 		*status = up(0, 0)
-		wait(time.Minute)
+		r.wait(time.Minute)
 		require.Zero(t, r.writes, "nothing is written while Temporal is available")
 
 		*status = down(1)
 		since := status.Since
-		wait(2 * time.Second)
+		r.wait(2 * time.Second)
 		require.Equal(t, []any{1, since, "unreachable"}, []any{len(r.outages), r.outages[0].Since, r.outages[0].Kind})
 		require.True(t, r.outages[0].EndedAt.IsZero())
-		wait(20 * time.Second)
+		r.wait(20 * time.Second)
 		require.WithinRange(t, r.outages[0].SeenAt, time.Now().Add(-6*time.Second), time.Now(), "an open outage is confirmed")
 		require.LessOrEqual(t, r.writes, 7)
 		*status = up(1, time.Since(since))
-		wait(2 * time.Second)
+		r.wait(2 * time.Second)
 		require.Equal(t, status.Statistics.ConnectedSince, r.outages[0].EndedAt)
 
 		// One that nothing saw while it lasted.
 		*status = up(2, 300*time.Millisecond)
-		wait(2 * time.Second)
+		r.wait(2 * time.Second)
 		require.Equal(t, 300*time.Millisecond, r.outages[1].EndedAt.Sub(r.outages[1].Since))
 
 		*status = down(3)
-		wait(2 * time.Second)
+		r.wait(2 * time.Second)
 		stop()
 		require.Len(t, r.outages, 3)
 		require.False(t, r.outages[2].EndedAt.IsZero(), "it ends with the server")
@@ -215,14 +231,14 @@ func TestRecorderKeepsOutagesWhileTheStoreIsAway(t *testing.T) {
 		r.away = errors.New("no database")
 		for n := range int64(3) {
 			*status = down(n + 1)
-			wait(10 * time.Second)
+			r.wait(10 * time.Second)
 			*status = up(n+1, 10*time.Second)
-			wait(10 * time.Second)
+			r.wait(10 * time.Second)
 		}
 		require.Empty(t, r.outages)
 		require.LessOrEqual(t, r.writes, 20, "it does not try all the time")
 		r.away = nil
-		wait(10 * time.Second)
+		r.wait(10 * time.Second)
 		require.Len(t, r.outages, 3)
 		for _, o := range r.outages {
 			require.False(t, o.EndedAt.IsZero())
@@ -234,10 +250,10 @@ func TestServerThatNeverConnectedRecordsAnOutage(t *testing.T) {
 	t.Parallel()
 	recording(t, func(t *testing.T, r *rows, status *conntype.Status, _ func()) {
 		*status = conntype.Status{State: conntype.Connecting, LastError: "refused", Since: time.Now()}
-		wait(3 * time.Second)
+		r.wait(3 * time.Second)
 		require.Len(t, r.outages, 1)
 		*status = up(0, 0)
-		wait(3 * time.Second)
+		r.wait(3 * time.Second)
 		require.Len(t, r.outages, 1)
 		require.Equal(t, status.Statistics.ConnectedSince, r.outages[0].EndedAt)
 	})

@@ -137,7 +137,7 @@ func permissions(t *testing.T) (rows []permission) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/access.md")
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+Service/[A-Za-z]+)` \\| (any token|`[a-z]+`) \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+Service/[A-Za-z]+)` \\| (any token|`[a-z]+`(?: and `[a-z]+`)*) \\| ([^|]*) \\|")
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		rows = append(rows, permission{m[1], strings.Trim(m[2], "`"), strings.TrimSpace(m[3])})
 	}
@@ -145,7 +145,8 @@ func permissions(t *testing.T) (rows []permission) {
 	return rows
 }
 
-// allowed reports whether the page's words permit a role in the project "shop", or in all.
+// allowed reports whether the page's words permit a role in the project "shop", or in all. A method that requires two roles is
+// permitted to a single one only if that is admin.
 func (p permission) allowed(role string, everywhere bool) bool {
 	has := role == "admin" || role == p.role || p.role == "viewer" && role != ""
 	switch {
@@ -193,7 +194,7 @@ func (g *tokenServer) everyMethod(t *testing.T, callers map[string]string) {
 		path := "/signalbox.v1." + p.method
 		body := `{"project":"shop"}`
 		switch service, method, _ := strings.Cut(p.method, "/"); {
-		case service == "ProjectService" && method != "ListProjects":
+		case service == "ProjectService" && method != "ListProjects" && method != "ListAnnotations":
 			body = `{"name":"shop"}`
 		case p.where == "" || p.where == "in all projects" || method == "ListProjects" || method == "ListDispatchers":
 			body = `{}`

@@ -41,11 +41,11 @@ func TestAppend(t *testing.T) {
 		},
 		"inline values, digit for digit": {
 			&signalboxv1.StartRunRequest{Workflow: "a", Input: value(` { "n" : 12345678901234567890, "x":1.10, "e":1E400 } `)},
-			`{"workflow":"a","input":{"n":12345678901234567890,"x":1.10,"e":1E400}}`,
+			`{"workflow":"a","input":{"n":12345678901234567890,"x":1.10,"e":1E400},"dryRun":false}`,
 		},
-		"inline null":         {&signalboxv1.StartRunRequest{Input: value("null")}, `{"input":null}`},
-		"inline empty object": {&signalboxv1.StartRunRequest{Input: value("{}")}, `{"input":{}}`},
-		"inline nothing":      {&signalboxv1.StartRunRequest{Input: value("")}, `{"input":null}`},
+		"inline null":         {&signalboxv1.StartRunRequest{Input: value("null")}, `{"input":null,"dryRun":false}`},
+		"inline empty object": {&signalboxv1.StartRunRequest{Input: value("{}")}, `{"input":{},"dryRun":false}`},
+		"inline nothing":      {&signalboxv1.StartRunRequest{Input: value("")}, `{"input":null,"dryRun":false}`},
 		"inline at the top":   {value("[1, 2]"), `[1,2]`},
 		"text as it is":       {&signalboxv1.Finding{Message: "a < b && \"c\"\n\u2028"}, `{"message":"a < b && \"c\"\n\u2028","line":0,"column":0}`},
 		"types of others": {
