@@ -67,7 +67,7 @@ func (p *parser) header(v value, d *Document) {
 		{"title", false, func(v value) { d.Title = p.text(v, "the title") }},
 		{"summary", false, func(v value) { d.Summary = p.text(v, "the summary") }},
 		{"tags", false, func(v value) { d.Tags = p.tags(v) }},
-		{"metadata", false, func(v value) { d.Metadata = p.plainObject(v, "metadata") }},
+		{"metadata", false, func(v value) { d.Metadata, d.Labels = p.plainObject(v, "metadata"), p.labels(v) }},
 	})
 }
 

@@ -10,6 +10,7 @@ type Document struct {
 	Summary   string
 	Tags      map[string]string
 	Metadata  map[string]any
+	Labels    []Label // of metadata, in the order of the document
 
 	Input    *Input
 	Output   *Output

@@ -42,7 +42,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions) 
 		MaxInputBytes: int(cfg.MaxInputBytes), StartTimeout: cfg.StartTimeout, AnswerWithin: cfg.AnswerWithin,
 		Queue:   run.QueueOptions{Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
-		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Digests: p.keys, Admit: p.memory.Admit,
+		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
 		Holds: r.holds, Requested: repairer.Wake, Changed: r.changed,
 	}
 	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter, r.changes, options)

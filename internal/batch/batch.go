@@ -101,6 +101,8 @@ type Filter struct {
 	ParentRunID string `json:"parentRunId,omitempty"`
 	ReplayOf    string `json:"replayOf,omitempty"`
 	BatchID     string `json:"batchId,omitempty"`
+	// Labels are all among those of the runs.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Runs returns the filter for the store of runs: the runs of a project that existed at a time, the oldest first.
@@ -112,7 +114,7 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 	return run.Filter{
 		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
 		Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID,
-		FailureGroup: f.FailureGroup, OldestFirst: true,
+		FailureGroup: f.FailureGroup, Labels: f.Labels, OldestFirst: true,
 	}
 }
 

@@ -163,7 +163,7 @@ func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.S
 	a.seq++
 	run := &signalboxv1.Run{
 		Id: fmt.Sprintf("run-%d", len(a.runs)+1), Project: request.Msg.GetProject(), Workflow: "demo/" + request.Msg.GetWorkflow(), Version: "1.0.0",
-		Status: "running", RequestId: request.Msg.GetRequestId(), Input: request.Msg.GetInput(), Sequence: a.seq,
+		Status: "running", RequestId: request.Msg.GetRequestId(), Input: request.Msg.GetInput(), Labels: request.Msg.GetLabels(), Sequence: a.seq,
 		CreateTime: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)), Actor: "local", Trigger: "api",
 	}
 	if a.queued != nil {

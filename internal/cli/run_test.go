@@ -483,10 +483,11 @@ func TestRunCount(t *testing.T) {
 		require.Zero(t, shell.run(t, "run", "start", "hello").code)
 	}
 	a.end(t, "run-2", "failed", nil)
-	require.Regexp(t, `(?m)^running +2\nfailed +1$`, shell.run(t, "run", "count", "--parent", "p", "--replay-of", "q", "--batch", "b", "--text", "x", "--request-id", "r").out.String())
+	require.Regexp(t, `(?m)^running +2\nfailed +1$`, shell.run(t, "run", "count", "--parent", "p", "--replay-of", "q", "--batch", "b", "--text", "x", "--request-id", "r", "--label", "order=1,2", "--label", "a=b").out.String())
 	request := last[*signalboxv1.CountRunsRequest](t, a)
 	require.Equal(t, []string{"p", "q", "b", "x", "r"},
 		[]string{request.GetParentRunId(), request.GetReplayOf(), request.GetBatchId(), request.GetText(), request.GetRequestId()})
+	require.Equal(t, []string{"order=1,2", "a=b"}, request.GetLabels())
 
 	counted := shell.run(t, "run", "count", "--since", "2026-01-01T00:00:00Z", "--until", "2026-01-01T03:00:00Z", "--bucket", "2h").out.String()
 	require.Regexp(t, `(?m)^START +RUNS +QUEUED +RUNNING +.*TIMED OUT$`, counted)
@@ -495,4 +496,30 @@ func TestRunCount(t *testing.T) {
 	requireRefusal(t, shell.run(t, "run", "count", "--bucket", "1h"), exit.Usage, "--since")
 	requireRefusal(t, shell.run(t, "run", "count", "--since", "1d", "--bucket", "-1h"), exit.Usage, "positive")
 	requireRefusal(t, shell.run(t, "run", "list", "--order", "shortest"), exit.Usage, "newest, oldest")
+}
+
+func TestRunLabels(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	c := shell.run(t, "run", "start", "hello", "--label", "order=4711", "--label", "text=a = b, c")
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^labels +order=4711, text=a = b, c$`, c.out.String())
+	require.Equal(t, map[string]string{"order": "4711", "text": "a = b, c"}, last[*signalboxv1.StartRunRequest](t, a).GetLabels())
+	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "order=4711, text=a = b, c")
+	require.Contains(t, shell.run(t, "run", "show", "run-1", "-o", "json").out.String(), `"order": "4711"`)
+	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--label", "order=4712").code)
+	require.Equal(t, map[string]string{"order": "4712"}, last[*signalboxv1.ReplayRunRequest](t, a).GetLabels())
+	require.Zero(t, shell.run(t, "run", "list", "--label", "order=4711").code)
+	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ListRunsRequest](t, a).GetLabels())
+	require.Zero(t, shell.run(t, "run", "export", "--label", "order=4711").code)
+	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ExportRunsRequest](t, a).GetLabels())
+	require.Zero(t, shell.run(t, "batch", "start", "--action", "cancel", "--reason", "x", "--label", "order=4711", "--dry-run").code)
+	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.StartBatchRequest](t, a).GetFilter().GetLabels())
+	for _, wrong := range [][]string{
+		{"run", "start", "hello", "--label", "order"}, {"run", "start", "hello", "--label", "=x"}, {"run", "list", "--label", "order"},
+		{"run", "replay", "run-1", "--reason", "x", "--label", "order"},
+	} {
+		requireRefusal(t, shell.run(t, wrong...), exit.Usage, "key=value")
+	}
+	requireRefusal(t, shell.run(t, "run", "start", "hello", "--label", "order=1", "--label", "order=2"), exit.Usage, "two values")
 }

@@ -42,7 +42,7 @@ func TestEveryPackageIsInTheArchitecture(t *testing.T) {
 func TestNoPackageIsTooLarge(t *testing.T) {
 	t.Parallel()
 	clean(t, hygiene.PackageCode(repository(t), 2000, map[string]hygiene.Ceiling{
-		"dsl":        {3100, "the parser fills unexported fields of the model; after a split these would have to be exported"},
+		"dsl":        {3150, "the parser fills unexported fields of the model; after a split these would have to be exported"},
 		"dsl/interp": {3400, "one state machine: its frames, moves and records share its state"},
 	}))
 }

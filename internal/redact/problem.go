@@ -9,13 +9,14 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// Problem is an invalid list of sensitive locations, or an invalid location, which would protect nothing.
+// Problem is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label with a
+// sensitive value.
 type Problem struct {
 	// Path is the JSON pointer of the problem in the document.
 	Path, Message, Suggestion string
 }
 
-// Problems returns the problems of the sensitive locations that a document names, in the order of the document.
+// Problems returns the problems of the sensitive locations that a document names, and of its labels.
 func Problems(doc *dsl.Document) []Problem {
 	c := checker{tasks: map[string]bool{"*": true}}
 	var whole map[string]any
@@ -27,7 +28,27 @@ func Problems(doc *dsl.Document) []Problem {
 	c.found = nil
 	c.list("/document/metadata/sensitive", doc.Metadata, true)
 	slices.SortStableFunc(inTasks, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	c.labels(doc)
 	return append(c.found, inTasks...)
+}
+
+// labels reports labels of runs that are plain paths to sensitive values: runs could not have them.
+func (c *checker) labels(doc *dsl.Document) {
+	policy := For(doc)
+	for _, l := range doc.Labels {
+		path := l.Path()
+		if path == nil {
+			continue
+		}
+		probe := `"value"`
+		for _, name := range slices.Backward(path) {
+			probe = `{"` + name + `":` + probe + `}`
+		}
+		if shown, _ := policy.Value(Location{}, json.RawMessage(probe), nil); strings.Contains(string(shown), Mark) {
+			c.add("/document/metadata/labels/"+escape(l.Key), "take another value, or remove the label",
+				"the value of the label %q is sensitive, and labels are visible to all readers of the run", l.Key)
+		}
+	}
 }
 
 type checker struct {

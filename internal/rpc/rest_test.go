@@ -206,6 +206,52 @@ func TestRunsAreLinkedToTemporalUI(t *testing.T) {
 	require.NotContains(t, start(t, nil).do("GET", "/v1/projects/default/runs", "").body, "8233")
 }
 
+func TestRESTLabels(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	start := func(labels string) map[string]any {
+		return p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{},"labels":`+labels+`}`).ok()["run"].(map[string]any)
+	}
+	first := start(`{"order":"4711","text":"a=b & <i>"}`)
+	second := start(`{"order":"4711"}`)
+	start(`{"order":"4712"}`)
+	require.Equal(t, map[string]any{"order": "4711", "text": "a=b & <i>"}, first["labels"])
+	list := func(query string) []string {
+		var ids []string
+		for _, r := range p.do("GET", "/v1/projects/default/runs?"+query, "").ok()["runs"].([]any) {
+			ids = append(ids, r.(map[string]any)["id"].(string))
+		}
+		return ids
+	}
+	require.Equal(t, []string{second["id"].(string), first["id"].(string)}, list("labels=order%3D4711"))
+	require.Equal(t, []string{first["id"].(string)}, list("labels=order=4711&labels=text%3Da%3Db%20%26%20%3Ci%3E"))
+	require.Empty(t, list("labels=order%3D4713"))
+	require.Equal(t, map[string]any{"queued": json.Number("2")}, p.do("GET", "/v1/projects/default/runs:count?labels=order%3D4711", "").ok()["statuses"])
+	for _, format := range []string{"csv", "json"} {
+		exported := p.do("GET", "/v1/projects/default/runs:export?labels=order%3D4711&format="+format, "").body
+		require.Contains(t, exported, first["id"])
+		require.Contains(t, exported, "4711")
+		require.NotContains(t, exported, "4712")
+	}
+	replayed := p.do("POST", "/v1/projects/default/runs/"+first["id"].(string)+":replay", `{"reason":"test","labels":{"order":"4713"}}`).ok()["run"].(map[string]any)
+	require.Equal(t, map[string]any{"order": "4713", "text": "a=b & <i>"}, replayed["labels"])
+	preview := p.do("POST", "/v1/projects/default/batches", `{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order=4711"]}}`).ok()
+	require.Equal(t, json.Number("2"), preview["batch"].(map[string]any)["total"])
+	require.Equal(t, []any{"order=4711"}, preview["batch"].(map[string]any)["filter"].(map[string]any)["labels"])
+
+	for body, field := range map[string]string{`{"a b":"x"}`: "labels.a b", `{"order":""}`: "labels.order"} {
+		refused := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{},"labels":`+body+`}`)
+		require.Equal(t, 400, refused.status, refused.body)
+		require.Contains(t, refused.body, field)
+	}
+	for _, query := range []string{"labels=order", "labels=order%3D1&labels=order%3D2", "labels=a%20b%3Dx"} {
+		refused := p.do("GET", "/v1/projects/default/runs?"+query, "")
+		require.Equal(t, 400, refused.status, refused.body)
+		require.Contains(t, refused.body, "labels")
+	}
+}
+
 func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)

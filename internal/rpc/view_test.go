@@ -24,7 +24,7 @@ func TestViewsOverREST(t *testing.T) {
 		`{"name":"Failed","shared":true,"query":{"statuses":["failed"],"workflow":"hello","problems":["any"],"period":"86400s","order":"oldest","columns":["run","actor"]}}`).ok()["view"].(map[string]any)
 	require.Equal(t, []any{"Failed", true, true, "local", "local"}, []any{saved["name"], saved["shared"], saved["mine"], saved["owner"], saved["updater"]})
 	require.Equal(t, map[string]any{
-		"statuses": []any{"failed"}, "workflow": "demo/hello", "problems": []any{"any"}, "notReplayed": false, "period": "86400s", "order": "oldest", "columns": []any{"run", "actor"},
+		"statuses": []any{"failed"}, "workflow": "demo/hello", "problems": []any{"any"}, "labels": []any{}, "notReplayed": false, "period": "86400s", "order": "oldest", "columns": []any{"run", "actor"},
 	}, saved["query"])
 	id := saved["id"].(string)
 	list := p.do(http.MethodGet, "/v1/projects/default/views", "").ok()["views"].([]any)

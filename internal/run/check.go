@@ -73,9 +73,12 @@ func inParentheses(reason string) string {
 }
 
 func startDetail(r Run) json.RawMessage {
-	facts := map[string]string{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID}
+	facts := map[string]any{"workflow": r.Workflow, "version": r.Version, "requestId": r.RequestID}
 	if r.ReplayOf != "" {
 		facts["replayOf"] = r.ReplayOf
+	}
+	if len(r.MissingLabels) > 0 {
+		facts["missingLabels"] = r.MissingLabels
 	}
 	detail, _ := json.Marshal(facts) //nolint:errchkjson // strings always encode
 	return detail

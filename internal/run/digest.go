@@ -28,6 +28,8 @@ type requestArguments struct {
 	Version   string `json:"version"`
 	Input     any    `json:"input"`
 	Patch     any    `json:"patch"`
+
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // canonicalRequest returns the canonical form of the arguments; nil where nothing is compared. That is so for internal requests,
@@ -36,13 +38,13 @@ func canonicalRequest(req StartRequest) ([]byte, error) {
 	if req.RequestID == "" || req.RunID != "" || req.Parent.RunID != "" {
 		return nil, nil
 	}
-	a := requestArguments{Project: req.Project, RequestID: req.RequestID, ReplayOf: req.ReplayOf}
+	a := requestArguments{Project: req.Project, RequestID: req.RequestID, ReplayOf: req.ReplayOf, Labels: req.Labels}
 	input := req.Input
 	if input == nil {
 		input = json.RawMessage("null") // as Start reads it
 	}
 	if req.ReplayOf != "" {
-		a.Version, input = req.Replay.Version, req.Replay.Input
+		a.Version, a.Labels, input = req.Replay.Version, req.Replay.Labels, req.Replay.Input
 	}
 	a.Input, a.Patch = canonical(input), canonical(req.Replay.Patch)
 	return json.Marshal(a)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
+	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // List lists runs.
@@ -80,6 +81,9 @@ func (f Filter) check() error {
 	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
+	}
+	if err := label.Check(f.Labels); err != nil {
+		return err
 	}
 	return failuregroup.Check("failure_group", f.FailureGroup)
 }

@@ -18,7 +18,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
-		f.inPeriod(r.CreatedAt) && f.hasProblem(r)
+		f.inPeriod(r.CreatedAt) && f.hasProblem(r) && f.hasLabels(r)
 }
 
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
@@ -41,4 +41,13 @@ func (f Filter) hasProblem(r Run) bool {
 		return false
 	}
 	return f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code)
+}
+
+func (f Filter) hasLabels(r Run) bool {
+	for key, value := range f.Labels {
+		if r.Labels[key] != value { // no label has an empty value
+			return false
+		}
+	}
+	return true
 }

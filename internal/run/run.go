@@ -162,6 +162,11 @@ type Run struct {
 	Originals []Original
 	// Secrecy is given with a run that is inserted or started, and is never read from its row.
 	Secrecy redact.Inherited
+	// Labels are values by key; nil where there are none. They never change.
+	Labels map[string]string
+	// MissingLabels are the reasons why labels of the document have no value, by key. They are given with a run that is
+	// inserted, and are in the audit entry of its start.
+	MissingLabels map[string]string
 
 	// LegacyEngine is the engine that executed an imported run; empty for every other run, and where the source named
 	// none.
@@ -425,6 +430,8 @@ type Filter struct {
 	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
 	// selected.
 	ParentRunID, ReplayOf, BatchID string
+	// Labels are all among those of the runs.
+	Labels map[string]string
 	// OldestFirst reverses the order.
 	OldestFirst bool
 	After       *Cursor

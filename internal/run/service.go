@@ -121,6 +121,8 @@ type Options struct {
 	Originals Originals
 	// Redact replaces sensitive values in a text about a run by marks; nil where no run has sensitive values.
 	Redact func(ctx context.Context, runID, text string) (string, error)
+	// Mask finds the sensitive values of runs that are to be inserted; nil where no run has sensitive values.
+	Mask Masking
 	// Digests makes and compares digests of requests; nil where requests with the same ID are compared by workflow and
 	// version alone.
 	Digests Digests

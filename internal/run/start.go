@@ -34,6 +34,9 @@ type StartRequest struct {
 	InputHidden bool
 	// Sensitive are texts to redact wherever they occur in the run, as they are in the source of its input.
 	Sensitive []string
+	// Labels are values by key. They replace those of the document with the same key. For a replay they include those of
+	// the replayed run.
+	Labels map[string]string
 	// RunID may be empty: the server makes one. A caller that sets it must use it for the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
@@ -59,6 +62,7 @@ type StartRequest struct {
 type ReplayArguments struct {
 	Input, Patch json.RawMessage
 	Version      string
+	Labels       map[string]string
 }
 
 const (
@@ -283,7 +287,11 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		return Run{}, apperror.New(apperror.NotFound, apperror.VersionNotFound,
 			"version %s of %q has another document: the workflow was deleted and published again; name the version to run", v.Version, w.Name)
 	}
-	input, err := s.input(ctx, v, req)
+	doc, err := s.documents.Document(ctx, v.Hash)
+	if err != nil {
+		return Run{}, err
+	}
+	input, err := s.input(doc, req)
 	if err != nil {
 		return Run{}, err
 	}
@@ -307,17 +315,14 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 		ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
-	return r, nil
+	return r, s.addLabels(ctx, doc, req, &r)
 }
 
 // input returns the input of the run, validated against the document to execute.
-func (s *Service) input(ctx context.Context, v workflow.Version, req StartRequest) (json.RawMessage, error) {
-	doc, err := s.documents.Document(ctx, v.Hash)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) input(doc *dsl.Document, req StartRequest) (json.RawMessage, error) {
 	input := req.Input
 	if req.InputOf != nil {
+		var err error
 		if input, err = req.InputOf(doc); err != nil {
 			return nil, err
 		}

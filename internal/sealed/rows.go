@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -151,24 +152,11 @@ func (sl *Sealer) hideRun(ctx context.Context, r run.Run) (run.Run, *runSecrets,
 	if !sl.keys.Seals() {
 		return r, nil, nil
 	}
-	policy, err := sl.policy(ctx, r.DocumentHash)
+	shown, known, err := sl.mask(ctx, r)
 	if err != nil {
 		return r, nil, err
 	}
-	known := &runSecrets{policy: policy, hash: r.DocumentHash}
-	var given redact.SecretSet
-	given.Add(r.Secrecy.Texts...)
-	known.unsaved = known.secrets.Add(given.In(r.Input)...)
-	if r.ReplayOf != "" {
-		if err := sl.inherit(ctx, known, r.ReplayOf); err != nil {
-			return r, nil, err
-		}
-	}
-	shown, found := known.policy.Value(redact.Location{}, r.Input, &known.secrets)
-	if added := known.secrets.Add(found...); added != nil {
-		known.unsaved = append(known.unsaved, added...)
-		shown, _ = known.policy.Value(redact.Location{}, r.Input, &known.secrets)
-	}
+	r.Labels = known.labels(r.Labels)
 	var originals [3]*run.Original
 	if changed(shown, r.Input) {
 		if originals[0], err = sl.seal(r.ID, run.OriginalInput, 0, r.Input); err != nil {
@@ -190,6 +178,54 @@ func (sl *Sealer) hideRun(ctx context.Context, r run.Run) (run.Run, *runSecrets,
 		}
 	}
 	return r, known, nil
+}
+
+// mask returns the input of a run that is to be inserted with marks, and the run's secrets.
+func (sl *Sealer) mask(ctx context.Context, r run.Run) (json.RawMessage, *runSecrets, error) {
+	policy, err := sl.policy(ctx, r.DocumentHash)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := &runSecrets{policy: policy, hash: r.DocumentHash}
+	var given redact.SecretSet
+	given.Add(r.Secrecy.Texts...)
+	known.unsaved = known.secrets.Add(given.In(r.Input)...)
+	if r.ReplayOf != "" {
+		if err := sl.inherit(ctx, known, r.ReplayOf); err != nil {
+			return nil, nil, err
+		}
+	}
+	shown, found := known.policy.Value(redact.Location{}, r.Input, &known.secrets)
+	if added := known.secrets.Add(found...); added != nil {
+		known.unsaved = append(known.unsaved, added...)
+		shown, _ = known.policy.Value(redact.Location{}, r.Input, &known.secrets)
+	}
+	return shown, known, nil
+}
+
+// Mask implements [run.Masking].
+func (sl *Sealer) Mask(ctx context.Context, r run.Run) (shown json.RawMessage, sensitive func(text string) bool, err error) {
+	if !sl.keys.Seals() {
+		return r.Input, func(string) bool { return false }, nil
+	}
+	shown, known, err := sl.mask(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return shown, func(text string) bool {
+		_, contains := known.secrets.Text(text)
+		return contains
+	}, nil
+}
+
+// labels replaces secrets in the values of labels. The labels that a replay inherits may contain a secret of its own
+// input.
+func (s *runSecrets) labels(labels map[string]string) map[string]string {
+	shown := maps.Clone(labels)
+	for key, value := range labels {
+		shown[key], _ = s.secrets.Text(value)
+	}
+	return shown
 }
 
 // hide replaces the sensitive values of updates. The caller must call written once the updates are written.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
@@ -250,4 +254,72 @@ func BenchmarkSumSteps(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkLabels lists and counts runs by labels among 100,000 runs: a label of one run, one of 20,000 and one of all.
+func BenchmarkLabels(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			o := options(b)
+			s := start(b, o)
+			for first := 0; first < 100_000; first += 10_000 {
+				insertLabelled(b, o, first, 10_000)
+			}
+			for _, f := range []struct {
+				name   string
+				filter run.Filter
+			}{
+				{"one", run.Filter{Labels: map[string]string{"order": "77777"}}},
+				{"one-of-all", run.Filter{Labels: map[string]string{"order": "77777", "stage": "live"}}},
+				{"many", run.Filter{Labels: map[string]string{"region": "r3"}}},
+				{"many-failed", run.Filter{Labels: map[string]string{"region": "r3"}, Statuses: []run.Status{run.Failed}}},
+				{"all", run.Filter{Labels: map[string]string{"stage": "live"}}},
+				{"none", run.Filter{Labels: map[string]string{"order": "none"}}},
+			} {
+				f.filter.Project, f.filter.Limit = "default", 50
+				b.Run("list-"+f.name, func(b *testing.B) {
+					for b.Loop() {
+						_, err := s.ListRuns(b.Context(), f.filter)
+						require.NoError(b, err)
+					}
+				})
+				b.Run("count-"+f.name, func(b *testing.B) {
+					for b.Loop() {
+						_, err := s.CountRuns(b.Context(), f.filter)
+						require.NoError(b, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// insertLabelled adds runs with labels, of which one of fifty failed and the others are completed.
+func insertLabelled(b *testing.B, o store.Options, first, count int) {
+	b.Helper()
+	db, err := sqldb.Open(b.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
+	require.NoError(b, err)
+	list := make([]run.Run, count)
+	for i := range list {
+		n := first + i
+		list[i] = benchRun(n)
+		list[i].Labels = map[string]string{"order": fmt.Sprint(n), "region": fmt.Sprint("r", n%5), "stage": "live"}
+		list[i].Status = run.Completed
+		if n%50 == 1 {
+			list[i].Status = run.Failed
+		}
+	}
+	require.NoError(b, db.Write(b.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if err := runrow.AddLabels(ctx, c, db.Dialect(), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.NoError(b, db.Close())
 }

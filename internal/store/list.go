@@ -26,10 +26,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		if err != nil {
 			return err
 		}
-		if err := runrow.AttachStuck(ctx, c, s.db.Dialect(), list); err != nil {
-			return err
-		}
-		return runrow.AttachBehind(ctx, c, s.db.Dialect(), list)
+		return runrow.Attach(ctx, c, s.db.Dialect(), list)
 	})
 	return list, err
 }
@@ -65,7 +62,7 @@ func needProjectOf(ctx context.Context, c sqldb.Conn, f run.Filter) error {
 func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts, err error) {
 	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
 		counts = run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
-		spread, err := runrow.SpreadOf(ctx, c, s.db.Dialect(), f)
+		spread, err := runrow.CountSpreadOf(ctx, c, s.db.Dialect(), f)
 		if err != nil {
 			return err
 		}

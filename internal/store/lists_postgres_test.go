@@ -37,13 +37,17 @@ SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FR
 SELECT id, 'p' || created_at / 30000000 % 400, 'q' || created_at / 30000000 % 300, '', 1 FROM runs WHERE created_at / 30000000 % 2 = 1`,
 		`INSERT INTO batch_items (batch, number, run_id, status, begun, new_run_id, error)
 SELECT 'b' || created_at / 30000000 % 150, row_number() OVER (), id, 'pending', FALSE, '', '' FROM runs`,
+		`INSERT INTO run_labels (run_id, name, value, project, created_at)
+SELECT id, 'order', (created_at / 30000000)::text, project, created_at FROM runs
+UNION ALL SELECT id, 'stage', 'live', project, created_at FROM runs
+UNION ALL SELECT id, 'customer', 'c' || created_at / 30000000 % 7, project, created_at FROM runs`,
 	} {
 		require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
 			_, err := c.ExecContext(ctx, statement)
 			return err
 		}))
 	}
-	vacuum(t, o.DSN, "runs", "run_verdicts", "run_links", "batch_items")
+	vacuum(t, o.DSN, "runs", "run_verdicts", "run_links", "batch_items", "run_labels")
 	failed := []run.Status{run.Failed}
 	for name, filter := range map[string]run.Filter{
 		"newest":                       {},
@@ -61,6 +65,12 @@ SELECT 'b' || created_at / 30000000 % 150, row_number() OVER (), id, 'pending', 
 		"children of a status":         {ParentRunID: "p1", Statuses: failed},
 		"replays":                      {ReplayOf: "q1"},
 		"runs of a batch":              {BatchID: "b1", Statuses: failed},
+		"a label of one run":           {Labels: map[string]string{"order": "57856999"}},
+		"a label of all runs":          {Labels: map[string]string{"stage": "live"}},
+		"two labels":                   {Labels: map[string]string{"stage": "live", "order": "57856999"}},
+		"a label and a status":         {Labels: map[string]string{"stage": "live"}, Statuses: failed},
+		"a label, workflow and status": {Labels: map[string]string{"stage": "live"}, Workflow: "w/11", Statuses: failed},
+		"a label of many runs":         {Labels: map[string]string{"customer": "c3", "stage": "live"}},
 		"a text of few requests":       {Text: "order-77-"},
 		"a text of few requests, some": {Text: "order-1-", Statuses: failed},
 		"a text of few IDs":            {Text: "01941f29-"},

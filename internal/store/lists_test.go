@@ -14,10 +14,19 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
+
+// crowdColumns are the columns of the rows that crowdRow returns.
+const crowdColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, cancel_requested,
+cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id`
+
+func crowdRow(r run.Run) ([]any, error) {
+	return []any{r.ID, r.Project, r.Workflow, r.Version, "h", r.Status, "", "", false, "", r.RequestID, r.Trigger, "", r.CreatedAt.UnixMicro(), 0, 0, 1, 0, 0, 1, ""}, nil
+}
 
 // crowd creates so many runs that lists use other plans than for few: one per minute, most with IDs that contain their
 // time, some with the time of another run, some with none.
@@ -41,6 +50,10 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 		r := run.Run{
 			ID: name, Project: project.Default, Workflow: fmt.Sprintf("w/%d", i%3), Version: "1", Status: run.Completed, Trigger: run.TriggerAPI,
 			CreatedAt: began.Add(time.Duration(i/2*2) * time.Minute), RequestID: fmt.Sprintf("order-%d", i), Sequence: 1,
+			Labels: map[string]string{"order": fmt.Sprint(i / 5), "region": []string{"eu", "us", "us"}[i%3]},
+		}
+		if i%4 > 0 {
+			r.Labels["stage"] = "live"
 		}
 		switch {
 		case i%100 == 1:
@@ -55,15 +68,14 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, cancel_requested,
-cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id`,
-			``, list, func(r run.Run) ([]any, error) {
-				return []any{
-					r.ID, r.Project, r.Workflow, r.Version, "h", r.Status, "", "", false, "", r.RequestID, r.Trigger, "", r.CreatedAt.UnixMicro(), 0, 0, 1, 0, 0, 1, "",
-				}, nil
-			})
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
 		if err != nil {
 			return err
+		}
+		for _, r := range list {
+			if err := runrow.AddLabels(ctx, c, db.Dialect(), r); err != nil {
+				return err
+			}
 		}
 		// Half of the verdicts are of a binary that stored no workflow with them.
 		_, err = c.ExecContext(ctx, `INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
@@ -95,6 +107,17 @@ func TestListsOfManyRuns(t *testing.T) {
 					requirePages(t, s, f, all)
 				}
 			}
+			for _, labels := range []map[string]string{
+				{"order": "77"}, {"order": "77", "region": "us"}, {"region": "us"}, {"stage": "live", "region": "eu"}, {"stage": "live", "order": "none"},
+			} {
+				for _, f := range []run.Filter{
+					{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Statuses: []run.Status{run.Completed}}, {Workflow: "w/1"}, {Text: "0194"}, {Text: "01941"}, {Text: "order-77"},
+					{Problems: []string{run.AnyProblem}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
+				} {
+					f.Project, f.Labels = project.Default, labels
+					requirePages(t, s, f, all)
+				}
+			}
 			requireCounts(t, s, all)
 		})
 	}
@@ -107,7 +130,7 @@ func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run)
 	for _, r := range all {
 		if (strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Problems) == 0 || r.Status == run.Running) &&
-			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
+			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) && hasLabels(r, f.Labels) {
 			want = append(want, r)
 		}
 	}
@@ -129,6 +152,15 @@ func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run)
 		}
 		slices.Reverse(want)
 	}
+}
+
+func hasLabels(r run.Run, labels map[string]string) bool {
+	for key, value := range labels {
+		if r.Labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func idsOf(list []run.Run) []string {
@@ -159,4 +191,18 @@ func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 		}
 	}
 	require.Equal(t, want, counts)
+	for _, labels := range []map[string]string{{"order": "77"}, {"region": "us"}, {"stage": "live", "region": "eu"}} {
+		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Completed, run.Failed}}, {Workflow: "w/1"}, {Statuses: []run.Status{run.Running}}} {
+			f.Project, f.Labels = project.Default, labels
+			counts, err = s.CountRuns(t.Context(), f)
+			require.NoError(t, err)
+			want := map[string]int64{}
+			for _, r := range all {
+				if f.Matches(r) {
+					want[string(r.Status)]++
+				}
+			}
+			require.Equal(t, want, counts.Statuses, "%+v", f)
+		}
+	}
 }

@@ -40,7 +40,7 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 		if err != nil || !made {
 			return err
 		}
-		if err := s.writeOriginals(ctx, c, &stored); err != nil {
+		if err := s.writeParts(ctx, c, &stored); err != nil {
 			return err
 		}
 		if stored.QueuedReason == run.QueuedAdmission {

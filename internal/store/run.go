@@ -75,7 +75,7 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e a
 		if err != nil || !made {
 			return err
 		}
-		if err := s.writeOriginals(ctx, c, &stored); err != nil {
+		if err := s.writeParts(ctx, c, &stored); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -87,11 +87,11 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e a
 	return stored, made, nil
 }
 
-// writeOriginals writes the originals of a run that was inserted.
-func (s *Store) writeOriginals(ctx context.Context, c sqldb.Conn, r *run.Run) error {
+// writeParts writes the labels and the originals of a run that was inserted.
+func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	list := runrow.OriginalRows(r.ID, r.Originals...)
-	r.Redacted, r.Originals = len(list) > 0, nil
-	return runrow.WriteOriginals(ctx, c, s.db.Dialect(), list)
+	r.Redacted, r.Originals, r.MissingLabels = len(list) > 0, nil, nil
+	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
 }
 
 // notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided that there
@@ -199,7 +199,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(unlink(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
+		if err := errors.Join(unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -258,7 +258,8 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.FailedStep, err = failedStep(ctx, c, r); err != nil {
 		return r, err
 	}
-	return r, related(ctx, c, &r)
+	r.Labels, err = runrow.LabelsOf(ctx, c, r.ID)
+	return r, errors.Join(err, related(ctx, c, &r))
 }
 
 // identityOf returns the immutable columns of a run that determine its failure group.

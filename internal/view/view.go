@@ -78,6 +78,8 @@ type Query struct {
 	ParentRunID  string        `json:"parentRunId,omitempty"`
 	ReplayOf     string        `json:"replayOf,omitempty"`
 	BatchID      string        `json:"batchId,omitempty"`
+	// Labels are values by key, as in [run.Filter].
+	Labels map[string]string `json:"labels,omitempty"`
 	// Order is a word of the API; empty for the newest runs first.
 	Order string `json:"order,omitempty"`
 	// Columns are the columns of the list, of [Columns]; empty for the choice of its reader.
@@ -86,7 +88,7 @@ type Query struct {
 
 // Columns returns the columns that a list of runs can have.
 func Columns() []string {
-	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "duration", "steps", "problem"}
+	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "duration", "steps", "problem", "labels"}
 }
 
 // QueryOf returns the query with the conditions of a filter.
@@ -94,6 +96,7 @@ func QueryOf(f run.Filter) Query {
 	return Query{
 		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
 		NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID,
+		Labels: f.Labels,
 	}
 }
 
@@ -102,7 +105,7 @@ func (q Query) filter(project string) run.Filter {
 	return run.Filter{
 		Project: project, Statuses: q.Statuses, Workflow: q.Workflow, Version: q.Version, Since: q.Since, Until: q.Until, Problems: q.Problems,
 		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunID: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchID: q.BatchID,
+		ReplayOf: q.ReplayOf, BatchID: q.BatchID, Labels: q.Labels,
 	}
 }
 

@@ -236,7 +236,9 @@ type BatchFilter struct {
 	// Only replays of this run.
 	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
-	BatchId       string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	BatchId string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels        []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -360,6 +362,13 @@ func (x *BatchFilter) GetBatchId() string {
 		return x.BatchId
 	}
 	return ""
+}
+
+func (x *BatchFilter) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 // BatchItem is one run of a batch.
@@ -1378,7 +1387,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
 	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
-	"\aversion\x18\x12 \x01(\tR\aversion\"\xb1\x03\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\"\xc9\x03\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1393,7 +1402,8 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12\"\n" +
 	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\r \x01(\tR\abatchId\"\xa5\x01\n" +
+	"\bbatch_id\x18\r \x01(\tR\abatchId\x12\x16\n" +
+	"\x06labels\x18\x0e \x03(\tR\x06labels\"\xa5\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +

@@ -118,7 +118,9 @@ type Run struct {
 	ControlStates []*ControlState `protobuf:"bytes,44,rep,name=control_states,json=controlStates,proto3" json:"control_states,omitempty"`
 	// For a failed run: the step whose error ended the run; absent if the rows of the steps do not contain it. Not set in
 	// lists.
-	FailedStep    *FailedStep `protobuf:"bytes,45,opt,name=failed_step,json=failedStep,proto3" json:"failed_step,omitempty"`
+	FailedStep *FailedStep `protobuf:"bytes,45,opt,name=failed_step,json=failedStep,proto3" json:"failed_step,omitempty"`
+	// The labels of the run: values by key. They are set when the run is created and never change.
+	Labels        map[string]string `protobuf:"bytes,46,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +466,13 @@ func (x *Run) GetControlStates() []*ControlState {
 func (x *Run) GetFailedStep() *FailedStep {
 	if x != nil {
 		return x.FailedStep
+	}
+	return nil
+}
+
+func (x *Run) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -1858,7 +1867,11 @@ type StartRunRequest struct {
 	// Only check the request: it is refused as it would be, or the response has the run as it would be, without id and input;
 	// queued_reason is "engine" if the run would wait for Temporal. Nothing is stored. Whether the request ID is in use and
 	// whether the project has a free slot is not checked.
-	DryRun        bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Labels of the run: values by key, at most 16 together with those of document.metadata.labels, which they replace where
+	// the key is the same. A key has 1 to 63 letters, digits and the characters . _ - /; a value has 1 to 256 bytes of
+	// printable text.
+	Labels        map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1933,6 +1946,13 @@ func (x *StartRunRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *StartRunRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 type StartRunResponse struct {
@@ -2132,7 +2152,9 @@ type ListRunsRequest struct {
 	// Only replays of this run.
 	ReplayOf string `protobuf:"bytes,17,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
-	BatchId       string `protobuf:"bytes,18,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	BatchId string `protobuf:"bytes,18,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels        []string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2291,6 +2313,13 @@ func (x *ListRunsRequest) GetBatchId() string {
 		return x.BatchId
 	}
 	return ""
+}
+
+func (x *ListRunsRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 type ListRunsResponse struct {
@@ -3153,7 +3182,9 @@ type CountRunsRequest struct {
 	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	// Also counts the runs by time of creation, in buckets of this length from since to until; until defaults to now. At
 	// least one second; requires since, and allows at most 200 buckets.
-	Bucket        *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	Bucket *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels        []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3296,6 +3327,13 @@ func (x *CountRunsRequest) GetBatchId() string {
 func (x *CountRunsRequest) GetBucket() *durationpb.Duration {
 	if x != nil {
 		return x.Bucket
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -3759,7 +3797,9 @@ type ReplayRunRequest struct {
 	// Only check the request: it is refused as it would be, or the response has the run as it would be, without id and input;
 	// queued_reason is "engine" if the run would wait for Temporal. Nothing is stored. Whether the request ID is in use and
 	// whether the project has a free slot is not checked. A dry run needs no reason.
-	DryRun        bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Labels of the new run in addition to those of the original run, which they replace where the key is the same.
+	Labels        map[string]string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3848,6 +3888,13 @@ func (x *ReplayRunRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ReplayRunRequest) GetLabels() map[string]string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 type ReplayRunResponse struct {
@@ -3978,7 +4025,9 @@ type ExportRunsRequest struct {
 	// Only replays of this run.
 	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
-	BatchId       string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels        []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4118,11 +4167,18 @@ func (x *ExportRunsRequest) GetBatchId() string {
 	return ""
 }
 
+func (x *ExportRunsRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x9b\x0e\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x8d\x0f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -4178,7 +4234,11 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"more_waits\x18+ \x01(\bR\tmoreWaits\x12A\n" +
 	"\x0econtrol_states\x18, \x03(\v2\x1a.signalbox.v1.ControlStateR\rcontrolStates\x129\n" +
 	"\vfailed_step\x18- \x01(\v2\x18.signalbox.v1.FailedStepR\n" +
-	"failedStepB\x11\n" +
+	"failedStep\x125\n" +
+	"\x06labels\x18. \x03(\v2\x1d.signalbox.v1.Run.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
 	"\x0f_queue_position\"p\n" +
 	"\fControlState\x12\x18\n" +
 	"\acontrol\x18\x01 \x01(\tR\acontrol\x12\x16\n" +
@@ -4308,7 +4368,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06method\x18\a \x01(\tR\x06method\x12\x12\n" +
 	"\x04host\x18\b \x01(\tR\x04host\x127\n" +
 	"\tnext_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bnextTimeB\x0e\n" +
-	"\f_http_status\"\xc8\x01\n" +
+	"\f_http_status\"\xc6\x02\n" +
 	"\x0fStartRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -4316,7 +4376,11 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05input\x18\x04 \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12\x17\n" +
-	"\adry_run\x18\b \x01(\bR\x06dryRun\"Q\n" +
+	"\adry_run\x18\b \x01(\bR\x06dryRun\x12A\n" +
+	"\x06labels\x18\x06 \x03(\v2).signalbox.v1.StartRunRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Q\n" +
 	"\x10StartRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"Y\n" +
@@ -4327,7 +4391,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xc0\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xd8\x04\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -4349,7 +4413,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\x12\"\n" +
 	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x11 \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x12 \x01(\tR\abatchId\"a\n" +
+	"\bbatch_id\x18\x12 \x01(\tR\abatchId\x12\x16\n" +
+	"\x06labels\x18\x13 \x03(\tR\x06labels\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x02\n" +
@@ -4420,7 +4485,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa2\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xba\x04\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
@@ -4439,7 +4504,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x121\n" +
-	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\"\xbd\x01\n" +
+	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\x12\x16\n" +
+	"\x06labels\x18\x11 \x03(\tR\x06labels\"\xbd\x01\n" +
 	"\tRunBucket\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12A\n" +
 	"\bstatuses\x18\x02 \x03(\v2%.signalbox.v1.RunBucket.StatusesEntryR\bstatuses\x1a;\n" +
@@ -4474,7 +4540,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"9\n" +
 	"\x12UnpauseRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x84\x02\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x83\x03\n" +
 	"\x10ReplayRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12-\n" +
@@ -4484,13 +4550,17 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x17\n" +
-	"\adry_run\x18\t \x01(\bR\x06dryRun\"R\n" +
+	"\adry_run\x18\t \x01(\bR\x06dryRun\x12B\n" +
+	"\x06labels\x18\b \x03(\v2*.signalbox.v1.ReplayRunRequest.LabelsEntryR\x06labels\x1a9\n" +
+	"\vLabelsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x11ReplayRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12\x18\n" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xe9\x03\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x81\x04\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -4507,7 +4577,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rfailure_group\x18\f \x01(\tR\ffailureGroup\x12\"\n" +
 	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x0f \x01(\tR\abatchId2\xd1\x0e\n" +
+	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12\x16\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels2\xd1\x0e\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -4540,7 +4611,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*ControlState)(nil),           // 1: signalbox.v1.ControlState
@@ -4587,133 +4658,139 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*ReplayRunResponse)(nil),      // 42: signalbox.v1.ReplayRunResponse
 	(*ExportRunRequest)(nil),       // 43: signalbox.v1.ExportRunRequest
 	(*ExportRunsRequest)(nil),      // 44: signalbox.v1.ExportRunsRequest
-	nil,                            // 45: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 46: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 47: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 48: signalbox.v1.CountRunsResponse.ProblemsEntry
-	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 50: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 51: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 52: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 53: google.api.HttpBody
+	nil,                            // 45: signalbox.v1.Run.LabelsEntry
+	nil,                            // 46: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 47: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 48: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 49: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 50: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 51: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 52: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 53: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 54: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 55: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 56: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	49, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	49, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	49, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	49, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	50, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	50, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	51, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	52, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	52, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	52, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	52, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	53, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	53, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	54, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	12, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	49, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	52, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	10, // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	11, // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	50, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	53, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	9,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	7,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	3,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	1,  // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	2,  // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	49, // 17: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	49, // 18: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	49, // 19: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	4,  // 20: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	6,  // 21: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	50, // 22: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	5,  // 23: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	49, // 24: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	50, // 25: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	8,  // 26: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	52, // 27: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	52, // 28: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	52, // 29: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	49, // 30: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	49, // 31: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	49, // 32: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	49, // 33: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	49, // 34: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	49, // 35: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	49, // 36: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	50, // 37: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	50, // 38: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	51, // 39: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	14, // 40: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	3,  // 41: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	49, // 42: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	49, // 43: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	51, // 44: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	49, // 45: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	50, // 46: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	0,  // 47: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 48: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	49, // 49: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	49, // 50: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 51: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	13, // 52: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 53: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	13, // 54: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	27, // 55: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	45, // 56: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	49, // 57: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	49, // 58: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	52, // 59: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	52, // 60: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,  // 61: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	13, // 62: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 63: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 64: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	49, // 65: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	49, // 66: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	52, // 67: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	49, // 68: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	46, // 69: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	47, // 70: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	48, // 71: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	33, // 72: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,  // 73: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 74: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 75: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	50, // 76: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	50, // 77: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	0,  // 78: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	49, // 79: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	49, // 80: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	15, // 81: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	17, // 82: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	19, // 83: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	21, // 84: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	23, // 85: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	25, // 86: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	28, // 87: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	32, // 88: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	30, // 89: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	35, // 90: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	37, // 91: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	39, // 92: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	41, // 93: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	43, // 94: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	44, // 95: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	16, // 96: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	18, // 97: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	20, // 98: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	22, // 99: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	24, // 100: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	26, // 101: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	29, // 102: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	34, // 103: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	31, // 104: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	36, // 105: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	38, // 106: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	40, // 107: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	42, // 108: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	53, // 109: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	53, // 110: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	96, // [96:111] is the sub-list for method output_type
-	81, // [81:96] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	45, // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	52, // 18: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	52, // 19: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	52, // 20: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	4,  // 21: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	6,  // 22: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	53, // 23: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	5,  // 24: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	52, // 25: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	53, // 26: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	8,  // 27: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	55, // 28: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	55, // 29: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	55, // 30: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	52, // 31: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	52, // 32: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	52, // 33: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	52, // 34: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	52, // 35: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	52, // 36: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	52, // 37: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	53, // 38: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	53, // 39: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	54, // 40: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	14, // 41: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	3,  // 42: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	52, // 43: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	52, // 44: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	54, // 45: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	52, // 46: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	53, // 47: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	46, // 48: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,  // 49: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 50: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	52, // 51: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	52, // 52: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 53: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	13, // 54: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 55: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	13, // 56: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	27, // 57: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	47, // 58: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	52, // 59: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	52, // 60: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	55, // 61: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	55, // 62: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,  // 63: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	13, // 64: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	7,  // 65: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,  // 66: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	52, // 67: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	52, // 68: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	55, // 69: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	52, // 70: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	48, // 71: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	49, // 72: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	50, // 73: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	33, // 74: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,  // 75: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 76: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,  // 77: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	53, // 78: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	53, // 79: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	51, // 80: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,  // 81: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	52, // 82: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	52, // 83: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	15, // 84: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	17, // 85: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	19, // 86: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	21, // 87: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	23, // 88: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	25, // 89: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	28, // 90: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	32, // 91: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	30, // 92: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	35, // 93: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	37, // 94: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	39, // 95: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	41, // 96: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	43, // 97: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	44, // 98: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	16, // 99: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	18, // 100: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	20, // 101: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	22, // 102: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	24, // 103: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	26, // 104: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	29, // 105: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	34, // 106: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	31, // 107: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	36, // 108: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	38, // 109: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	40, // 110: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	42, // 111: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	56, // 112: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	56, // 113: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	99, // [99:114] is the sub-list for method output_type
+	84, // [84:99] is the sub-list for method input_type
+	84, // [84:84] is the sub-list for extension type_name
+	84, // [84:84] is the sub-list for extension extendee
+	0,  // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -4731,7 +4808,7 @@ func file_signalbox_v1_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -185,8 +185,10 @@ type ViewQuery struct {
 	// Order of the list, as in ListRunsRequest; empty for the newest first.
 	Order string `protobuf:"bytes,15,opt,name=order,proto3" json:"order,omitempty"`
 	// Columns of the list in the web UI, in this order; empty for the reader's own choice. Known are status, run, workflow,
-	// trigger, actor, queued, started, duration, steps and problem.
-	Columns       []string `protobuf:"bytes,16,rep,name=columns,proto3" json:"columns,omitempty"`
+	// trigger, actor, queued, started, duration, steps, problem and labels.
+	Columns []string `protobuf:"bytes,16,rep,name=columns,proto3" json:"columns,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels        []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +331,13 @@ func (x *ViewQuery) GetOrder() string {
 func (x *ViewQuery) GetColumns() []string {
 	if x != nil {
 		return x.Columns
+	}
+	return nil
+}
+
+func (x *ViewQuery) GetLabels() []string {
+	if x != nil {
+		return x.Labels
 	}
 	return nil
 }
@@ -666,7 +675,7 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x18\n" +
 	"\aupdater\x18\n" +
-	" \x01(\tR\aupdater\"\x92\x04\n" +
+	" \x01(\tR\aupdater\"\xaa\x04\n" +
 	"\tViewQuery\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -684,7 +693,8 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\bbatch_id\x18\r \x01(\tR\abatchId\x121\n" +
 	"\x06period\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06period\x12\x14\n" +
 	"\x05order\x18\x0f \x01(\tR\x05order\x12\x18\n" +
-	"\acolumns\x18\x10 \x03(\tR\acolumns\",\n" +
+	"\acolumns\x18\x10 \x03(\tR\acolumns\x12\x16\n" +
+	"\x06labels\x18\x11 \x03(\tR\x06labels\",\n" +
 	"\x10ListViewsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\"=\n" +
 	"\x11ListViewsResponse\x12(\n" +

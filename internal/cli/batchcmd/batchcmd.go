@@ -99,6 +99,7 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("parent", f.GetParentRunId())
 	add("replay of", f.GetReplayOf())
 	add("batch", f.GetBatchId())
+	add("label", strings.Join(f.GetLabels(), ","))
 	if f.GetNotReplayed() {
 		parts = append(parts, "not replayed")
 	}

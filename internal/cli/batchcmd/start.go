@@ -132,7 +132,7 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 	return &signalboxv1.BatchFilter{
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed, Text: chosen.Text,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}, nil
 }
 

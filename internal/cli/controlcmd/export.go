@@ -108,8 +108,8 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 	return &signalboxv1.ExportRunsRequest{
 		Project: s.Project(), Format: flags.format, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, Problems: chosen.Problems, Trigger: chosen.Trigger, NotReplayed: chosen.NotReplayed,
-		FailureGroup: chosen.FailureGroup,
-		Text:         chosen.Text, ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID,
+		FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
+		Text: chosen.Text, ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID,
 	}, nil
 }
 

@@ -13,6 +13,8 @@ import (
 )
 
 type replayFlags struct {
+	session.Labels
+
 	input, patch, version, reason, requestID string
 	wait, dryRun                             bool
 }
@@ -27,6 +29,8 @@ one, also where it is shown with marks.
 
 With --patch the input is edited: a JSON patch (RFC 6902) against what "run show" prints, which the server applies to the
 original. With --input the whole input is replaced; an input that contains a mark is refused.
+
+The new run has the labels of the earlier one, and those of --label, which replace labels with the same key.
 
 --wait, the exit codes with it, and the request ID are those of "run start".`,
 		Example: `  signalbox run replay 0199… --reason "the shop's database was down"
@@ -45,6 +49,7 @@ original. With --input the whole input is replaced; an input that contains a mar
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing; needs no reason")
+	flags.Bind(cmd)
 	bindReason(cmd, &flags.reason, true)
 	s.BindClient(cmd)
 	return cmd
@@ -79,6 +84,10 @@ func replayRequest(s *session.Session, id string, flags replayFlags) (*signalbox
 	}
 	request := &signalboxv1.ReplayRunRequest{
 		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID, DryRun: flags.dryRun,
+	}
+	var err error
+	if request.Labels, err = flags.Given(); err != nil {
+		return nil, err
 	}
 	if flags.input != "" {
 		given, err := session.ReadJSON("input", flags.input, s.In)

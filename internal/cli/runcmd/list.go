@@ -29,6 +29,7 @@ changes, is created, or ceases to match; with -o json one JSON object per line. 
 waits for it, and prints the list again if the server cannot report what has changed since. Ctrl-C ends the command.`,
 		Example: `  signalbox run list --status running,waiting
   signalbox run list --problem any
+  signalbox run list --label order=4711
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
   signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
@@ -59,13 +60,13 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND"),
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
 				fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime().AsTime()),
 				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
-				output.Moment(run.GetBehind().GetSince()),
+				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
 			}
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
@@ -102,7 +103,7 @@ func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}, nil
 }
 

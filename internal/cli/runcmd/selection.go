@@ -18,6 +18,7 @@ type Selection struct {
 	failureGroup               string
 	notReplayed                bool
 	text                       string
+	labels                     []string
 	parent, replayOf, batch    string
 	period                     session.Period
 }
@@ -29,6 +30,7 @@ type Chosen struct {
 	FailureGroup               string
 	NotReplayed                bool
 	Text                       string
+	Labels                     []string
 	ParentRunID, ReplayOf      string
 	BatchID                    string
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
@@ -38,7 +40,7 @@ type Chosen struct {
 
 // SelectionFlags names the flags that Bind adds.
 func SelectionFlags() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "text", "parent", "replay-of", "batch", "failure-group"}
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "text", "parent", "replay-of", "batch", "failure-group", "label"}
 }
 
 // Bind adds the flags with their completions.
@@ -51,6 +53,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs without a replay")
 	cmd.Flags().StringVar(&f.failureGroup, "failure-group", "", "only runs that failed in the same way, by the `key` that problem list shows")
 	cmd.Flags().StringVar(&f.text, "text", "", "only runs whose ID or request ID begins with this `text`")
+	cmd.Flags().StringArrayVar(&f.labels, "label", nil, "only runs with this label, as `key=value`; may be repeated for several")
 	cmd.Flags().StringVar(&f.parent, "parent", "", "only runs that the run with this `ID` started")
 	cmd.Flags().StringVar(&f.replayOf, "replay-of", "", "only replays of the run with this `ID`")
 	cmd.Flags().StringVar(&f.batch, "batch", "", "only runs that the batch with this `ID` selected")
@@ -65,11 +68,15 @@ func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
 	c := Chosen{
 		Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed, Text: f.text,
 		ParentRunID: f.parent, ReplayOf: f.replayOf, BatchID: f.batch, FailureGroup: f.failureGroup,
+		Labels: f.labels,
 	}
 	if f.version != "" && f.workflow == "" {
 		return Chosen{}, exit.Usagef("--version %s requires --workflow", f.version)
 	}
-	var err error
+	err := session.CheckLabels(f.labels)
+	if err != nil {
+		return Chosen{}, err
+	}
 	if c.Statuses, err = session.Words("status", f.statuses, Statuses()); err != nil {
 		return Chosen{}, err
 	}

@@ -44,6 +44,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "because", Value: statusDetail(run)},
+		{Name: "labels", Value: output.Visible(session.LabelLine(run.GetLabels()))},
 		{Name: "waits for", Value: waitLines(run, now)},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},

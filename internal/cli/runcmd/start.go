@@ -14,6 +14,8 @@ import (
 )
 
 type startFlags struct {
+	session.Labels
+
 	input, version, requestID string
 	wait, dryRun              bool
 }
@@ -37,6 +39,7 @@ The same request ID starts only one run, however often the command is repeated.`
 		Example: `  signalbox run start hello --input '{"name": "Ada"}' --wait
   signalbox run start shop/order --input order.json --request-id order-4711
   signalbox run start shop/order --input order.json --dry-run
+  signalbox run start shop/order --input order.json --label order=4711 --label region=eu
   jq .order big.json | signalbox run start order --input - --wait -o json`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
@@ -49,6 +52,7 @@ The same request ID starts only one run, however often the command is repeated.`
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing")
+	flags.Bind(cmd)
 	s.BindClient(cmd)
 	return cmd
 }
@@ -59,6 +63,10 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	}
 	request := &signalboxv1.StartRunRequest{
 		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID, DryRun: flags.dryRun,
+	}
+	var err error
+	if request.Labels, err = flags.Given(); err != nil {
+		return err
 	}
 	if flags.input != "" {
 		given, err := session.ReadJSON("input", flags.input, s.In)

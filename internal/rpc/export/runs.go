@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func (x *Exports) ExportRuns(
 			Project: m.GetProject(), PageSize: runsPage, PageToken: token, Statuses: m.GetStatuses(), Workflow: m.GetWorkflow(), Version: m.GetVersion(),
 			Since: m.GetSince(), Until: m.GetUntil(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
 			NotReplayed: m.GetNotReplayed(), ParentRunId: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchId: m.GetBatchId(),
-			FailureGroup: m.GetFailureGroup(),
+			FailureGroup: m.GetFailureGroup(), Labels: m.GetLabels(),
 		}))
 		if err != nil {
 			return "", err
@@ -93,7 +94,7 @@ func columns() []string {
 	return []string{
 		"id", "project", "workflow", "version", "status", "queued_reason", "waiting_kind", "status_time", "create_time", "start_time", "end_time",
 		"steps_total", "steps_done", "trigger", "actor", "request_id", "cancel_requested", "cancel_reason", "terminate_reason",
-		"error_status", "error_type", "error_title", "error_detail", "error_instance", "problem", "execution_id", "behind_since",
+		"error_status", "error_type", "error_title", "error_detail", "error_instance", "problem", "execution_id", "behind_since", "labels",
 	}
 }
 
@@ -109,7 +110,7 @@ func (t *table) write(r *signalboxv1.Run) error {
 		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(), r.GetRequestId(),
 		strconv.FormatBool(r.GetCancelRequested()), r.GetCancelReason(), r.GetTerminateReason(),
 		status, problem.GetType(), problem.GetTitle(), problem.GetDetail(), problem.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
-		moment(r.GetBehind().GetSince()),
+		moment(r.GetBehind().GetSince()), labels(r.GetLabels()),
 	}
 	for i, cell := range cells {
 		cells[i] = escapeFormula(cell)
@@ -118,6 +119,15 @@ func (t *table) write(r *signalboxv1.Run) error {
 		return fmt.Errorf("write an export: %w", err)
 	}
 	return nil
+}
+
+// labels returns labels as JSON with sorted keys; empty if there are none.
+func labels(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(labels) //nolint:errchkjson // texts always encode
+	return string(text)
 }
 
 func (t *table) close() error {

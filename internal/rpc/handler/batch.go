@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
+	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // Page sizes of items.
@@ -158,7 +159,7 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 	}
 	return &batch.Filter{
 		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, FailureGroup: f.FailureGroup,
+		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, FailureGroup: f.FailureGroup, Labels: f.Labels,
 	}, nil
 }
 
@@ -174,7 +175,7 @@ func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 		m.Filter = &signalboxv1.BatchFilter{
 			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
 			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text,
-			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, FailureGroup: f.FailureGroup,
+			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, FailureGroup: f.FailureGroup, Labels: label.Texts(f.Labels),
 		}
 		for _, status := range f.Statuses {
 			m.Filter.Statuses = append(m.Filter.Statuses, string(status))

@@ -61,7 +61,7 @@ func (h *Runs) ReplayRun(
 	}
 	r, created, err := h.service.Replay(ctx, control.ReplayRequest{
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
-		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(), DryRun: m.GetDryRun(),
+		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(), DryRun: m.GetDryRun(), Labels: m.GetLabels(),
 	})
 	return started(r, &signalboxv1.ReplayRunResponse{Run: h.startedRun(ctx, r), Created: created}, err)
 }

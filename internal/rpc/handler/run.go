@@ -86,7 +86,7 @@ func (h *Runs) StartRun(
 	}
 	r, created, err := h.service.Start(ctx, run.StartRequest{
 		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Version: m.GetVersion(), Input: input,
-		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI, DryRun: m.GetDryRun(),
+		RequestID: m.GetRequestId(), Trigger: run.TriggerAPI, DryRun: m.GetDryRun(), Labels: m.GetLabels(),
 	})
 	return started(r, &signalboxv1.StartRunResponse{Run: h.startedRun(ctx, r), Created: created}, err)
 }
@@ -97,7 +97,7 @@ func (h *Runs) startedRun(ctx context.Context, r run.Run) *signalboxv1.Run {
 		return h.messages.Run(ctx, r)
 	}
 	return &signalboxv1.Run{
-		Project: r.Project, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), QueuedReason: r.QueuedReason, Trigger: r.Trigger, ReplayOf: r.ReplayOf,
+		Project: r.Project, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), QueuedReason: r.QueuedReason, Trigger: r.Trigger, ReplayOf: r.ReplayOf, Labels: r.Labels,
 	}
 }
 
@@ -216,20 +216,7 @@ func (h *Runs) CountRuns(
 	}
 	defer done()
 	counts, err := h.service.Count(ctx, f, m.GetBucket().AsDuration())
-	return message.Reply(CountsMessage(counts), err)
-}
-
-// CountsMessage returns the message of counts.
-func CountsMessage(counts run.Counts) *signalboxv1.CountRunsResponse {
-	more := make([]string, len(counts.More))
-	for i, status := range counts.More {
-		more[i] = string(status)
-	}
-	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
-	for _, b := range counts.Buckets {
-		m.Buckets = append(m.Buckets, &signalboxv1.RunBucket{Start: message.Timestamp(b.Start), Statuses: b.Statuses})
-	}
-	return m
+	return message.Reply(message.Counts(counts), err)
 }
 
 // RequireID returns an error for a missing ID of a run.

@@ -33,7 +33,7 @@ func TestAppend(t *testing.T) {
 		},
 		"numbers and booleans always, empty text and unset messages never": {
 			&signalboxv1.StartRunResponse{Run: &signalboxv1.Run{Id: "r", StepsTotal: 9007199254740993}},
-			`{"run":{"id":"r","cancelRequested":false,"stepsTotal":9007199254740993,"stepsDone":0,"sequence":0,"replays":[],"depth":0,"children":[],"redacted":false,"controls":[],"waits":[],"moreWaits":false,"controlStates":[]},"created":false}`,
+			`{"run":{"id":"r","cancelRequested":false,"stepsTotal":9007199254740993,"stepsDone":0,"sequence":0,"replays":[],"depth":0,"children":[],"redacted":false,"controls":[],"waits":[],"moreWaits":false,"controlStates":[],"labels":{}},"created":false}`,
 		},
 		"times": {
 			&signalboxv1.Attempt{Number: 1, StartTime: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))},
@@ -41,11 +41,11 @@ func TestAppend(t *testing.T) {
 		},
 		"inline values, digit for digit": {
 			&signalboxv1.StartRunRequest{Workflow: "a", Input: value(` { "n" : 12345678901234567890, "x":1.10, "e":1E400 } `)},
-			`{"workflow":"a","input":{"n":12345678901234567890,"x":1.10,"e":1E400},"dryRun":false}`,
+			`{"workflow":"a","input":{"n":12345678901234567890,"x":1.10,"e":1E400},"dryRun":false,"labels":{}}`,
 		},
-		"inline null":         {&signalboxv1.StartRunRequest{Input: value("null")}, `{"input":null,"dryRun":false}`},
-		"inline empty object": {&signalboxv1.StartRunRequest{Input: value("{}")}, `{"input":{},"dryRun":false}`},
-		"inline nothing":      {&signalboxv1.StartRunRequest{Input: value("")}, `{"input":null,"dryRun":false}`},
+		"inline null":         {&signalboxv1.StartRunRequest{Input: value("null")}, `{"input":null,"dryRun":false,"labels":{}}`},
+		"inline empty object": {&signalboxv1.StartRunRequest{Input: value("{}")}, `{"input":{},"dryRun":false,"labels":{}}`},
+		"inline nothing":      {&signalboxv1.StartRunRequest{Input: value("")}, `{"input":null,"dryRun":false,"labels":{}}`},
 		"inline at the top":   {value("[1, 2]"), `[1,2]`},
 		"text as it is":       {&signalboxv1.Finding{Message: "a < b && \"c\"\n\u2028"}, `{"message":"a < b && \"c\"\n\u2028","line":0,"column":0}`},
 		"types of others": {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // RunFilter is the part of a request that selects runs: the same for lists, counts, exports and batches.
@@ -22,6 +23,7 @@ type RunFilter interface {
 	GetReplayOf() string
 	GetBatchId() string
 	GetFailureGroup() string
+	GetLabels() []string
 }
 
 // FilterOf returns the filter without a project; prefix precedes the names of its fields in errors.
@@ -39,6 +41,9 @@ func FilterOf(m RunFilter, prefix string) (run.Filter, error) {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}
 	var err error
+	if f.Labels, err = label.Parse(m.GetLabels()); err != nil {
+		return run.Filter{}, err
+	}
 	if f.Since, err = Time(prefix+"since", m.GetSince()); err != nil {
 		return run.Filter{}, err
 	}

@@ -47,7 +47,7 @@ func (m Runs) Run(ctx context.Context, r run.Run) *signalboxv1.Run {
 		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
 		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Quota: quotaUsage(r.Quota),
-		LegacyEngine: r.LegacyEngine, Legacy: JSON(r.Legacy),
+		Labels: r.Labels, LegacyEngine: r.LegacyEngine, Legacy: JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: m.opts.TemporalNamespace, TaskQueue: m.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
 			Url: m.temporalURL(r),
@@ -150,4 +150,17 @@ func Problem(p *run.Problem) *signalboxv1.Problem {
 	return &signalboxv1.Problem{
 		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, Instance: p.Instance, //nolint:gosec // statuses are three digits
 	}
+}
+
+// Counts returns the message of counts.
+func Counts(counts run.Counts) *signalboxv1.CountRunsResponse {
+	more := make([]string, len(counts.More))
+	for i, status := range counts.More {
+		more[i] = string(status)
+	}
+	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
+	for _, b := range counts.Buckets {
+		m.Buckets = append(m.Buckets, &signalboxv1.RunBucket{Start: Timestamp(b.Start), Statuses: b.Statuses})
+	}
+	return m
 }

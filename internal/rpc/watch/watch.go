@@ -268,7 +268,7 @@ func (h *Service) runsChange(ctx context.Context, request *signalboxv1.ListRunsR
 		m.Rows = append(m.Rows, &signalboxv1.RunsRow{Run: h.runs.Row(ctx, r.Run), Matches: r.Matches})
 	}
 	if c.Counts != nil {
-		m.Counts = handler.CountsMessage(*c.Counts)
+		m.Counts = message.Counts(*c.Counts)
 	}
 	if c.Next == nil {
 		return m, nil

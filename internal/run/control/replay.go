@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
@@ -31,6 +32,8 @@ type ReplayRequest struct {
 	RequestID string
 	// DryRun only checks the request, as that of [run.StartRequest] does; it needs no reason.
 	DryRun bool
+	// Labels are added to those of the earlier run, which they replace where the key is the same.
+	Labels map[string]string
 }
 
 // rows returns inputs from rows, where nothing is redacted.
@@ -54,7 +57,8 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
 		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, DryRun: req.DryRun, InputHidden: r.Redacted && req.Input == nil,
-		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version},
+		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version, Labels: req.Labels},
+		Labels: withLabels(r.Labels, req.Labels),
 	}
 	switch req.Version {
 	case "":
@@ -71,6 +75,16 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 		}
 	}
 	return s.Start(ctx, start)
+}
+
+// withLabels returns labels with others added; nil if there are none.
+func withLabels(labels, others map[string]string) map[string]string {
+	if len(labels) == 0 {
+		return others
+	}
+	all := maps.Clone(labels)
+	maps.Copy(all, others)
+	return all
 }
 
 // replayInput returns the input of the new run.

@@ -123,6 +123,9 @@ func size(r run.Run) int {
 	if r.Error != nil {
 		n += len(r.Error.Title) + len(r.Error.Detail)
 	}
+	for key, value := range r.Labels {
+		n += len(key) + len(value)
+	}
 	return n
 }
 

@@ -13,6 +13,9 @@ import (
 // counted only up to limit + 1 where an index of statuses is read, which bounds the part of it that is read.
 func ByStatus(f run.Filter, s Spread, limit int) (string, []any) {
 	var w sqlrow.Where
+	if s.byLabel(f) {
+		return `SELECT r.status, COUNT(*) FROM ` + countLabelled(&w, f, s.label) + ` GROUP BY 1`, w.Args
+	}
 	from := counted(&w, &f, s)
 	if from != "" {
 		return `SELECT runs.status, COUNT(*) FROM ` + from + w.String() + ` GROUP BY 1`, w.Args
@@ -30,12 +33,26 @@ func ByStatus(f run.Filter, s Spread, limit int) (string, []any) {
 // filter's Since, has the number 0. Empty ones are omitted.
 func ByBucket(f run.Filter, s Spread, length time.Duration) (string, []any) {
 	var w sqlrow.Where
+	if s.byLabel(f) {
+		from := countLabelled(&w, f, s.label)
+		return `SELECT r.status, ` + bucketNumber(&w, "r.created_at", f.Since, length) + `, COUNT(*) FROM ` + from + ` GROUP BY 1, 2`, w.Args
+	}
 	from := counted(&w, &f, s)
-	number := `(runs.created_at - CAST(` + w.Arg(f.Since.UnixMicro()) + ` AS BIGINT)) / CAST(` + w.Arg(length.Microseconds()) + ` AS BIGINT)`
+	number := bucketNumber(&w, "runs.created_at", f.Since, length)
 	if from != "" {
 		return `SELECT runs.status, ` + number + `, COUNT(*) FROM ` + from + w.String() + ` GROUP BY 1, 2`, w.Args
 	}
 	return perStatus(f, w, func(_ run.Status, rows string) string { return number + `, COUNT(*)` + rows + ` GROUP BY 2` })
+}
+
+// bucketNumber returns the number of the bucket of a time.
+func bucketNumber(w *sqlrow.Where, created string, since time.Time, length time.Duration) string {
+	return `(` + created + ` - CAST(` + w.Arg(since.UnixMicro()) + ` AS BIGINT)) / CAST(` + w.Arg(length.Microseconds()) + ` AS BIGINT)`
+}
+
+// byLabel reports whether runs are counted by the rows of a label: nothing else selects fewer.
+func (s Spread) byLabel(f run.Filter) bool {
+	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == ""
 }
 
 // counted adds the conditions of a count, and returns the tables to read if another one selects the runs.

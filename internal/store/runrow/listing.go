@@ -33,6 +33,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		return `SELECT ` + columns + ` FROM runs` + amongIDs(&w, f) + order, w.Args
 	case len(f.Problems) > 0:
 		hits = stuck(&w, f, page)
+	case s.fewLabelled:
+		hits = []string{labelled(&w, f, s.label, page)}
 	case f.FailureGroup != "":
 		hits = []string{failed(&w, f, page)}
 	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "":
@@ -50,6 +52,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 			near.Until = f.Until
 		}
 		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`), sorted(&w, f, page, ``, `request_id`))
+	case s.label != "" && !s.fewOthers:
+		hits = []string{labelled(&w, f, s.label, page)}
 	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "":
 		conditions(&w, f, "created_at", "id")
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
@@ -251,6 +255,7 @@ func immutableConditions(w *sqlrow.Where, f run.Filter) {
 	if f.BatchID != "" {
 		exists(`batch_items b WHERE b.run_id = runs.id AND b.batch = ` + w.Arg(f.BatchID))
 	}
+	hasLabels(w, f.Labels)
 	if f.NotReplayed {
 		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
 	}

@@ -19,9 +19,9 @@ const (
 	slack = 10 * time.Minute
 )
 
-// Spread describes where the runs whose ID or request ID begins with a filter's text are in the order of the list, and
-// so where the read of a page starts. The zero value is correct for any text: they may be anywhere, and the list is
-// scanned until the page is full. Other values avoid the scan of the runs before the first match.
+// Spread describes where the runs with a filter's labels, or whose ID or request ID begins with its text, are in the order
+// of the list, and so where the read of a page starts. The zero value is correct for any filter: they may be anywhere, and
+// the list is scanned until the page is full. Other values avoid the scan of the runs before the first match.
 type Spread struct {
 	// few: there are so few runs that they can be sorted.
 	few bool
@@ -30,12 +30,20 @@ type Spread struct {
 	timed        bool
 	since, until time.Time
 	untimed      string
+
+	// label is the key of the filter's label that the fewest runs have. fewLabelled: they are few. fewOthers: there
+	// are more, and another index leads to fewer runs.
+	label                  string
+	fewLabelled, fewOthers bool
 }
 
 // SpreadOf counts in the indexes, up to the number that distinguishes few from many.
 func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) (s Spread, err error) {
-	if f.Text == "" || len(f.Problems) > 0 || len(f.IDs) > 0 {
+	if len(f.Problems) > 0 || len(f.IDs) > 0 {
 		return s, nil
+	}
+	if s, err = labelSpread(ctx, c, f); err != nil || s.fewLabelled || f.Text == "" {
+		return s, err
 	}
 	few := func(where string, args ...any) (bool, error) {
 		n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE `+where+sqlrow.Limit(fewMatches+1)+`) AS s`, args...)
@@ -56,7 +64,8 @@ func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) 
 	if ok, err = few(beyond+` AND project = $1 AND id >= $2 AND id < $3`, f.Project, from, to); !ok || err != nil {
 		return s, err
 	}
-	return Spread{timed: true, since: since, until: until, untimed: beyond}, nil
+	s.timed, s.since, s.until, s.untimed = true, since, until, beyond
+	return s, nil
 }
 
 // untimed equals the condition of the index runs_untimed: the ID does not begin with the time of creation.

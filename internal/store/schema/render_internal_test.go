@@ -48,6 +48,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0033_failed_steps.sql", "8ef2562d6f14", "8ef2562d6f14"},
 		{"0034_views.sql", "9012926ea045", "a09e6627707d"},
 		{"0035_outages.sql", "3ee759bb0b83", "a36eca190b1c"},
+		{"0036_run_labels.sql", "4f1d8aff05c4", "7cd5176428d7"},
 	}
 }
 

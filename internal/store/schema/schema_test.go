@@ -343,6 +343,12 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},
 		},
+		36: {
+			insert: []string{`INSERT INTO run_labels (run_id, name, value, project, created_at) VALUES ('r36', 'order', '4711', 'default', 36)`},
+			want: map[string]string{
+				`SELECT run_id FROM run_labels WHERE project = 'default' AND name = 'order' AND value = '4711' ORDER BY created_at, run_id`: "r36",
+			},
+		},
 	}
 }
 

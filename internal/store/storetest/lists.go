@@ -34,6 +34,7 @@ func newLister(t *testing.T, s Store) lister {
 		r.Project = []string{here, here, here, "other"}[i%4]
 		r.Trigger = []string{run.TriggerAPI, run.TriggerAPI, run.TriggerEvent, run.TriggerReplay, run.TriggerAPI}[i%5]
 		r.RequestID = []string{"request-", "order-", "r1"}[i%3] + r.ID
+		r.Labels = []map[string]string{nil, {"order": "4711"}, {"order": "4711", "region": "eu"}, {"region": "eu"}}[i/2%4]
 		if i%4 == 0 {
 			r.ReplayOf = []string{"r00", "x"}[i%8/4]
 			l.links["replay of "+r.ReplayOf] = append(l.links["replay of "+r.ReplayOf], r.ID)
@@ -92,9 +93,12 @@ func (l lister) linked(f run.Filter, r run.Run) bool {
 	return true
 }
 
-// wanted reports whether a run has the problems, the trigger and the text of a filter.
+// wanted reports whether a run has the problems, the labels, the trigger and the text of a filter.
 func wanted(f run.Filter, r run.Run) bool {
 	problem := len(f.Problems) == 0 || r.Stuck != nil && (f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code))
+	for key, value := range f.Labels {
+		problem = problem && r.Labels[key] == value
+	}
 	return problem && (f.Trigger == "" || f.Trigger == r.Trigger) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text))
 }
@@ -133,6 +137,15 @@ func testListRuns(t *testing.T, open Opener) {
 	} {
 		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Problems: []string{run.AnyProblem}}, {Workflow: hello, Since: at(4)}} {
 			f.Project, f.ParentRunID, f.ReplayOf, f.BatchID = here, link.ParentRunID, link.ReplayOf, link.BatchID
+			l.check(t, s, f)
+		}
+	}
+	for _, labels := range []map[string]string{{"order": "4711"}, {"order": "4711", "region": "eu"}, {"order": "eu"}, {"none": "4711"}} {
+		for _, f := range []run.Filter{
+			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Problems: []string{run.AnyProblem}}, {Workflow: hello, Since: at(4)}, {ParentRunID: "r01"},
+			{BatchID: "b", Trigger: run.TriggerAPI},
+		} {
+			f.Project, f.Labels = here, labels
 			l.check(t, s, f)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "Labels"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
@@ -96,8 +96,21 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 	set(func() { f.Trigger = pick().Trigger })
 	set(func() { id := pick().ID; f.Text = id[:random.IntN(len(id)+1)] })
 	set(func() { id := pick().RequestID; f.Text = id[:random.IntN(len(id)+1)] })
+	set(func() { f.Labels = someLabels(random, pick().Labels) })
+	set(func() { f.Labels = map[string]string{"order": "4711", "none": "x"} })
 	set(func() { f.IDs = []string{pick().ID, pick().ID, pick().ID, "none"} })
 	return f
+}
+
+// someLabels returns some of the labels.
+func someLabels(random *rand.Rand, labels map[string]string) map[string]string {
+	some := map[string]string{}
+	for key, value := range labels {
+		if random.IntN(2) == 0 {
+			some[key] = value
+		}
+	}
+	return some
 }
 
 // links returns the filter with a condition on each relation of a run to others.

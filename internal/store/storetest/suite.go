@@ -129,6 +129,7 @@ func cases() []test {
 		{"payloads at once", testPayloadsAtOnce},
 		{"payloads without a run", testPayloadsWithoutARun},
 		{"insert run", testInsertRun},
+		{"labels", testLabels},
 		{"related runs", testRelatedRuns},
 		{"failed step", testFailedStep},
 		{"awaited runs", testAwaited},

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/label"
 	"github.com/signalbox-dev/signalbox/internal/view"
 )
 
@@ -103,7 +104,7 @@ func queryMessage(q view.Query) *signalboxv1.ViewQuery {
 	m := &signalboxv1.ViewQuery{
 		Workflow: q.Workflow, Version: q.Version, Since: message.Timestamp(q.Since), Until: message.Timestamp(q.Until), Problems: q.Problems,
 		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunId: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchId: q.BatchID, Order: q.Order, Columns: q.Columns,
+		ReplayOf: q.ReplayOf, BatchId: q.BatchID, Order: q.Order, Columns: q.Columns, Labels: label.Texts(q.Labels),
 	}
 	for _, status := range q.Statuses {
 		m.Statuses = append(m.Statuses, string(status))

@@ -1,0 +1,79 @@
+package dsl
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/dsl/label"
+)
+
+// LabelsKey is the key of document.metadata with the labels of the document's runs: an object with a text or an
+// expression for each key of a label.
+const LabelsKey = "labels"
+
+// Label is a label of all runs of a document.
+type Label struct {
+	Key   string
+	value *Template
+}
+
+// Eval evaluates the label's value for a run with this input, which expressions use as . and as $input. The error may
+// quote values of the input. [label.Value] checks the result.
+func (l Label) Eval(input any, fuel *jq.Fuel) (any, error) {
+	return l.value.Eval(input, map[string]any{"input": input}, fuel)
+}
+
+// Path returns the names of a value that is a plain path into the input, such as .order.id; nil for other values.
+func (l Label) Path() []string {
+	if l.value.expr == nil || !regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_]*)+$`).MatchString(l.value.expr.Source) {
+		return nil
+	}
+	return strings.Split(l.value.expr.Source, ".")[1:]
+}
+
+// labels reads the labels in the metadata of a document. In a stored document, which an earlier release may have
+// accepted, invalid ones are ignored.
+func (p *parser) labels(metadata value) []Label {
+	v, ok := metadata.member(LabelsKey)
+	if !ok {
+		return nil
+	}
+	reader := p
+	if p.stored {
+		silent := *p
+		reader = &silent
+	}
+	if !reader.is(v, tree.Object, "metadata.labels") {
+		return nil
+	}
+	if n := len(v.node.Members); n > label.MaxCount {
+		reader.report(CodeLimit, v, "", "the document has %d labels, more than the %d that a run can have", n, label.MaxCount)
+		return nil
+	}
+	var list []Label
+	for _, m := range v.node.Members {
+		before := reader.errorCount
+		one := reader.label(m.Key, v.child(m))
+		if reader.errorCount == before {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func (p *parser) label(key string, v value) Label {
+	if problem := label.KeyProblem(key); problem != "" {
+		p.report(CodeValue, v, "", "the key of the label %q %s", key, problem)
+	}
+	if p.is(v, tree.String, fmt.Sprintf("the label %q", key)) && !p.isExpression(v, labelVariables()) {
+		if problem := label.ValueProblem(v.node.Text); problem != "" {
+			p.report(CodeValue, v, "", "the value of the label %q %s", key, problem)
+		}
+	}
+	return Label{Key: key, value: p.template(v, labelVariables())}
+}
+
+func labelVariables() []string { return []string{"input"} }

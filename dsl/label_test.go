@@ -1,0 +1,58 @@
+package dsl_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+)
+
+const labelled = `
+document:
+  dsl: '1.0.3'
+  namespace: shop
+  name: order
+  version: '1.0.0'
+  metadata:
+    labels:
+      order: ${ .order.id }
+      team: payments
+      region: ${ $input.region // "eu" }
+do:
+  - note: {set: {n: 1}}
+`
+
+func TestLabelsOfADocument(t *testing.T) {
+	t.Parallel()
+	doc, problems := dsl.Parse([]byte(labelled))
+	require.Empty(t, problems)
+	values := map[string]any{}
+	for _, l := range doc.Labels {
+		value, err := l.Eval(map[string]any{"order": map[string]any{"id": 4711}}, nil)
+		require.NoError(t, err)
+		values[l.Key] = value
+	}
+	require.Equal(t, map[string]any{"order": 4711, "team": "payments", "region": "eu"}, values)
+	_, err := doc.Labels[0].Eval("text", nil)
+	require.ErrorContains(t, err, "expected an object")
+}
+
+func TestLabelsOfAStoredDocumentAreReadAsFarAsTheyAreValid(t *testing.T) {
+	t.Parallel()
+	for _, labels := range []string{"[a, b]", "{a b: x, team: payments, n: 7, broken: '${ .a | }', new: '${ $workflow }'}"} {
+		source := strings.Split(labelled, "    labels:")[0] + "    labels: " + labels + "\ndo:\n  - note: {set: {n: 1}}\n"
+		doc, problems := dsl.Parse([]byte(source))
+		require.Nil(t, doc)
+		require.NotEmpty(t, problems)
+		doc, problems = dsl.Parse([]byte(source), dsl.Stored())
+		require.Empty(t, problems)
+		if strings.HasPrefix(labels, "[") {
+			require.Empty(t, doc.Labels)
+			continue
+		}
+		require.Len(t, doc.Labels, 1)
+		require.Equal(t, "team", doc.Labels[0].Key)
+	}
+}
