@@ -160,7 +160,7 @@ func TestListEvents(t *testing.T) {
 	shell, a := sh(t)
 	require.Equal(t, "no events match in project default\n", shell.run(t, "event", "list").err.String())
 	a.events.fill()
-	c := shell.run(t, "event", "list", "--limit", "2", "--status", "routed,pending", "--type", "t", "--source", "/s", "--id", "b", "--dead",
+	c := shell.run(t, "event", "list", "--limit", "2", "--status", "routed,pending", "--type", "t", "--source", "/s", "--id", "b", "--dead", "--run", "r1",
 		"--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
 	table := strings.Split(c.out.String(), "\n")
@@ -172,6 +172,7 @@ func TestListEvents(t *testing.T) {
 	require.Equal(t, []string{"routed", "pending"}, request.GetStatuses())
 	require.Equal(t, []string{"shop", "t", "/s", "b"}, []string{request.GetProject(), request.GetType(), request.GetSource(), request.GetId()})
 	require.True(t, request.GetDead())
+	require.Equal(t, "r1", request.GetRunId())
 	require.Equal(t, noon.Truncate(24*time.Hour), request.GetSince().AsTime())
 	require.Equal(t, noon.Add(12*time.Hour), request.GetUntil().AsTime())
 

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,6 +133,49 @@ func (s *Service) Deliveries(ctx context.Context, project string, position int64
 // OfRun returns up to limit deliveries that started a run, woke it or should have woken it, in order of their events.
 func (s *Service) OfRun(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error) {
 	return s.store.ListRunDeliveries(ctx, project, runID, after, limit)
+}
+
+// deliveriesPage is the number of deliveries of a run that are read at once.
+const deliveriesPage = 500
+
+// ToRun returns the deliveries of listed events to a run, in order of their positions. The first delivery of a run may be of several events.
+func (s *Service) ToRun(ctx context.Context, project, runID string, events []Event) (list []Delivery, err error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	listed := map[int64]bool{}
+	least, most := events[0].Position, events[0].Position
+	for _, e := range events {
+		listed[e.Position] = true
+		least, most = min(least, e.Position), max(most, e.Position)
+	}
+	of := func(d Delivery) bool {
+		return listed[d.Position] || slices.ContainsFunc(d.Positions, func(position int64) bool { return listed[position] })
+	}
+	first, err := s.store.ListRunDeliveries(ctx, project, runID, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(first) > 0 && first[0].Position > most && of(first[0]) {
+		list = first
+	}
+	after := &DeliveryCursor{Position: least}
+	for {
+		page, err := s.store.ListRunDeliveries(ctx, project, runID, after, deliveriesPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page {
+			if d.Position <= most && of(d) {
+				list = append(list, d)
+			}
+		}
+		if len(page) < deliveriesPage || page[len(page)-1].Position > most {
+			return list, nil
+		}
+		last := page[len(page)-1]
+		after = &DeliveryCursor{Position: last.Position, ID: last.ID}
+	}
 }
 
 // List lists events, newest first, without their payloads.

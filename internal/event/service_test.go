@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -42,6 +43,50 @@ func TestListRefusesUnknownStatuses(t *testing.T) {
 	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
 	_, err = service.Redeliver(t.Context(), "none", 1, nil, "")
 	require.True(t, apperror.Is(err, apperror.ProjectNotFound), "%v", err)
+}
+
+// delivered has deliveries of one run, in order.
+type delivered struct {
+	slow
+
+	list []event.Delivery
+}
+
+func (d *delivered) ListRunDeliveries(_ context.Context, _, _ string, after *event.DeliveryCursor, limit int) (page []event.Delivery, _ error) {
+	for _, e := range d.list {
+		if len(page) < limit && (after == nil || e.Position > after.Position || e.Position == after.Position && e.ID > after.ID) {
+			page = append(page, e)
+		}
+	}
+	return page, nil
+}
+
+func TestDeliveriesOfListedEventsToARun(t *testing.T) {
+	t.Parallel()
+	s := &delivered{list: []event.Delivery{{ID: "start", Kind: event.Start, Position: 5, Positions: []int64{2, 5}}}}
+	for position := int64(6); position <= 1300; position++ {
+		s.list = append(s.list, event.Delivery{ID: "wake", Kind: event.Wake, Position: position, Positions: []int64{position}})
+	}
+	service := event.NewService(s, &slow{}, pubsub.NewNotifier(), &waker{}, event.Options{})
+	for name, tt := range map[string]struct{ listed, want []int64 }{
+		"none":                         {nil, nil},
+		"the first event of the start": {[]int64{2}, []int64{5}},
+		"both events of the start":     {[]int64{7, 5, 2}, []int64{5, 7}},
+		"more than are read at once":   {[]int64{1300, 900, 6}, []int64{6, 900, 1300}},
+		"an event of no delivery":      {[]int64{1}, nil},
+	} {
+		var events []event.Event
+		for _, position := range tt.listed {
+			events = append(events, event.Event{Position: position})
+		}
+		list, err := service.ToRun(t.Context(), shop, "r", events)
+		require.NoError(t, err)
+		var got []int64
+		for _, d := range list {
+			got = append(got, d.Position)
+		}
+		require.Equal(t, tt.want, got, name)
+	}
 }
 
 func TestTypesOfSpecs(t *testing.T) {

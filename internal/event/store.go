@@ -15,7 +15,9 @@ type ListFilter struct {
 	Project, Type, Source, ID string
 	Statuses                  []Status
 	// Dead selects only events with a dead delivery.
-	Dead         bool
+	Dead bool
+	// RunID selects only events with a delivery to this run.
+	RunID        string
 	Since, Until time.Time
 	// Before is the position below which the list continues, newest first. 0 starts with the newest.
 	Before int64

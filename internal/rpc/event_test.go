@@ -31,6 +31,7 @@ type fakeEvents struct {
 	kept        map[string][]event.Event
 	deliveries  []event.Delivery
 	redelivered []string
+	listed      event.ListFilter
 	refuse      error
 	deadline    bool
 }
@@ -87,6 +88,7 @@ func (f *fakeEvents) List(_ context.Context, filter event.ListFilter) ([]event.E
 	if err := f.known(filter.Project); err != nil {
 		return nil, err
 	}
+	f.listed = filter
 	var found []event.Event
 	for _, e := range slices.Backward(f.kept[filter.Project]) {
 		if (filter.Before == 0 || e.Position < filter.Before) && (filter.ID == "" || e.ID == filter.ID) &&
@@ -101,6 +103,15 @@ func (f *fakeEvents) List(_ context.Context, filter event.ListFilter) ([]event.E
 
 func (f *fakeEvents) Deliveries(context.Context, string, int64) ([]event.Delivery, error) {
 	return f.deliveries, nil
+}
+
+func (f *fakeEvents) ToRun(_ context.Context, _, runID string, events []event.Event) (list []event.Delivery, _ error) {
+	for _, d := range f.deliveries {
+		if d.RunID == runID && len(events) > 0 {
+			list = append(list, d)
+		}
+	}
+	return list, nil
 }
 
 func (f *fakeEvents) Redeliver(_ context.Context, project string, position int64, ids []string, reason string) ([]event.Delivery, error) {
@@ -306,6 +317,12 @@ func TestDeliveriesAndRedelivery(t *testing.T) {
 	got, err := json.Marshal(p.do("GET", posts+"/1", "").ok()["deliveries"])
 	require.NoError(t, err)
 	require.JSONEq(t, deliveries, string(got))
+
+	require.Empty(t, p.do("GET", posts, "").ok()["deliveries"])
+	toRun := p.do("GET", posts+"?run_id=r2", "").ok()["deliveries"].([]any)
+	require.Len(t, toRun, 1, "the deliveries to the run alone")
+	require.Equal(t, "d2", toRun[0].(map[string]any)["id"])
+	require.Equal(t, "r2", events.listed.RunID)
 
 	a := p.do("POST", posts+"/1:redeliver", `{"deliveryIds":["d1"],"reason":"fixed"}`)
 	require.JSONEq(t, `{"deliveries":`+deliveries+`}`, a.body)

@@ -653,7 +653,9 @@ type ListEventsRequest struct {
 	// Only events accepted at or after this time.
 	Since *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since,proto3" json:"since,omitempty"`
 	// Only events accepted before this time.
-	Until         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=until,proto3" json:"until,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=until,proto3" json:"until,omitempty"`
+	// Only events with a delivery to the run with this ID: those that started it, woke it, or are to wake it.
+	RunId         string `protobuf:"bytes,11,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -758,11 +760,20 @@ func (x *ListEventsRequest) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ListEventsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
 type ListEventsResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Events []*Event               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// With run_id: the deliveries of the listed events to the run, in order of their positions.
+	Deliveries    []*Delivery `protobuf:"bytes,3,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -809,6 +820,13 @@ func (x *ListEventsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListEventsResponse) GetDeliveries() []*Delivery {
+	if x != nil {
+		return x.Deliveries
+	}
+	return nil
 }
 
 type GetEventRequest struct {
@@ -1119,7 +1137,7 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x120\n" +
 	"\x06events\x18\x02 \x03(\v2\x18.signalbox.v1.CloudEventR\x06events\"P\n" +
 	"\x15PublishEventsResponse\x127\n" +
-	"\baccepted\x18\x01 \x03(\v2\x1b.signalbox.v1.AcceptedEventR\baccepted\"\xb9\x02\n" +
+	"\baccepted\x18\x01 \x03(\v2\x1b.signalbox.v1.AcceptedEventR\baccepted\"\xd0\x02\n" +
 	"\x11ListEventsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1132,10 +1150,14 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\x04dead\x18\b \x01(\bR\x04dead\x120\n" +
 	"\x05since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"i\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x15\n" +
+	"\x06run_id\x18\v \x01(\tR\x05runId\"\xa1\x01\n" +
 	"\x12ListEventsResponse\x12+\n" +
 	"\x06events\x18\x01 \x03(\v2\x13.signalbox.v1.EventR\x06events\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"o\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x126\n" +
+	"\n" +
+	"deliveries\x18\x03 \x03(\v2\x16.signalbox.v1.DeliveryR\n" +
+	"deliveries\"o\n" +
 	"\x0fGetEventRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x0e\n" +
@@ -1207,22 +1229,23 @@ var file_signalbox_v1_event_proto_depIdxs = []int32{
 	12, // 12: signalbox.v1.ListEventsRequest.since:type_name -> google.protobuf.Timestamp
 	12, // 13: signalbox.v1.ListEventsRequest.until:type_name -> google.protobuf.Timestamp
 	1,  // 14: signalbox.v1.ListEventsResponse.events:type_name -> signalbox.v1.Event
-	1,  // 15: signalbox.v1.GetEventResponse.event:type_name -> signalbox.v1.Event
-	2,  // 16: signalbox.v1.GetEventResponse.deliveries:type_name -> signalbox.v1.Delivery
-	2,  // 17: signalbox.v1.RedeliverEventResponse.deliveries:type_name -> signalbox.v1.Delivery
-	4,  // 18: signalbox.v1.EventService.PublishEvents:input_type -> signalbox.v1.PublishEventsRequest
-	6,  // 19: signalbox.v1.EventService.ListEvents:input_type -> signalbox.v1.ListEventsRequest
-	8,  // 20: signalbox.v1.EventService.GetEvent:input_type -> signalbox.v1.GetEventRequest
-	10, // 21: signalbox.v1.EventService.RedeliverEvent:input_type -> signalbox.v1.RedeliverEventRequest
-	5,  // 22: signalbox.v1.EventService.PublishEvents:output_type -> signalbox.v1.PublishEventsResponse
-	7,  // 23: signalbox.v1.EventService.ListEvents:output_type -> signalbox.v1.ListEventsResponse
-	9,  // 24: signalbox.v1.EventService.GetEvent:output_type -> signalbox.v1.GetEventResponse
-	11, // 25: signalbox.v1.EventService.RedeliverEvent:output_type -> signalbox.v1.RedeliverEventResponse
-	22, // [22:26] is the sub-list for method output_type
-	18, // [18:22] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	2,  // 15: signalbox.v1.ListEventsResponse.deliveries:type_name -> signalbox.v1.Delivery
+	1,  // 16: signalbox.v1.GetEventResponse.event:type_name -> signalbox.v1.Event
+	2,  // 17: signalbox.v1.GetEventResponse.deliveries:type_name -> signalbox.v1.Delivery
+	2,  // 18: signalbox.v1.RedeliverEventResponse.deliveries:type_name -> signalbox.v1.Delivery
+	4,  // 19: signalbox.v1.EventService.PublishEvents:input_type -> signalbox.v1.PublishEventsRequest
+	6,  // 20: signalbox.v1.EventService.ListEvents:input_type -> signalbox.v1.ListEventsRequest
+	8,  // 21: signalbox.v1.EventService.GetEvent:input_type -> signalbox.v1.GetEventRequest
+	10, // 22: signalbox.v1.EventService.RedeliverEvent:input_type -> signalbox.v1.RedeliverEventRequest
+	5,  // 23: signalbox.v1.EventService.PublishEvents:output_type -> signalbox.v1.PublishEventsResponse
+	7,  // 24: signalbox.v1.EventService.ListEvents:output_type -> signalbox.v1.ListEventsResponse
+	9,  // 25: signalbox.v1.EventService.GetEvent:output_type -> signalbox.v1.GetEventResponse
+	11, // 26: signalbox.v1.EventService.RedeliverEvent:output_type -> signalbox.v1.RedeliverEventResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_event_proto_init() }

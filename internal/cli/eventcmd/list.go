@@ -14,6 +14,7 @@ import (
 type listFlags struct {
 	statuses         []string
 	kind, source, id string
+	run              string
 	period           session.Period
 	dead             bool
 	limit            int
@@ -30,6 +31,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
 if no trigger or listener matched; --dead lists events with a dead delivery.`,
 		Example: `  signalbox event list --status unmatched --since 24h
+  signalbox event list --run 0199…
   signalbox event list --dead -o json | jq -r '.[].position'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,6 +42,7 @@ if no trigger or listener matched; --dead lists events with a dead delivery.`,
 	cmd.Flags().StringVar(&flags.kind, "type", "", "only this `type`")
 	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
 	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
+	cmd.Flags().StringVar(&flags.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
 	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events with a dead delivery")
 	flags.period.Bind(cmd, "only events accepted")
 	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
@@ -80,6 +83,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRe
 	}
 	return &signalboxv1.ListEventsRequest{
 		Project: s.Project(), Statuses: wanted, Type: flags.kind, Source: flags.source, Id: flags.id, Dead: flags.dead,
-		Since: since, Until: until,
+		Since: since, Until: until, RunId: flags.run,
 	}, nil
 }

@@ -26,6 +26,8 @@ type EventService interface {
 	List(ctx context.Context, f event.ListFilter) ([]event.Event, error)
 	// Deliveries returns the deliveries of an event.
 	Deliveries(ctx context.Context, project string, position int64) ([]event.Delivery, error)
+	// ToRun returns the deliveries of listed events to a run.
+	ToRun(ctx context.Context, project, runID string, events []event.Event) ([]event.Delivery, error)
 	// Redeliver makes pending and dead deliveries of an event due immediately, all of them if no IDs are given, and returns them.
 	Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]event.Delivery, error)
 }
@@ -80,12 +82,18 @@ func (h *Events) ListEvents(
 	for _, e := range events {
 		res.Events = append(res.Events, eventMessage(e))
 	}
+	if err == nil && filter.RunID != "" {
+		var deliveries []event.Delivery
+		deliveries, err = h.service.ToRun(ctx, filter.Project, filter.RunID, events)
+		res.Deliveries = deliveryMessages(deliveries)
+	}
 	return message.Reply(res, err)
 }
 
 func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 	f := event.ListFilter{
 		Project: message.ProjectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
+		RunID: m.GetRunId(),
 	}
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, event.Status(status))

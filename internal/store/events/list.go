@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -74,8 +75,11 @@ func NoEvent(ctx context.Context, c sqldb.Conn, project string, position int64) 
 
 // ListEvents implements [event.Rows].
 func (s *Intake) ListEvents(ctx context.Context, f event.ListFilter) (list []event.Event, err error) {
-	query, args := listQuery(f)
 	err = s.db.Read(ctx, "list events", func(ctx context.Context, c sqldb.Conn) (err error) {
+		query, args, err := queryOf(ctx, c, f)
+		if err != nil {
+			return err
+		}
 		list, err = sqlrow.Collect(ctx, c, query, args, scanEvent)
 		if err == nil && len(list) == 0 {
 			err = ledger.NeedProject(ctx, c, f.Project)
@@ -83,6 +87,16 @@ func (s *Intake) ListEvents(ctx context.Context, f event.ListFilter) (list []eve
 		return err
 	})
 	return list, err
+}
+
+func queryOf(ctx context.Context, c sqldb.Conn, f event.ListFilter) (string, []any, error) {
+	if f.RunID == "" {
+		query, args := listQuery(f)
+		return query, args, nil
+	}
+	set, err := setOf(ctx, c, f.Project, f.RunID)
+	query, args := RunQuery(f, set)
+	return query, args, err
 }
 
 // listQuery reads each status from its own index ranges, already sorted and no further than the page, and merges them.
@@ -113,6 +127,37 @@ func listQuery(f event.ListFilter) (string, []any) {
 		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page + `) AS s`
 	}
 	return selectEvent + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+}
+
+// RunQuery reads the positions of the events with a delivery to a run, then the events of the page. The expression in the order prevents
+// databases from scanning the project's events. set are further positions: those of the events of the delivery that started the run.
+func RunQuery(f event.ListFilter, set []int64) (string, []any) {
+	var w sqlrow.Where
+	conditions(&w, f)
+	positions := `SELECT d.position FROM deliveries d WHERE d.run_id = ` + w.Arg(f.RunID) + ` AND d.project = $1`
+	for _, position := range set {
+		positions += ` UNION ALL SELECT ` + strconv.FormatInt(position, 10)
+	}
+	w.Conditions = append(w.Conditions, `e.position IN (`+positions+`)`)
+	if len(f.Statuses) > 0 {
+		marks := make([]string, len(f.Statuses))
+		for i, status := range f.Statuses {
+			marks[i] = w.Arg(status)
+		}
+		w.Conditions = append(w.Conditions, `COALESCE((SELECT r.status `+outcome+`), 'pending') IN (`+strings.Join(marks, ", ")+`)`)
+	}
+	page := sqlrow.Limit(f.Limit)
+	return selectEvent + ` WHERE e.project = $1 AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
+		` ORDER BY e.position + 0 DESC` + page + `) AS h) ORDER BY e.position DESC` + page, w.Args
+}
+
+// setOf returns the positions of the events of the delivery that started a run: it is the first one of the run.
+func setOf(ctx context.Context, c sqldb.Conn, project, runID string) ([]int64, error) {
+	first, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE run_id = $1 AND project = $2 ORDER BY position, id LIMIT 1`, []any{runID, project}, scanDelivery)
+	if err != nil || len(first) == 0 || first[0].Kind != event.Start {
+		return nil, err
+	}
+	return first[0].Positions, nil
 }
 
 // order is that of the positions. A filter by ID selects few events; the expression prevents SQLite from scanning the

@@ -561,6 +561,27 @@ func testRunDeliveries(t *testing.T, open Opener) {
 	list, err = s.Events().ListRunDeliveries(ctx, here, "r1", &event.DeliveryCursor{Position: 3, ID: "3 r1"}, 2)
 	require.NoError(t, err)
 	require.Equal(t, []string{"4 r1"}, deliveryIDs(list))
+	listed := func(f event.ListFilter) (positions []int64) {
+		f.Project, f.Limit = here, max(f.Limit, 2)
+		events, err := s.Events().ListEvents(ctx, f)
+		require.NoError(t, err)
+		for _, e := range events {
+			positions = append(positions, e.Position)
+		}
+		return positions
+	}
+	require.Equal(t, []int64{4, 3}, listed(event.ListFilter{RunID: "r1"}))
+	require.Equal(t, []int64{1}, listed(event.ListFilter{RunID: "r1", Before: 3}))
+	require.Equal(t, []int64{3}, listed(event.ListFilter{RunID: "r2"}))
+	require.Equal(t, []int64{4, 3}, listed(event.ListFilter{RunID: "r1", Statuses: []event.Status{event.Routed, event.Pending}}))
+	require.Empty(t, listed(event.ListFilter{RunID: "r1", Statuses: []event.Status{event.Unmatched}}))
+	require.Empty(t, listed(event.ListFilter{RunID: "r1", Type: "none"}))
+	require.Empty(t, listed(event.ListFilter{RunID: "none"}))
+	give(t, s, newEvents("f", 3)...)
+	set := startOf(7, "a/all")
+	set.Positions = []int64{5, 7}
+	route(t, s, o, routing(5, event.Unmatched), routing(6, event.Unmatched), routing(7, event.Routed, set))
+	require.Equal(t, []int64{7, 5}, listed(event.ListFilter{RunID: set.RunID}), "all events of a set")
 	for project, id := range map[string]string{"elsewhere": "r1", here: "none"} {
 		list, err = s.Events().ListRunDeliveries(ctx, project, id, nil, 2)
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import { AlertSlot, ErrorView, Page, PageHead, shortId, Skeleton, type Tab, Tabs
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { useRunAlerts } from './alerts'
 import { AuditTab } from './AuditTab'
+import { EventsTab } from './EventsTab'
 import { GraphTab } from './GraphTab'
 import { JsonTab } from './JsonTab'
 import { useLive, useSteps } from './live'
@@ -52,6 +53,7 @@ function Loaded({ run }: { run: Run }) {
     { id: 'graph', label: 'Graph' },
     { id: 'timeline', label: 'Timeline' },
     { id: 'steps', label: 'Steps', count: String(run.stepsTotal) },
+    { id: 'events', label: 'Events' },
     { id: 'related', label: 'Related', count: String(related(run).length) },
     { id: 'audit', label: 'Audit' },
     { id: 'json', label: 'JSON' },
@@ -88,6 +90,7 @@ function Loaded({ run }: { run: Run }) {
               {selected === undefined ? null : <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => { select('') }} />}
             </div>
           ) : null}
+          {tab === 'events' ? <EventsTab run={run} /> : null}
           {tab === 'related' ? <RelatedTab run={run} /> : null}
           {tab === 'audit' ? <AuditTab run={run} /> : null}
           {tab === 'json' ? <JsonTab run={run} /> : null}

@@ -1,0 +1,46 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launch, open, violations } from '../../browser'
+import { type Platform, seed, startPlatform, until } from '../../platform'
+
+let platform: Platform
+let browser: Browser
+let ids: Record<string, string>
+
+interface Run {
+  id: string
+  status: string
+}
+
+beforeAll(async () => {
+  ;[platform, browser] = await Promise.all([startPlatform(), launch()])
+  ids = await seed(platform)
+})
+
+afterAll(async () => {
+  await browser.close()
+  await platform.stop()
+})
+
+describe('the events of a run', () => {
+  it('are the one that started it, with a link to it', async () => {
+    const started = async () => JSON.parse(await platform.cli('run', 'list', '--trigger', 'event', '-o', 'json')) as Run[]
+    await until('the event started a run', async () => (await started()).length > 0)
+    const id = (await started())[0]?.id ?? ''
+    const { context, page, faults } = await open(browser, platform.address, `/p/default/runs/${id}?tab=events`)
+    const row = page.getByRole('grid').getByRole('row', { name: /com\.example\.placed/ })
+    await row.getByText('started the run').waitFor()
+    expect(await violations(page)).toEqual([])
+    await row.getByRole('link').first().click()
+    await page.waitForURL(/\/events\/\d+$/)
+    await page.getByRole('link', { name: `${id.slice(0, 8)}…${id.slice(-4)}` }).waitFor()
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('that none started say so', async () => {
+    const { context, page } = await open(browser, platform.address, `/p/default/runs/${ids.completed ?? ''}?tab=events`)
+    await page.getByText('No event started or woke this run.').waitFor()
+    await context.close()
+  })
+})
