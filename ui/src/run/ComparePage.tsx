@@ -191,7 +191,7 @@ function Cell({ totals, run, task }: { totals: Totals | undefined; run: Run; tas
       ))}
       {totals.attempts === undefined ? <span className={styles.faint}>attempts unknown</span> : totals.attempts > 1 ? <span>{formatCount(totals.attempts)} attempts</span> : null}
       <span>{totals.duration === undefined ? '–' : formatDuration(totals.duration)}</span>
-      <Link to="/p/$project/runs/$id" params={{ project: run.project, id: run.id }} search={totals.failed > 0n ? { tab: 'steps', step: String(totals.failed) } : { tab: 'steps', find: task }}>{totals.failed > 0n ? `step ${totals.failed}` : totals.steps === 1 ? 'step' : 'steps'}</Link>
+      <Link to="/p/$project/runs/$id" params={{ project: run.project, id: run.id }} search={totals.failed > 0n ? { tab: 'steps', step: String(totals.failed) } : { tab: 'steps', q: task }}>{totals.failed > 0n ? `step ${totals.failed}` : totals.steps === 1 ? 'step' : 'steps'}</Link>
     </span>
   )
 }

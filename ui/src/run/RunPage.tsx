@@ -46,7 +46,7 @@ function Loaded({ run }: { run: Run }) {
   const number = get('step')
   const selected = useMemo(() => list.find((step) => String(step.number) === number), [list, number])
   const select = useCallback((step: string, pane = '') => { set({ step, pane }) }, [set])
-  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', find: '' }) })
+  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', q: '' }) })
 
   const summary = steps.data?.summary ?? run.stepSummary
   const tabs: Tab[] = [
@@ -65,7 +65,7 @@ function Loaded({ run }: { run: Run }) {
     if (failed.length === 0) return
     const at = failed.findIndex((step) => step.number === selected?.number)
     const next = failed[at < 0 ? (by > 0 ? 0 : failed.length - 1) : (at + by + failed.length) % failed.length]
-    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', find: '', ...(withSteps ? {} : { tab: 'steps' }) })
+    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', q: '', ...(withSteps ? {} : { tab: 'steps' }) })
   }
   usePageKeys({
     ...Object.fromEntries(tabs.map((t, i) => [String(i + 1), () => { set({ tab: t.id }) }])),

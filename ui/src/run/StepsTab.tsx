@@ -1,12 +1,16 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronRight, ChevronUp } from 'lucide-react'
-import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
-import { durationMilliseconds, hasEnded, milliseconds } from '../api'
-import { Button, Elapsed, formatCount, formatDuration, plural, StateView, StatusBadge, usePreferences } from '../kit'
+import { Link } from '@tanstack/react-router'
+import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
+import { callError, durationMilliseconds, hasEnded, milliseconds } from '../api'
+import { Button, Elapsed, formatCount, formatDuration, plural, StateView, StatusBadge, useDelayed, usePreferences } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
+import type { Search } from '../app/search'
+import { useStepSearch } from './live'
 import { useSearchText } from './location'
 import styles from './run.module.css'
-import { type Counts, countsText, flatten, type Node, type Row, stepMatches, sumCounts } from './tree'
+import { listedSteps, noneFound } from './search'
+import { countMatches, type Counts, countsText, flatten, type Matches, type Node, type Row, stepMatches, sumCounts, textMatches } from './tree'
 
 interface Props {
   run: Run
@@ -23,10 +27,16 @@ interface Props {
 export function StepsTab({ run, root, failed, summary, complete, selected, onSelect, onFailure }: Props) {
   const { get, set } = useSearchText()
   const only = get('only')
-  const find = get('find')
+  const typed = get('q')
+  // While a text is typed, the 10,000 rows of a long run follow when there is time; the server is asked once it stays.
+  const text = useDeferredValue(typed)
+  const asked = useDelayed(typed, 300)
+  const search = useStepSearch(run, summary, asked)
+  const found = typed.trim() === asked.trim() && search.data !== undefined ? search.data : noneFound
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
-  const matches = useMemo(() => stepMatches(only, find), [only, find])
+  const matches = useMemo(() => stepMatches(only, text, found.numbers), [only, text, found.numbers])
+  const inPayload = (step: Step) => text !== '' && found.numbers.has(step.number) && !textMatches(step, text.trim().toLowerCase())
   const rows = useMemo(() => flatten(root, { toggled, unfolded, matches, reveal: selected?.path ?? '' }), [root, toggled, unfolded, matches, selected])
   const flip = (of: ReadonlySet<string>, key: string) => {
     const next = new Set(of)
@@ -47,7 +57,17 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
             <Button key={value} kind="quiet" aria-pressed={only === value} className={only === value ? styles.chosen : ''} onClick={() => { set({ only: value }) }}>{label}</Button>
           ))}
         </span>
-        <input type="search" className={styles.find} placeholder="Find a step" aria-label="Find a step" value={find} onChange={(event) => { set({ find: event.target.value }) }} />
+        <input type="search" className={styles.find} placeholder="Find in steps" aria-label="Find in steps" title="A text in the name, path or error of a step, or in its input or output" value={typed} onChange={(event) => { set({ q: event.target.value }) }} />
+        {typed.trim() === '' || matches === undefined ? null : (
+          <SearchState
+            count={countMatches(root, matches)}
+            searched={found.searched}
+            of={listedSteps(run, summary)}
+            done={found.complete}
+            problem={search.isError && asked === typed ? callError(search.error).message : ''}
+            onRetry={() => { void search.refetch() }}
+          />
+        )}
         {complete ? null : <span className={styles.faint} role="status">reading, {formatCount(root.counts.completed + root.counts.failed + root.counts.open + root.counts.skipped + root.counts.canceled)} of {formatCount(run.stepsTotal)} so far</span>}
         {failed.length === 0 ? null : (
           <span className={styles.failures}>
@@ -57,22 +77,34 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           </span>
         )}
       </div>
-      {rows.length === 0 ? <NoRows run={run} filtered={matches !== undefined} complete={complete} onClear={() => { set({ only: '', find: '' }) }} /> : (
-        <Rows rows={rows} selected={selected} onAct={act} onToggle={(row) => { setToggled(flip(toggled, row.key)) }} />
+      {rows.length === 0 ? <NoRows run={run} filtered={matches !== undefined} text={typed.trim()} complete={complete && (typed.trim() === '' || found.complete || search.isError)} onClear={() => { set({ only: '', q: '' }) }} /> : (
+        <Rows rows={rows} matches={matches} inPayload={inPayload} selected={selected} onAct={act} onToggle={(row) => { setToggled(flip(toggled, row.key)) }} />
       )}
       {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
     </>
   )
 }
 
-function NoRows({ run, filtered, complete, onClear }: { run: Run; filtered: boolean; complete: boolean; onClear: () => void }) {
-  if (!complete) return <StateView kind="empty" title="The steps are being read." />
-  if (filtered) return <StateView kind="no-match" title="No step matches." actions={<Button onClick={onClear}>Clear filters</Button>} />
+/** How far the server has read for a text, and what was found. */
+function SearchState({ count, searched, of, done, problem, onRetry }: { count: number; searched: number; of: number; done: boolean; problem: string; onRetry: () => void }) {
+  if (problem !== '') return <span className={styles.searchProblem} role="alert"><span>Inputs and outputs were not searched: {problem}</span><Button kind="quiet" onClick={onRetry}>Retry</Button></span>
+  return <span className={styles.faint} role="status">{done ? '' : `searched ${formatCount(searched)} of ${plural(of, 'step')}: `}{formatCount(count)} found</span>
+}
+
+function NoRows({ run, filtered, text, complete, onClear }: { run: Run; filtered: boolean; text: string; complete: boolean; onClear: () => void }) {
+  if (!complete) return <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
+  if (filtered) {
+    return (
+      <StateView kind="no-match" title={text === '' ? 'No step matches.' : `No step contains “${text}”.`} actions={<Button onClick={onClear}>Clear filters</Button>}>
+        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? '; sealed values are not' : ''}.`}
+      </StateView>
+    )
+  }
   const position = run.queuePosition === undefined ? '' : ` Its position in the queue is ${formatCount(run.queuePosition)}.`
   return <StateView kind="empty" title={hasEnded(run.status) ? 'The run ended before its first step.' : 'Nothing has run yet.'}>{hasEnded(run.status) ? null : `The run is ${run.status}${run.queuedReason === '' ? '' : ` (${run.queuedReason})`}.${position}`}</StateView>
 }
 
-function Rows({ rows, selected, onAct, onToggle }: { rows: Row[]; selected: Step | undefined; onAct: (row: Row) => void; onToggle: (row: Row) => void }) {
+function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: Row[]; matches: Matches | undefined; inPayload: (step: Step) => boolean; selected: Step | undefined; onAct: (row: Row) => void; onToggle: (row: Row) => void }) {
   const scroller = useRef<HTMLDivElement>(null)
   const { density } = usePreferences()
   const height = density === 'compact' ? 28 : 32
@@ -148,7 +180,7 @@ function Rows({ rows, selected, onAct, onToggle }: { rows: Row[]; selected: Step
                 if ((event.target as HTMLElement).closest('button') === null) onAct(row)
               }}
             >
-              {row.kind === 'fold' ? <FoldRow row={row} /> : <NodeRow row={row} onToggle={() => { onToggle(row) }} />}
+              {row.kind === 'fold' ? <FoldRow row={row} /> : <NodeRow row={row} around={row.step !== undefined && matches !== undefined && !matches(row.step, row.caught)} inPayload={row.step !== undefined && inPayload(row.step)} onToggle={() => { onToggle(row) }} />}
             </div>
           )
         })}
@@ -168,7 +200,8 @@ function FoldRow({ row }: { row: Row & { kind: 'fold' } }) {
 
 const groupLabel = (node: Node): string => (node.kind === 'iteration' ? `iteration ${formatCount(node.number)}` : node.kind === 'attempt' ? `attempt ${node.number}` : 'catch')
 
-function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () => void }) {
+/** A row of a step, or of a group. A filter also shows the steps around those that match. */
+function NodeRow({ row, around, inPayload, onToggle }: { row: Row & { kind: 'node' }; around: boolean; inPayload: boolean; onToggle: () => void }) {
   const { node, step, caught, children, open } = row
   return (
     <>
@@ -181,10 +214,23 @@ function NodeRow({ row, onToggle }: { row: Row & { kind: 'node' }; onToggle: () 
       {step === undefined ? <span className={styles.faint}>{countsText(node.counts)}</span> : (
         <>
           <span className={styles.number}>{String(step.number)}</span>
-          <span className={styles.task}>{step.task}</span>
+          <Link
+            to="."
+            search={((before: Search) => ({ ...before, step: String(step.number) })) as never}
+            tabIndex={-1}
+            className={`${styles.task} ${around ? styles.around : ''}`}
+            onClick={(event) => {
+              // The row selects the step; the link opens it in another tab.
+              if (event.ctrlKey || event.metaKey || event.shiftKey) event.stopPropagation()
+              else event.preventDefault()
+            }}
+          >
+            {step.task}
+          </Link>
           <span className={styles.kind}>{step.kind}</span>
           {children.length === 0 || open ? null : <span className={styles.faint}>{below(node.counts, step, caught)}</span>}
           {attemptsOf(step) > 1 ? <span className={styles.faint}>{attemptsOf(step)} attempts</span> : null}
+          {inPayload ? <span className={styles.faint}>in input or output</span> : null}
           <span className={styles.problem} title={step.error?.title}>{step.status === 'failed' ? step.error?.title : ''}</span>
           <span className={styles.state}><StatusBadge of="step" status={caught ? 'caught' : step.status} detail={step.waitingKind} /></span>
           <span className={styles.duration}><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>

@@ -3,6 +3,7 @@ import { useEffect } from 'react'
 import { clients, followStream, hasEnded, runKey } from '../api'
 import type { Run, Step, StepSummary, WatchRunResponse } from '../gen/signalbox/v1/run_pb'
 import { mergeRun, mergeSteps, mergeSummary } from './merge'
+import { addPage, type Found, listedSteps, noneFound, searchPageSize } from './search'
 
 export interface Steps {
   steps: Step[]
@@ -89,6 +90,34 @@ export const useStep = (project: string, id: string, listed: Step) =>
     staleTime: Infinity,
     placeholderData: (before) => (before?.number === listed.number ? before : undefined),
   })
+
+/** useStepSearch finds steps by a text, their inputs and outputs included; what is found is there while the rest is read. */
+export function useStepSearch(run: Run, summary: StepSummary | undefined, text: string) {
+  const queries = useQueryClient()
+  const open = !hasEnded(run.status)
+  // Steps that ended after the search are found by the next one.
+  const key = ['run-step-search', run.project, run.id, text.trim(), open]
+  return useQuery({
+    queryKey: key,
+    queryFn: async ({ signal }) => {
+      const again = queries.getQueryData<Found>(key)?.complete === true
+      let pageToken = ''
+      let found = noneFound
+      for (;;) {
+        const page = await clients.runs.listSteps({ project: run.project, id: run.id, text: text.trim(), view: 'basic', pageSize: searchPageSize, pageToken }, { signal })
+        found = addPage(found, page, listedSteps(run, summary), summary)
+        if (found.complete) return found
+        if (!again) queries.setQueryData(key, found)
+        pageToken = page.nextPageToken
+      }
+    },
+    enabled: text.trim() !== '',
+    refetchInterval: open ? 10_000 : false,
+    refetchOnWindowFocus: false,
+    staleTime: open ? 0 : 60_000,
+    gcTime: 0,
+  })
+}
 
 /** useLive follows an open run: changes of the run and its steps go to the cache. A dropped stream goes on after the last sequence. */
 export function useLive(project: string, id: string, run: Run, steps: Steps | undefined): void {

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { type Step, StepSchema } from '../gen/signalbox/v1/run_pb'
-import { buildTree, countsText, failures, flatten, stepMatches, sumCounts, type View } from './tree'
+import { buildTree, countMatches, countsText, failures, flatten, stepMatches, sumCounts, type View } from './tree'
 
 const step = (number: number, path: string, status = 'completed', more: Partial<Step> = {}): Step =>
   create(StepSchema, { number: BigInt(number), path, pointer: path, task: (path.split('/').at(-1) ?? '').replace(/#.*/, ''), status, ...more } as never)
@@ -76,6 +76,14 @@ describe('the tree of steps', () => {
     expect(stepMatches('', '')).toBeUndefined()
     expect(shown(steps, { matches: stepMatches('open', '') })).toEqual([])
     expect(shown(steps, { matches: stepMatches('', 'FOR/12/do/1') })).toEqual(['each', '  iteration 13', '    b'])
+  })
+
+  it('shows and counts the steps that the server found by a text, too', () => {
+    const steps = loop(30, (i) => (i % 10 === 3 ? 'failed' : 'completed'))
+    const matches = stepMatches('', 'for/12/do/1', new Set([4n]))
+    expect(shown(steps, { matches })).toEqual(['each', '  iteration 2', '    a', '  iteration 13', '    b'])
+    expect(matches === undefined ? 0 : countMatches(buildTree(steps), matches)).toBe(2)
+    expect(shown(steps, { matches: stepMatches('failed', 'lamp', new Set([4n])) })).toEqual([])
   })
 
   it('counts failures once: not again for the steps around them', () => {

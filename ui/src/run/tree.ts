@@ -201,6 +201,10 @@ function matching(root: Node, matches: Matches): Set<Node> {
   return wanted
 }
 
+/** countMatches returns how many steps match. */
+export const countMatches = (node: Node, matches: Matches): number =>
+  node.children.reduce((sum, child) => sum + countMatches(child, matches), node.step !== undefined && matches(node.step, node.caught) ? 1 : 0)
+
 /** sumCounts adds the counts of nodes. */
 export function sumCounts(nodes: Node[]): Counts {
   const sum = noCounts()
@@ -215,14 +219,21 @@ export function sumCounts(nodes: Node[]): Counts {
 export const countsText = (counts: Counts): string =>
   (['failed', 'open', 'caught', 'canceled', 'skipped', 'completed'] as const).filter((name) => counts[name] > 0).map((name) => `${counts[name]} ${name}`).join(', ')
 
-/** stepMatches returns the filter of the URL's parameters: `only` is failed, caught or open, `find` a text in name, path, kind or error. */
-export function stepMatches(only: string, find: string): Matches | undefined {
-  const text = find.trim().toLowerCase()
+/** textMatches reports whether a lower-case text is in the step's name, path, kind, number or error. */
+export const textMatches = (step: Step, text: string): boolean =>
+  [step.task, step.path, step.kind, String(step.number), step.error?.title ?? '', step.error?.detail ?? ''].some((part) => part.toLowerCase().includes(text))
+
+/**
+ * stepMatches returns the filter of the URL's parameters: `only` is failed, caught or open, `q` a text in name, path, kind, number or
+ * error. The steps that the server found by the text, such as in their outputs, match, too.
+ */
+export function stepMatches(only: string, q: string, found: ReadonlySet<bigint> = new Set()): Matches | undefined {
+  const text = q.trim().toLowerCase()
   if (only === '' && text === '') return undefined
   return (step, caught) => {
     if (only === 'failed' && (step.status !== 'failed' || caught)) return false
     if (only === 'caught' && !caught) return false
     if (only === 'open' && statusGroup(step.status) !== 'open') return false
-    return text === '' || [step.task, step.path, step.kind, String(step.number), step.error?.title ?? '', step.error?.detail ?? ''].some((part) => part.toLowerCase().includes(text))
+    return text === '' || found.has(step.number) || textMatches(step, text)
   }
 }

@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ReplayRunRequestSchema } from '../../../src/gen/signalbox/v1/run_pb'
-import { launch, open } from '../../browser'
+import { launch, open, violations } from '../../browser'
 import { type Platform, seed, startPlatform, until } from '../../platform'
 
 let platform: Platform
@@ -133,6 +133,41 @@ describe('a run that was opened from the list', () => {
     await page.getByRole('link', { name: /^Runs \(/ }).click()
     await page.waitForURL((url) => url.searchParams.get('status') === 'failed' && url.pathname.endsWith('/runs'))
     expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('the search in the steps', () => {
+  it('finds a text that only an output has, and what it finds is a link to the step', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.long))
+    const find = page.getByRole('searchbox', { name: 'Find in steps' })
+    const rows = page.getByRole('treeitem')
+    // The square of 387 is the output of one iteration of the loop, and the input of the next one.
+    await find.fill('149769')
+    await page.getByText('2 found', { exact: true }).waitFor()
+    const row = rows.filter({ hasText: 'in input or output' }).first()
+    expect(await rows.count()).toBe(3)
+    expect(await row.getByRole('link', { name: 'square' }).getAttribute('href')).toMatch(/q=149769.*&step=\d+|step=\d+.*&q=149769/)
+    await row.getByRole('link', { name: 'square' }).click()
+    await page.waitForURL((url) => url.searchParams.get('q') === '149769' && url.searchParams.has('step'))
+    await page.getByRole('tab', { name: 'Output' }).click()
+    await page.getByRole('tabpanel', { name: 'Output' }).getByText('149769').waitFor()
+    expect(await violations(page)).toEqual([])
+
+    await find.fill('no step has this')
+    await page.getByText('No step contains “no step has this”.').waitFor()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.waitForURL((url) => !url.searchParams.has('q'))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('gives way to the next failure', async () => {
+    const { context, page } = await open(browser, platform.address, address(ids.failed, '?q=chair'))
+    await page.getByText(/No step contains “chair”|\d found/).first().waitFor()
+    await page.getByRole('button', { name: 'Next failure' }).click()
+    await page.getByRole('tab', { name: 'Error', selected: true }).waitFor()
+    expect(new URL(page.url()).searchParams.get('q')).toBeNull()
     await context.close()
   })
 })
