@@ -27,6 +27,12 @@ export const one = (search: Search, name: string): string => {
   return (Array.isArray(value) ? value[0] : value) ?? ''
 }
 
+/** all returns the values of a name that is repeated; a comma is part of a value. */
+export const all = (search: Search, name: string): string[] => {
+  const value = search[name]
+  return (Array.isArray(value) ? value : [value ?? '']).filter((v) => v !== '')
+}
+
 /** many returns the values of a name, repeated or separated by commas. */
 export const many = (search: Search, name: string): string[] => {
   const value = search[name]

@@ -5,6 +5,7 @@ it('prints a command that a shell reads as it was meant', () => {
   expect(command(['run', 'start', 'shop/order'], { project: 'shop', input: `{"a": "it's $HOME"}`, version: '', wait: true, all: false })).toBe(
     `signalbox run start shop/order --project shop --input '{"a": "it'\\''s $HOME"}' --wait`,
   )
+  expect(command(['run', 'list'], { label: ['order=1', "name=it's"], status: [] })).toBe(`signalbox run list --label order=1 --label 'name=it'\\''s'`)
   expect(command(['run', 'show', ''])).toBe("signalbox run show ''")
 })
 

@@ -3,13 +3,15 @@ export const quote = (word: string): string => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(
 
 /**
  * command prints a command of the CLI that can be pasted into a shell. Values that are undefined, empty or false are left out with their
- * flag; true is a flag without a value.
+ * flag; true is a flag without a value, and a list repeats the flag.
  */
-export function command(words: string[], flags: Record<string, string | boolean | undefined> = {}): string {
+export function command(words: string[], flags: Record<string, string | boolean | readonly string[] | undefined> = {}): string {
   const parts = words.map(quote)
-  for (const [name, value] of Object.entries(flags)) {
-    if (value === undefined || value === '' || value === false) continue
-    parts.push(`--${name}`, ...(value === true ? [] : [quote(value)]))
+  for (const [name, given] of Object.entries(flags)) {
+    for (const value of typeof given === 'object' ? given : [given]) {
+      if (value === undefined || value === '' || value === false) continue
+      parts.push(`--${name}`, ...(value === true ? [] : [quote(value)]))
+    }
   }
   return ['signalbox', ...parts].join(' ')
 }
