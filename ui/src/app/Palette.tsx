@@ -2,6 +2,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
 import { useState } from 'react'
 import { Dialog } from '../kit'
+import { labelParameter, labelProblem, labelText, readLabel } from '../labels'
 import styles from './Palette.module.css'
 import { useProjects } from './project'
 import { useViews } from './views'
@@ -18,6 +19,8 @@ export default function Palette({ project, onClose }: { project: string; onClose
   }
   const base = `/p/${encodeURIComponent(project)}`
   const query = text.trim()
+  const label = readLabel(query)
+  const searches = query.length >= 3 && project !== ''
   const pages: [string, string][] = [
     ...(project === '' ? [] : ([['Runs', `${base}/runs`], ['Workflows', `${base}/workflows`], ['Events', `${base}/events`], ['Batches', `${base}/batches`], ['Audit', `${base}/audit`]] as [string, string][])),
     ['Problems', '/problems'], ['Dispatchers', '/dispatchers'], ['Workers', '/workers'], ['System', '/system'], ['Projects', '/projects'], ['Access', '/access'],
@@ -27,10 +30,12 @@ export default function Palette({ project, onClose }: { project: string; onClose
       <Command label="Find" className={styles.palette}>
         <Command.Input className={styles.input} placeholder="ID, request ID, label, page" value={text} onValueChange={setText} autoFocus />
         <Command.List className={styles.list}>
-          <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>
-          {query.length < 3 || project === '' ? null : (
+          {/* Items that are always there do not count as found. */}
+          {searches ? null : <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>}
+          {!searches ? null : (
             <Command.Group heading={`In ${project}`} forceMount>
               {/^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(query) ? <Command.Item forceMount value={`run ${query}`} onSelect={() => { go(`${base}/runs/${query}`) }}>Open run {query}</Command.Item> : null}
+              {label === undefined || labelProblem(label) !== '' ? null : <Command.Item forceMount value={`label ${query}`} onSelect={() => { go(`${base}/runs`, { label: labelParameter(label) }) }}>Find runs with the label {labelText(label)}</Command.Item>}
               <Command.Item forceMount value={`search ${query}`} onSelect={() => { go(`${base}/runs`, { q: query }) }}>Find runs with “{query}”</Command.Item>
               <Command.Item forceMount value={`workflow ${query}`} onSelect={() => { go(`${base}/workflows`, { q: query }) }}>Find workflows with “{query}”</Command.Item>
             </Command.Group>

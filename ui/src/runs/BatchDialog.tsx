@@ -67,7 +67,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
     : !all && selected.length > most ? 'At most 10,000 runs can be selected one by one; take all that match'
     : undefined)
   const flags = { project, action, reason, rate: rate === '50' ? '' : rate, latest: action === 'replay' && version === 'latest' }
-  const cli = all ? command(['batch', 'start'], { ...flags, ...filterFlags(filter), all: Object.values(filterFlags(filter)).every((v) => v === '' || v === false) }) : command(['batch', 'start', ...selected], flags)
+  const cli = all ? command(['batch', 'start'], { ...flags, ...filterFlags(filter), all: Object.values(filterFlags(filter)).every((v) => v === '' || v === false || (Array.isArray(v) && v.length === 0)) }) : command(['batch', 'start', ...selected], flags)
   return (
     <Dialog
       open

@@ -3,7 +3,8 @@ import { ListFilter, X } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { clients } from '../api'
 import { Button, Checkbox, formatFullTime, Popover, Select, statusWord, TextField, usePreferences, type Zone } from '../kit'
-import { filterChips, type Invalid, isFiltered, noFilter, problemCodes, type RunFilter, statuses, triggers, triggerWord } from './filter'
+import { labelProblem, readLabel } from '../labels'
+import { filterChips, type Invalid, isFiltered, noFilter, problemCodes, type RunFilter, statuses, triggers, triggerWord, withLabel } from './filter'
 import styles from './runs.module.css'
 
 interface FilterBarProps {
@@ -86,6 +87,7 @@ function FilterForm({ project, filter, onChange }: { project: string; filter: Ru
       </fieldset>
       <Committed label="Workflow" value={filter.workflow} options={workflows.data ?? []} placeholder="namespace/name" onCommit={(workflow) => { onChange({ workflow, version: '' }) }} />
       <Committed label="Version" value={filter.version} options={versions.data ?? []} disabled={filter.workflow === ''} hint={filter.workflow === '' ? 'Choose a workflow first.' : undefined} onCommit={(version) => { onChange({ version }) }} />
+      <LabelField labels={filter.labels} onChange={(labels) => { onChange({ labels }) }} />
       <Select
         label="Trigger"
         value={filter.trigger}
@@ -137,6 +139,36 @@ function Committed({ label, value, options, placeholder, disabled, hint, onCommi
       />
       <datalist id={list}>{options.map((option) => <option key={option} value={option} />)}</datalist>
     </>
+  )
+}
+
+/** Adds a label to the filter. What cannot be one stays in the field with the reason. */
+function LabelField({ labels, onChange }: { labels: string[]; onChange: (labels: string[]) => void }) {
+  const [text, setText] = useState('')
+  const [problem, setProblem] = useState('')
+  const add = () => {
+    if (text.trim() === '') return
+    const label = readLabel(text.trim())
+    const found = label === undefined ? 'Write key=value, such as order=4711' : labelProblem(label)
+    setProblem(found === '' || label === undefined ? found : `${found.charAt(0).toUpperCase()}${found.slice(1)}`)
+    if (label === undefined || found !== '') return
+    setText('')
+    onChange(withLabel(labels, label))
+  }
+  return (
+    <TextField
+      label="Label"
+      placeholder="key=value"
+      hint="Enter adds it. Runs with all of the labels are listed."
+      error={problem === '' ? undefined : problem}
+      value={text}
+      onChange={(event) => {
+        setText(event.target.value)
+        setProblem('')
+      }}
+      onBlur={add}
+      onKeyDown={(event) => { if (event.key === 'Enter') add() }}
+    />
   )
 }
 

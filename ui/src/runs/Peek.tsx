@@ -5,13 +5,14 @@ import { clients, hasEnded, milliseconds, useRun } from '../api'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import { type Alert, AlertSlot, Ago, Button, CancelRequestedBadge, Drawer, Elapsed, ErrorView, Facts, formatCount, Id, inWords, shortId, Skeleton, StatusBadge, statusWord, Time } from '../kit'
 import { RunDuration, statusDetail } from './columns'
+import { type Label, LabelChips } from '../labels'
 import { triggerWord } from './filter'
 import styles from './runs.module.css'
 
 const shownSteps = 8
 
 /** A run beside the list: what is wrong, its error, its last steps. */
-export function Peek({ project, id, listed, onClose, onPrevious, onNext }: { project: string; id: string; listed: Run | undefined; onClose: () => void; onPrevious: (() => void) | undefined; onNext: (() => void) | undefined }) {
+export function Peek({ project, id, listed, onLabel, onClose, onPrevious, onNext }: { project: string; id: string; listed: Run | undefined; onLabel: (label: Label) => void; onClose: () => void; onPrevious: (() => void) | undefined; onNext: (() => void) | undefined }) {
   const run = useRun(project, id, listed === undefined || !hasEnded(listed.status) ? 5000 : false)
   const shown = run.data ?? listed
   return (
@@ -46,6 +47,12 @@ export function Peek({ project, id, listed, onClose, onPrevious, onNext }: { pro
               ['Duration', <RunDuration run={shown} />],
             ]}
           />
+          {Object.keys(shown.labels).length === 0 ? null : (
+            <section>
+              <h3>Labels</h3>
+              <LabelChips labels={shown.labels} project={project} onFilter={onLabel} />
+            </section>
+          )}
           {run.data === undefined || run.data.waits.length === 0 ? null : (
             <section>
               <h3>Waits for</h3>

@@ -8,13 +8,14 @@ import { one, type Search, usePageKeys, useRefusal, useViews } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, setPreferences, usePreferences } from '../kit'
+import type { Label } from '../labels'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
 import { type RowControl, runColumns } from './columns'
 import { ColumnChooser } from './ColumnChooser'
 import { RunHistogram, StatusCounts, total, useCounts } from './Counts'
 import { RunFeed } from './feed'
-import { countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, type RunFilter, viewFilter, writeFilter } from './filter'
+import { countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, noFilter, type Order, type RunFilter, viewFilter, withLabel, writeFilter } from './filter'
 import { FilterBar, Periods } from './FilterBar'
 import { Peek } from './Peek'
 import { mostRows } from './rows'
@@ -122,14 +123,18 @@ export function RunsPage() {
   }, [])
   const allSelected = shown.length > 0 && shown.every((run) => selected.has(run.id))
   const openControl = useCallback((name: RowControl, run: Run) => { setControl({ control: name, run }) }, [])
+  // What the list shows now: a chip in a row must not draw all rows again when the filter changes.
+  const filterLabels = useRef(filter.labels)
+  useEffect(() => { filterLabels.current = filter.labels })
+  const addLabel = useCallback((label: Label) => { change({ labels: withLabel(filterLabels.current, label) }) }, [change])
   const sort = useCallback((order: Order) => { change({ order }) }, [change])
   const selectAll = useCallback(() => {
     setSelected((before) => (listed.current.every((run) => before.has(run.id)) ? new Set() : new Set(listed.current.map((run) => run.id))))
   }, [])
   // The columns change rarely, so that a change of one run draws one row.
   const columns = useMemo(
-    () => runColumns({ project, shown: shownColumns.split(','), zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
-    [project, shownColumns, zone, filter.order, sort, openRun, openControl, refused, selected, allSelected, select, selectAll],
+    () => runColumns({ project, shown: shownColumns.split(','), zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, shownColumns, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
   )
   const endControl = () => {
     setControl(undefined)
@@ -244,7 +249,7 @@ export function RunsPage() {
           />
         )}
       </div>
-      {peek === '' ? null : <Peek project={project} id={peek} listed={shown[peeked]} onClose={() => { showPeek('') }} onPrevious={peekAt(peeked - 1)} onNext={peekAt(peeked + 1)} />}
+      {peek === '' ? null : <Peek project={project} id={peek} onLabel={addLabel} listed={shown[peeked]} onClose={() => { showPeek('') }} onPrevious={peekAt(peeked - 1)} onNext={peekAt(peeked + 1)} />}
       {starting ? <StartDialog project={project} workflow={filter.workflow} version={filter.version} onClose={() => { setStarting(false) }} /> : null}
       {control === undefined ? null : control.control === 'replay'
         ? <Suspense><ReplayDialog run={control.run} onClose={endControl} /></Suspense>

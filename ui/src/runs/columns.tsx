@@ -4,6 +4,7 @@ import { milliseconds } from '../api'
 import { refusalOf } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { Button, CancelRequestedBadge, Chip, type Column, command, copyCLI, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
+import { type Label, LabelChips } from '../labels'
 import { type Order, triggerWord } from './filter'
 import styles from './runs.module.css'
 
@@ -51,6 +52,8 @@ export interface ColumnOptions {
   onOrder: (order: Order) => void
   onOpen: (run: Run) => void
   onControl: (control: RowControl, run: Run) => void
+  /** Adds a label to the filter. */
+  onLabel: (label: Label) => void
   /** Why no control can be used at the moment. */
   refused: string | undefined
   selected: ReadonlySet<string>
@@ -60,7 +63,7 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, shown, zone, order, onOrder, onOpen, onControl, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, shown, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
   const select: Column<Run> = {
     id: 'select',
@@ -100,6 +103,7 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
     { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 116, grow: true, cell: (run) => <RunProblem run={run} /> },
+    { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]
   const menu: Column<Run> = {
     id: 'menu',

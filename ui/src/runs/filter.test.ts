@@ -2,10 +2,11 @@ import { describe, expect, it, vi } from 'vitest'
 
 vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
 vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, writeFilter } = await import('./filter')
+const { parseSearch, stringifySearch } = await import('../app/search')
+const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, withLabel, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 
@@ -14,6 +15,18 @@ describe('the filter in the URL', () => {
     expect(readFilter(writeFilter(full))).toEqual({ filter: full, invalid: [] })
     expect(readFilter(writeFilter({ ...noFilter, since: '24h' }))).toEqual({ filter: { ...noFilter, since: '24h' }, invalid: [] })
     expect(writeFilter(noFilter)).toEqual(Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])))
+  })
+
+  it('has labels whose values contain every sign', () => {
+    const labels = ['note=a:b, c=d', 'order=4711', 'html=<img src=x onerror=alert(1)>&"%2C%3A+']
+    const address = stringifySearch(writeFilter({ ...noFilter, labels }))
+    expect(address).toMatch(/^\?label=note:a:b,\+c%3Dd&label=order:4711&label=html:/)
+    expect(readFilter(parseSearch(address))).toEqual({ filter: { ...noFilter, labels }, invalid: [] })
+  })
+
+  it('has one label for a key', () => {
+    expect(withLabel(['order=1', 'a=b'], { key: 'order', value: '2' })).toEqual(['order=2', 'a=b'])
+    expect(withLabel(['order=1'], { key: 'a', value: 'b=c' })).toEqual(['order=1', 'a=b=c'])
   })
 
   it('takes repeated parameters and names a value once', () => {
@@ -32,6 +45,11 @@ describe('the filter in the URL', () => {
     [{ from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' }, { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' }],
     [{ since: '24h', from: '2026-02-01T12:00:00Z' }, { name: 'since', value: '24h', why: 'replaced by from' }],
     [{ sort: 'up' }, { name: 'sort', value: 'up', why: 'not an order' }],
+    [{ label: 'order' }, { name: 'label', value: 'order', why: 'not a label such as order:4711' }],
+    [{ label: 'order=4711' }, { name: 'label', value: 'order=4711', why: 'not a label such as order:4711' }],
+    [{ label: 'or der:4711' }, { name: 'label', value: 'or der:4711', why: 'the key has other characters than letters, digits and . _ - /' }],
+    [{ label: 'order:' }, { name: 'label', value: 'order:', why: 'the value is empty' }],
+    [{ label: ['order:1', 'order:2', 'order:1'] }, { name: 'label', value: 'order:2', why: 'a run has one value for order' }],
     [{ 'not-replayed': 'no' }, { name: 'not-replayed', value: 'no', why: 'the only value is true' }],
     [{ state: 'failed' }, { name: 'state', value: 'failed', why: 'not a filter' }],
   ])('names what cannot be used in %j', (search, invalid) => {
@@ -43,15 +61,16 @@ describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
     expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
     expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
-    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', failureGroup: 'g1' })
+    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', labels: ['order=4711', 'note=a:b, c=d'], failureGroup: 'g1' })
     expect(batchFilter(full, 0)).toMatchObject({ text: 'order-4', statuses: ['failed', 'timed_out'] })
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
 
   it('is an export and a command', () => {
     expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
+    expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe('/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f')
     expect(listCommand('shop', full)).toBe(
-      'signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest',
+      `signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest`,
     )
   })
 })

@@ -1,6 +1,7 @@
 import { timestamp } from '../api'
-import { many, one, type Search } from '../app'
+import { all, many, one, type Search } from '../app'
 import { command, formatFullTime, inWords, shortId, statusWord, vocabularies, type Zone } from '../kit'
+import { type Label, labelParameter, labelProblem, labelText, readLabel, readParameter } from '../labels'
 
 /** Which runs the list shows, and in which order. The URL holds it; this is its checked form. */
 export interface RunFilter {
@@ -18,6 +19,8 @@ export interface RunFilter {
   parent: string
   replayOf: string
   batch: string
+  /** Labels that the runs have, all of them, each as key=value. */
+  labels: string[]
   notReplayed: boolean
   /** Only runs of the last time, such as 24h; empty with from or to. */
   since: string
@@ -40,7 +43,7 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopte
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', notReplayed: false, since: '', from: '', to: '', order: 'newest',
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', labels: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -62,6 +65,25 @@ export function periodMilliseconds(text: string): number | undefined {
 const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/
 
 const isMoment = (text: string) => momentPattern.test(text) && Number.isFinite(Date.parse(text))
+
+/** readLabels returns the labels of the URL, each as key=value, and reports those that cannot be used. */
+function readLabels(search: Search, refuse: (name: string, value: string, why: string) => void): string[] {
+  const labels = new Map<string, string>()
+  for (const text of all(search, 'label')) {
+    const label = readParameter(text)
+    const problem = label === undefined ? 'not a label such as order:4711' : labelProblem(label)
+    if (label === undefined || problem !== '') refuse('label', text, problem)
+    else if ((labels.get(label.key) ?? label.value) !== label.value) refuse('label', text, `a run has one value for ${label.key}`)
+    else labels.set(label.key, label.value)
+  }
+  return [...labels].map(([key, value]) => labelText({ key, value }))
+}
+
+/** withLabel adds a label to those of a filter; it replaces one with the same key. */
+export function withLabel(labels: readonly string[], label: Label): string[] {
+  const at = labels.findIndex((text) => readLabel(text)?.key === label.key)
+  return at < 0 ? [...labels, labelText(label)] : labels.with(at, labelText(label))
+}
 
 /** The parameters of the page that are no filter. */
 const ownParameters = ['peek', 'view', 'columns']
@@ -92,6 +114,7 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     parent: one(search, 'parent'),
     replayOf: one(search, 'replay-of'),
     batch: one(search, 'batch'),
+    labels: readLabels(search, refuse),
     notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
     since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
     from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
@@ -127,6 +150,7 @@ export function writeFilter(filter: RunFilter): Search {
     parent: text(filter.parent),
     'replay-of': text(filter.replayOf),
     batch: text(filter.batch),
+    label: filter.labels.length === 0 ? undefined : filter.labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
     'not-replayed': filter.notReplayed ? 'true' : undefined,
     since: text(filter.since),
     from: text(filter.from),
@@ -161,6 +185,7 @@ const selection = (filter: RunFilter, now: number) => ({
   parentRunId: filter.parent,
   replayOf: filter.replayOf,
   batchId: filter.batch,
+  labels: filter.labels,
   notReplayed: filter.notReplayed,
   ...times(filter, now),
 })
@@ -184,7 +209,7 @@ export function bucketLength(period: number): number {
 export const batchFilter = (filter: RunFilter, now: number) => selection(filter, now)
 
 /** filterFlags returns the flags of the CLI that select the same runs. */
-export const filterFlags = (filter: RunFilter): Record<string, string | boolean> => ({
+export const filterFlags = (filter: RunFilter): Record<string, string | boolean | string[]> => ({
   status: filter.statuses.join(','),
   workflow: filter.workflow,
   version: filter.version,
@@ -195,6 +220,7 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean>
   parent: filter.parent,
   'replay-of': filter.replayOf,
   batch: filter.batch,
+  label: filter.labels,
   'not-replayed': filter.notReplayed,
   since: filter.since === '' ? filter.from : filter.since,
   until: filter.to,
@@ -210,6 +236,7 @@ export function exportAddress(project: string, filter: RunFilter, format: 'csv' 
   const params = new URLSearchParams({ format })
   for (const status of filter.statuses) params.append('statuses', status)
   for (const problem of filter.problems) params.append('problems', problem)
+  for (const label of filter.labels) params.append('labels', label)
   const single = {
     workflow: filter.workflow,
     version: filter.version,
@@ -247,6 +274,7 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
     filter.parent === '' ? undefined : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
     filter.replayOf === '' ? undefined : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
     filter.batch === '' ? undefined : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
+    ...filter.labels.map((label) => ({ name: `label ${label}`, text: `Label: ${label}`, without: { labels: filter.labels.filter((other) => other !== label) } })),
     filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
     filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
     filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },

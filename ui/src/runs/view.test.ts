@@ -8,7 +8,7 @@ const { changeShown, columnTitles, filterOf, moveColumn, periodText, readColumns
 const { noFilter, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 const query = (filter: typeof noFilter, columns: string[] = []) => create(ViewQuerySchema, viewQuery(filter, columns))
@@ -27,6 +27,8 @@ describe('the filter of a view', () => {
 
   it('is the same however it is written', () => {
     expect(sameFilter({ ...noFilter, statuses: ['failed', 'queued'], since: '48h', to: '2026-02-01T12:00:00Z' }, { ...noFilter, statuses: ['queued', 'failed'], since: '2d', to: '2026-02-01T12:00:00.000Z' })).toBe(true)
+    expect(sameFilter({ ...noFilter, labels: ['a=1', 'b=2'] }, { ...noFilter, labels: ['b=2', 'a=1'] })).toBe(true)
+    expect(sameFilter(full, { ...full, labels: [] })).toBe(false)
     expect(sameFilter(full, { ...full, order: 'newest' })).toBe(false)
     expect(sameFilter(noFilter, { ...noFilter, text: 'a' })).toBe(false)
   })

@@ -6,7 +6,7 @@ import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMill
 
 /** The columns that a list can have, with their titles, in the order of a new list. The server has the same IDs. */
 export const columnTitles: Record<string, string> = {
-  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', duration: 'Duration', steps: 'Steps', problem: 'Problem',
+  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', duration: 'Duration', steps: 'Steps', problem: 'Problem', labels: 'Labels',
 }
 
 /** The columns of those who chose none. */
@@ -59,6 +59,7 @@ export function viewQuery(filter: RunFilter, columns: readonly string[]) {
     parentRunId: filter.parent,
     replayOf: filter.replayOf,
     batchId: filter.batch,
+    labels: filter.labels,
     notReplayed: filter.notReplayed,
     ...(period === undefined ? {} : { period: { seconds: BigInt(period / 1000), nanos: 0 } }),
     ...(filter.from === '' ? {} : { since: timestamp(Date.parse(filter.from)) }),
@@ -84,6 +85,7 @@ export function filterOf(query: ViewQuery | undefined): RunFilter {
     parent: query.parentRunId,
     replayOf: query.replayOf,
     batch: query.batchId,
+    labels: query.labels,
     notReplayed: query.notReplayed,
     since: query.period === undefined ? '' : periodText(Number(query.period.seconds)),
     from: moment(milliseconds(query.since)),
@@ -96,6 +98,7 @@ const normal = (filter: RunFilter) => JSON.stringify({
   ...filter,
   statuses: filter.statuses.toSorted(),
   problems: filter.problems.toSorted(),
+  labels: filter.labels.toSorted(),
   since: periodMilliseconds(filter.since),
   from: filter.from === '' ? '' : Date.parse(filter.from),
   to: filter.to === '' ? '' : Date.parse(filter.to),
