@@ -4,6 +4,7 @@ import { Undo2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
 import { Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast, useDelayed } from '../kit'
+import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
@@ -25,6 +26,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const [other, setOther] = useState('')
   const [reason, setReason] = useState('')
   const [draft, setDraft] = useState<Draft | undefined>(undefined)
+  const [labelRows, setLabelRows] = useState<LabelRow[]>([])
   const [broken, setBroken] = useState('')
   const [asked, setAsked] = useState(false)
   const versions = useQuery({
@@ -37,18 +39,22 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const version = choice === 'same' ? '' : choice === 'latest' ? 'latest' : other
   const patch = operations.length === 0 ? undefined : printPatch(operations)
   // The server checks the replay as it stands: whether the version exists, the patch applies, and the input fits the version's schema.
-  const request = useDelayed(JSON.stringify([version, patch]), 600)
-  const checkable = run.id !== '' && (choice !== 'other' || other !== '') && (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
+  const labels = givenLabels(labelRows)
+  const labelled = labelList(labels)
+  const wrongLabels = labelsRefusal(labelRows, run.labels)
+  const content = JSON.stringify([version, patch, labels])
+  const request = useDelayed(content, 600)
+  const checkable = run.id !== '' && wrongLabels === undefined && (choice !== 'other' || other !== '') && (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
   const check = useQuery({
     queryKey: ['replay-check', project, id, request],
-    queryFn: ({ signal }) => clients.runs.replayRun({ project, id, version, dryRun: true, ...(patch === undefined ? {} : { patch: { json: patch } }) }, { signal }),
-    enabled: checkable && link.state === 'live' && refusalOf(run, 'replay') === undefined && request === JSON.stringify([version, patch]),
+    queryFn: ({ signal }) => clients.runs.replayRun({ project, id, version, dryRun: true, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) }, { signal }),
+    enabled: checkable && link.state === 'live' && refusalOf(run, 'replay') === undefined && request === content,
     retry: false,
     gcTime: 0,
     staleTime: Infinity,
   })
   const call = useMutation({
-    mutationFn: () => clients.runs.replayRun({ project, id, version, reason: reason.trim(), requestId: requestID, ...(patch === undefined ? {} : { patch: { json: patch } }) }),
+    mutationFn: () => clients.runs.replayRun({ project, id, version, reason: reason.trim(), requestId: requestID, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) }),
     onSuccess: (answer) => {
       if (answer.run === undefined) return
       if (!answer.created) toast('An earlier try with this dialog had started this run already.')
@@ -60,6 +66,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const problems = [
     ...(reason.trim() === '' ? ['A reason is required.'] : []),
     ...(choice === 'other' && other === '' ? ['Choose a version.'] : []),
+    ...(wrongLabels === undefined ? [] : [wrongLabels]),
     ...(edit === undefined ? [] : edit.syntax !== '' ? [`The input is not JSON: ${edit.syntax}.`] : edit.problems.map((p) => p.message)),
   ]
   const submit = () => {
@@ -74,8 +81,8 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
     }
   }
   const fields = call.isError ? callError(call.error).fields : []
-  const cli = command(['run', 'replay', id], { project, reason: reason.trim(), version, patch, 'request-id': requestID })
-  const body = printJson(new Map<string, Json>([['reason', reason.trim()], ['version', version], ['requestId', requestID], ...(patch === undefined ? [] : [['patch', readJson(patch)] as [string, Json]])]))
+  const cli = command(['run', 'replay', id], { project, reason: reason.trim(), version, patch, label: labelled.map(labelText), 'request-id': requestID })
+  const body = printJson(new Map<string, Json>([['reason', reason.trim()], ['version', version], ['requestId', requestID], ...(labelled.length === 0 ? [] : [['labels', new Map(labelled.map(({ key, value }) => [key, value]))] as [string, Json]]), ...(patch === undefined ? [] : [['patch', readJson(patch)] as [string, Json]])]))
   const latest = versions.data?.versions[0]?.version
   return (
     <Dialog
@@ -126,16 +133,18 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
             <Changes draft={draft} operations={operations} problems={edit.problems} kept={edit.kept} value={edit.value} onDraft={setDraft} />
           )}
         </div>
+        <LabelEditor rows={labelRows} onChange={setLabelRows} inherited={run.labels} fields={call.isError ? fields : request === content && check.isError ? callError(check.error).fields : []} disabled={call.isPending} />
+        {asked && wrongLabels !== undefined ? <p className={styles.wrong}>{wrongLabels}</p> : null}
         <TextArea
           label="Reason" required value={reason} hint="For the audit log and the new run."
           error={fields.find((f) => f.path === 'reason')?.message ?? (asked && reason.trim() === '' ? 'A reason is required.' : undefined)}
           onChange={(event) => { setReason(event.target.value) }}
         />
         {asked && choice === 'other' && other === '' ? <p className={styles.wrong}>Choose a version.</p> : null}
-        {!checkable || request !== JSON.stringify([version, patch]) || !(check.isSuccess || check.isError) ? null : (
+        {!checkable || request !== content || !(check.isSuccess || check.isError) ? null : (
           <p className={check.isError ? styles.wrong : styles.faint} role="status">{check.isError ? callError(check.error).message : `The server accepts this input for ${check.data.run?.version ?? run.version}.`}</p>
         )}
-        {call.isError ? <CallProblem error={call.error} except={['reason', 'version']} /> : null}
+        {call.isError ? <CallProblem error={call.error} except={['reason', 'version', 'labels']} /> : null}
       </div>
     </Dialog>
   )

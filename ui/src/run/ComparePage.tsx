@@ -4,6 +4,7 @@ import { ArrowLeftRight } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { brief, clients, milliseconds, useRun } from '../api'
 import { Button, Checkbox, Elapsed, ErrorView, formatCount, formatDuration, Id, inWords, Page, PageHead, plural, Skeleton, StateView, StatusBadge, type Tab, Tabs, TextField, Time } from '../kit'
+import { LabelChips } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './compare.module.css'
@@ -51,6 +52,7 @@ function Side({ name, project, id, run, error }: { name: string; project: string
           <span><Elapsed from={milliseconds(run.startTime)} to={milliseconds(run.endTime)} /></span>
           <span>{run.workflow}@{run.version}</span>
           <span className={styles.faint}><Time at={milliseconds(run.createTime)} /></span>
+          {Object.keys(run.labels).length === 0 ? null : <LabelChips labels={run.labels} project={project} />}
         </>
       )}
     </section>

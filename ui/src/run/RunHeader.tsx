@@ -8,6 +8,7 @@ import { lastList } from '../app/list'
 import { type Control, ControlDialog, refusalOf } from '../control'
 import { Button, CancelRequestedBadge, command, copyCLI, copyCurl, copyText, Elapsed, formatDuration, Id, Menu, type MenuItem, StatusBadge, Time, toast, Tooltip } from '../kit'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+import { LabelChips } from '../labels'
 import { incident } from './incident'
 import styles from './run.module.css'
 
@@ -69,6 +70,7 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
         <TemporalLink run={run} />
         {run.legacyEngine === '' ? null : <span>imported from {run.legacyEngine}</span>}
       </div>
+      {Object.keys(run.labels).length === 0 ? null : <LabelChips labels={run.labels} project={run.project} copy />}
       {open === '' || open === 'export' ? null : open === 'replay' ? <Suspense><ReplayDialog run={run} onClose={close} /></Suspense> : <ControlDialog control={open} run={run} onClose={close} />}
     </header>
   )

@@ -1,12 +1,15 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
-import { incident } from './incident'
+
+vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
+vi.stubGlobal('document', { documentElement: { dataset: {} } })
+const { incident } = await import('./incident')
 
 describe('an incident as Markdown', () => {
   const run = create(RunSchema, {
     id: '01a2', project: 'shop', workflow: 'shop/order', version: '1.4.0', status: 'timed_out', trigger: 'api', actor: 'a`b', createTime: { seconds: 1_700_000_000n }, stepsDone: 3n, stepsTotal: 4n,
-    error: { type: 'https://example.com/x', status: 503, title: 'stock did not answer', detail: 'line 1\nline 2' }, input: { json: '{"card":"4111"}' },
+    error: { type: 'https://example.com/x', status: 503, title: 'stock did not answer', detail: 'line 1\nline 2' }, labels: { order: '4711', note: 'a`b' }, input: { json: '{"card":"4111"}' },
   })
   const text = incident(run, create(StepSchema, { number: 4n, task: 'reserve', path: '/do/3/reserve', attempts: [{ number: 1 }, { number: 2 }] }), 'https://box/p/shop/runs/01a2')
 
@@ -16,6 +19,7 @@ describe('an incident as Markdown', () => {
     expect(text).toContain('Step 4 `reserve` at `/do/3/reserve`, 2 attempts')
     expect(text).toContain('- Started: not yet')
     expect(text).toContain('`` a`b ``')
+    expect(text).toContain('- Labels: `` note=a`b ``, `order=4711`\n')
   })
 
   it('contains no payload', () => {

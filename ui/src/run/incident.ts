@@ -1,3 +1,4 @@
+import { labelList, labelText } from '../labels'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 
 const time = (at: { seconds: bigint } | undefined) => (at === undefined ? 'unknown' : new Date(Number(at.seconds) * 1000).toISOString())
@@ -17,6 +18,7 @@ export function incident(run: Run, failed: Step | undefined, address: string): s
     '',
     `- Address: ${address}`,
     `- Trigger: ${run.trigger}, by ${code(run.actor)}`,
+    ...(Object.keys(run.labels).length === 0 ? [] : [`- Labels: ${labelList(run.labels).map((label) => code(labelText(label))).join(', ')}`]),
     `- Queued: ${time(run.createTime)}`,
     `- Started: ${run.startTime === undefined ? 'not yet' : time(run.startTime)}`,
     `- Ended: ${run.endTime === undefined ? 'not yet' : time(run.endTime)}`,

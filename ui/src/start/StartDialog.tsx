@@ -5,6 +5,7 @@ import { useCallback, useMemo, useState } from 'react'
 import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useSystemStatus } from '../api'
 import { useRefusal } from '../app'
 import { Ago, type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useDelayed, useLinkRefusal } from '../kit'
+import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
 import styles from './start.module.css'
@@ -82,6 +83,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const [requestId] = useState(newRequestID)
   const [note, setNote] = useState<string | undefined>(undefined)
   const [strict, setStrict] = useState(false)
+  const [labelRows, setLabelRows] = useState<LabelRow[]>([])
   const [broken, setBroken] = useState<ReadonlySet<string>>(new Set())
   const onBroken = useCallback((pointer: string, is: boolean) => {
     setBroken((before) => new Set(is ? [...before, pointer] : [...before].filter((p) => p !== pointer)))
@@ -118,8 +120,13 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const wrong = wrongNumbers(json.value)
   const body = json.value === undefined ? '' : printJson(json.value)
 
+  const labels = givenLabels(labelRows)
+  const labelled = labelList(labels)
+  const wrongLabels = labelsRefusal(labelRows)
+  const content = JSON.stringify([body, labels])
+
   const start = useMutation({
-    mutationFn: () => clients.runs.startRun({ project, workflow: name, version, requestId, ...(body === '' ? {} : { input: { json: body } }) }),
+    mutationFn: () => clients.runs.startRun({ project, workflow: name, version, requestId, labels, ...(body === '' ? {} : { input: { json: body } }) }),
     onSuccess: ({ run, created }) => {
       if (!created) toast('This request had started the run before; no second one was started.')
       onClose()
@@ -128,16 +135,18 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   })
   const error = start.isError ? callError(start.error) : undefined
   // The server checks what is typed, as the start itself would.
-  const checked = useDelayed(body, 600)
+  const checked = useDelayed(content, 600)
   const check = useQuery({
     queryKey: ['start-check', project, name, version, checked],
-    queryFn: ({ signal }) => clients.runs.startRun({ project, workflow: name, version, dryRun: true, ...(checked === '' ? {} : { input: { json: checked } }) }, { signal }),
-    enabled: draft.touched && workflow !== undefined && workflow.latestVersion !== '' && offline === undefined && role('operator', project) === undefined && json.problem === undefined && wrong.length === 0 && broken.size === 0,
+    queryFn: ({ signal }) => clients.runs.startRun({ project, workflow: name, version, dryRun: true, labels, ...(body === '' ? {} : { input: { json: body } }) }, { signal }),
+    enabled: (draft.touched || labelled.length > 0) && checked === content && wrongLabels === undefined && workflow !== undefined && workflow.latestVersion !== '' && offline === undefined && role('operator', project) === undefined && json.problem === undefined && wrong.length === 0 && broken.size === 0,
     retry: false,
     gcTime: 0,
     staleTime: Infinity,
   })
-  const found = checked === body && check.isError ? callError(check.error) : undefined
+  const found = checked === content && check.isError ? callError(check.error) : undefined
+  const accepted = checked === content ? check.data?.run?.labels : undefined
+  const computed = Object.fromEntries(labelList(accepted ?? {}).filter(({ key }) => !Object.hasOwn(labels, key)).map(({ key, value }) => [key, value]))
   const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
   for (const { path, message } of (error ?? found)?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
 
@@ -166,7 +175,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
     : json.problem !== undefined ? 'The input is not JSON'
     : broken.size > 0 ? 'A field contains text that is not JSON'
     : wrong.length > 0 ? 'A number is not a number'
-    : undefined)
+    : wrongLabels)
   const submit = () => {
     setStrict(true)
     if (refused === undefined && !start.isPending) start.mutate()
@@ -174,6 +183,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const rest = new Map<string, Json>([['workflow', name]])
   if (version !== '') rest.set('version', version)
   if (json.value !== undefined) rest.set('input', json.value)
+  if (labelled.length > 0) rest.set('labels', new Map(labelled.map(({ key, value }) => [key, value])))
   rest.set('requestId', requestId)
 
   return (
@@ -183,9 +193,9 @@ export default function StartDialog({ project, workflow: given = '', version: gi
       onClose={onClose}
       title={fixed ? `Run ${name}` : 'Run a workflow'}
       onSubmit={submit}
-      aside={workflow === undefined || json.problem !== undefined || wrong.length > 0 ? null : (
+      aside={workflow === undefined || json.problem !== undefined || wrong.length > 0 || wrongLabels !== undefined ? null : (
         <CopyCommand
-          cli={command(['run', 'start', name], { project, version, input: body, 'request-id': requestId })}
+          cli={command(['run', 'start', name], { project, version, input: body, label: labelled.map(labelText), 'request-id': requestId })}
           rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs`, body: printJson(rest) }}
         />
       )}
@@ -223,7 +233,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
           onChange={(event) => { setVersion(event.target.value) }}
         />
       </div>
-      {start.isError ? <div className={styles.notes}><CallProblem error={start.error} except={['input']} /></div> : null}
+      {start.isError ? <div className={styles.notes}><CallProblem error={start.error} except={['input', 'labels']} /></div> : null}
       <StartAlerts project={project} paused={workflow?.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow?.latestVersion === ''} />
       {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
         : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
@@ -246,7 +256,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               </div>
               <Button busy={last.isPending} refused={offline} onClick={() => { last.mutate() }}>Last input</Button>
               {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
-              {checked === body && check.isSuccess ? <span className={styles.hint} role="status">The server accepts this input</span> : null}
+              {checked === content && check.isSuccess ? <span className={styles.hint} role="status">The server accepts this input</span> : null}
               <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
             {found === undefined ? null : <p className={styles.error} role="status">{found.message}</p>}
@@ -269,6 +279,9 @@ export default function StartDialog({ project, workflow: given = '', version: gi
                 <p id="start-json-problem" className={styles.error} role="status">{json.problem ?? ''}</p>
               </>
             )}
+            <div className={styles.labels}>
+              <LabelEditor rows={labelRows} onChange={setLabelRows} fields={(error ?? found)?.fields ?? []} computed={computed} disabled={start.isPending} />
+            </div>
           </>
         )}
     </Dialog>
