@@ -1,4 +1,4 @@
-import { useRef, useState, type KeyboardEvent, type PointerEvent } from 'react'
+import { useRef, useState, type KeyboardEvent, type PointerEvent, type ReactNode } from 'react'
 import { formatCount, formatFullTime, formatTime } from './format'
 import styles from './Histogram.module.css'
 import { usePreferences } from './preferences'
@@ -21,13 +21,27 @@ export interface HistogramProps {
   now: number
   /** A period was chosen by dragging, or by the arrow keys and Enter. */
   onPeriod: (start: number, end: number) => void
+  /** Drawn over the bars; `share` is the place of a time, from 0 to 1. */
+  marks?: (share: (at: number) => number) => ReactNode
+  /** What the marks mean, below the bars. */
+  legend?: ReactNode
+  /** What else a chosen period has, in words. */
+  note?: (start: number, end: number) => string
 }
 
 const height = 40
+/** shareOf returns the place of a time on bars of equal width, from 0 to 1. */
+export function shareOf(bars: Bar[], at: number): number {
+  const index = bars.findIndex((bar) => at < bar.end)
+  const bar = bars[index]
+  if (bar === undefined) return bars.length === 0 ? 0 : 1
+  return (index + Math.max(0, (at - bar.start) / Math.max(1, bar.end - bar.start))) / bars.length
+}
+
 const sum = (bar: Bar) => bar.counts.reduce((a, b) => a + b, 0)
 
 /** Counts over time as stacked bars. A period is chosen by dragging; by keys with arrows, Shift and Enter. A table holds the numbers. */
-export function Histogram({ label, series, bars, now, onPeriod }: HistogramProps) {
+export function Histogram({ label, series, bars, now, onPeriod, marks, legend, note }: HistogramProps) {
   const { zone } = usePreferences()
   const area = useRef<SVGSVGElement>(null)
   const [chosen, setChosen] = useState<{ from: number; to: number } | undefined>(undefined)
@@ -61,7 +75,9 @@ export function Histogram({ label, series, bars, now, onPeriod }: HistogramProps
       setChosen(undefined)
     }
   }
-  const text = range === undefined ? '' : describe(bars.slice(range.low, range.high + 1), series, zone)
+  const chosenBars = range === undefined ? [] : bars.slice(range.low, range.high + 1)
+  const more = chosenBars[0] === undefined ? '' : (note?.(chosenBars[0].start, chosenBars.at(-1)?.end ?? 0) ?? '')
+  const text = range === undefined ? '' : [describe(chosenBars, series, zone), more].filter((part) => part !== '').join('; ')
   return (
     <figure className={styles.figure}>
       <div
@@ -105,10 +121,15 @@ export function Histogram({ label, series, bars, now, onPeriod }: HistogramProps
             })
           })}
         </svg>
+        {marks === undefined || bars.length === 0 ? null : marks((at) => shareOf(bars, at))}
       </div>
       <figcaption className={styles.caption}>
         <span>{bars[0] === undefined ? '' : formatTime(bars[0].start, now, zone)}</span>
-        <span className={styles.text} role="status">{text}</span>
+        <span className={styles.middle}>
+          <span className={styles.text} role="status">{text}</span>
+          {/* It keeps its place while a time is chosen, and the keyboard reaches it: its list may be open. */}
+          <span className={text === '' ? styles.legend : `${styles.legend} ${styles.away}`}>{legend}</span>
+        </span>
         <span>{bars[last] === undefined ? '' : formatTime(bars[last].end, now, zone)}</span>
       </figcaption>
       <div className="hidden">

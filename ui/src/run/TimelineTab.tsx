@@ -1,6 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ZoomIn, ZoomOut } from 'lucide-react'
 import { useMemo, useRef, useState } from 'react'
+import { AnnotationLegend, AnnotationMarks, useAnnotations } from '../annotations'
 import { callError, hasEnded, milliseconds, useNow } from '../api'
 import { Button, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
@@ -36,6 +37,10 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
   const from = milliseconds(run.startTime) ?? all.reduce((least, s) => Math.min(least, s.from), Infinity)
   const to = Math.max(from, milliseconds(run.endTime) ?? now)
   const axis = useMemo(() => pieces(all, from, to), [all, from, to])
+  // Of the project's publications, those of the run's workflow.
+  const around = useAnnotations(run.project, Number.isFinite(from) ? from : undefined, open ? undefined : to + 1)
+  const marks = useMemo(() => (around.data?.annotations ?? []).filter((a) => a.kind !== 'publish' || a.subject === run.workflow), [around.data, run.workflow])
+  const share = (at: number) => position(axis, at)
   const height = density === 'compact' ? 28 : 32
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
   if (rows.length === 0) return <StateView kind="empty" title={open ? 'Nothing has run yet.' : 'The run ended before its first step.'} />
@@ -64,6 +69,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
         <span className={styles.faint}>{formatDuration(to - from)} from {formatTime(from, now, zone)}</span>
         {summary === undefined || summary.steps === 0n ? null : <span className={styles.faint}>{formatCount(summary.steps)} steps are counted, not listed</span>}
         {full ? null : <span className={styles.faint} role="status">{attempts.isError ? `Attempts are unknown: ${callError(attempts.error).message}` : 'reading the attempts'}</span>}
+        <AnnotationLegend query={around} list={marks} project={run.project} />
         <span className={styles.zoom}>
           <Button kind="quiet" aria-label="Zoom out" icon={<ZoomOut size={14} aria-hidden />} refused={zoom === 0 ? 'All is in view.' : undefined} onClick={() => { setZoom(zoom - 1) }} />
           <Button kind="quiet" aria-label="Zoom in" icon={<ZoomIn size={14} aria-hidden />} refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined} onClick={() => { setZoom(zoom + 1) }} />
@@ -77,6 +83,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
             <div className={styles.scale}>
               {ticks.map(({ share, text }, i) => text === '' || text === ticks[i - 1]?.text ? null : <span key={share} className={styles.tick} style={{ left: `${share * 100}%` }}>{text}</span>)}
               {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} label />)}
+              <span className={styles.symbols}><AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} lines={false} /></span>
             </div>
           </div>
           <div className={styles.rows} style={{ height: virtual.getTotalSize() }}>
@@ -103,6 +110,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
               <div className={styles.corner} />
               <div className={styles.scale}>
                 {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} />)}
+                <AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} symbols={false} />
                 {open ? <span className={styles.now} style={{ left: `${position(axis, now) * 100}%` }} /> : null}
               </div>
             </div>

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { AnnotationLegend, AnnotationMarks, annotationsIn, useAnnotations } from '../annotations'
 import { callError, clients, milliseconds, now, timestamp } from '../api'
 import type { CountRunsResponse } from '../gen/signalbox/v1/run_pb'
 import { type Bar, formatCount, Histogram, StatusBadge, type Tone } from '../kit'
@@ -53,10 +54,25 @@ export function RunHistogram({ project, filter, onPeriod }: { project: string; f
     placeholderData: (before) => before,
   })
   const bars = query.data ?? []
+  const to = bounds(filter, now()).until
+  // The end of the last bar is now, where the filter has none.
+  const annotations = useAnnotations(project, bars[0]?.start, to)
+  const around = annotationsIn(annotations.data?.annotations ?? [], bars[0]?.start ?? 0, bars.at(-1)?.end ?? 0)
   return (
     <div className={styles.histogram}>
       {query.isError ? <span className={styles.number}>The numbers over time are not known: {callError(query.error).message}</span>
-        : <Histogram label="Runs by the time at which they were queued" series={series} bars={bars} now={now()} onPeriod={(from, to) => { onPeriod(new Date(from).toISOString(), new Date(to).toISOString()) }} />}
+        : (
+          <Histogram
+            label="Runs by the time at which they were queued"
+            series={series}
+            bars={bars}
+            now={now()}
+            onPeriod={(start, end) => { onPeriod(new Date(start).toISOString(), new Date(end).toISOString()) }}
+            marks={(share) => <AnnotationMarks list={around} share={share} now={now()} />}
+            legend={<AnnotationLegend query={annotations} list={around} project={project} />}
+            note={(start, end) => annotationsIn(around, start, end).map((a) => a.title).join(', ')}
+          />
+        )}
     </div>
   )
 }

@@ -101,7 +101,7 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
     },
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
     { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
-    { id: 'steps', title: 'Steps', width: 60, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
+    { id: 'steps', title: 'Steps', width: 84, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 116, grow: true, cell: (run) => <RunProblem run={run} /> },
     { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]

@@ -1,9 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ReplayRunRequestSchema } from '../../../src/gen/signalbox/v1/run_pb'
-import { launch, loaded, open } from '../../browser'
-import { type Platform, seed, startPlatform, until } from '../../platform'
+import { launch, loaded, open, violations } from '../../browser'
+import { here, type Platform, seed, startPlatform, until } from '../../platform'
 
 let platform: Platform
 let browser: Browser
@@ -175,6 +178,46 @@ describe('a lost connection', () => {
     expect(await page.getByRole('button', { name: 'Pause…' }).getAttribute('aria-disabled')).toBe('true')
     await context.setOffline(false)
     await page.getByText('No connection to the server').first().waitFor({ state: 'detached', timeout: 30_000 })
+    await context.close()
+  })
+})
+
+describe('what happened around the runs', () => {
+  it('is on the histogram: a publication as a mark, in words, and in a list for the keyboard', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs')
+    const chart = page.getByRole('application', { name: /Runs by the time/ })
+    await chart.locator('[title*="shop/order 1.0.0 was published"]').first().waitFor()
+    await chart.focus()
+    await page.keyboard.press('ArrowLeft')
+    await page.getByRole('status').getByText(/shop\/order 1\.0\.0 was published/).waitFor()
+    expect(await violations(page)).toEqual([])
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toMatch(/\d+ publications/)
+    await page.keyboard.press('Enter')
+    const item = page.getByRole('dialog', { name: 'What happened around the runs' }).getByRole('listitem').filter({ hasText: 'shop/order 1.0.0 was published' })
+    expect(await item.innerText()).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/)
+    expect(await violations(page)).toEqual([])
+    await item.getByRole('link').press('Enter')
+    await page.waitForURL(/\/workflows\/shop\/order/)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
+  it('is on the timeline of a run: a publication of its workflow, not of others', async () => {
+    const id = await platform.start('wait')
+    const folder = mkdtempSync(join(tmpdir(), 'workflows-'))
+    for (const name of ['wait', 'parallel']) {
+      const file = join(folder, `${name}.yaml`)
+      writeFileSync(file, readFileSync(join(here, 'workflows', `${name}.yaml`), 'utf8').replace("version: '1.0.0'", "version: '1.1.0'"))
+      await platform.cli('workflow', 'publish', file)
+    }
+    rmSync(folder, { recursive: true })
+    const { context, page, faults } = await open(browser, platform.address, `/p/default/runs/${id}?tab=timeline`)
+    await page.getByRole('button', { name: '1 publication' }).click()
+    await page.getByRole('listitem').getByText('shop/wait 1.1.0 was published').waitFor()
+    await page.getByRole('group', { name: 'Timeline' }).locator('[title*="shop/wait 1.1.0 was published"]').first().waitFor()
+    expect(await violations(page)).toEqual([])
+    expect(faults).toEqual([])
     await context.close()
   })
 })
