@@ -16,7 +16,7 @@ export function ListView<Row>({ list, what, columns, rowKey, empty, filtered, on
   empty: ReactNode
   filtered?: boolean
   onClear?: () => void
-} & Pick<DataTableProps<Row>, 'onOpen' | 'active' | 'onActive' | 'highlighted' | 'selected' | 'onSelect'>) {
+} & Pick<DataTableProps<Row>, 'onOpen' | 'active' | 'onActive' | 'highlighted' | 'selected' | 'onSelect' | 'rowHeight'>) {
   if (list.failed) return <ErrorView error={list.error} what={`The list of ${what}`} onRetry={list.retry} />
   if (list.isPending) return <div className={styles.loading}><Skeleton rows={12} /></div>
   if (list.rows.length === 0) {

@@ -2,10 +2,11 @@ import { useNavigate } from '@tanstack/react-router'
 import { useFilters, useProjects } from '../app'
 import { clients, durationMilliseconds, milliseconds, problemsKey, usePages, useProblemCounts } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { Ago, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, Tabs } from '../kit'
+import { Ago, cardHeight, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, Tabs, usePhone } from '../kit'
 import { ActionMenu } from './ActionMenu'
 import { ProblemDrawer } from './ProblemDrawer'
 import { KindBadge, Series, title, where } from './problem'
+import styles from './problems.module.css'
 
 const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
 const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
@@ -22,12 +23,34 @@ const columns: Column<OperatorProblem>[] = [
   { id: 'act', title: <span className="hidden">Actions</span>, width: 168, align: 'end', cell: (p) => <ActionMenu problem={p} /> },
 ]
 
+/** On a phone, the row is a card of two lines; it opens the problem, with all that can be done. */
+const cards: Column<OperatorProblem>[] = [{
+  id: 'card',
+  title: 'Problem',
+  width: 200,
+  grow: true,
+  cell: (p) => (
+    <>
+      <span className={styles.cardLine}>
+        <KindBadge problem={p} />
+        <span className={styles.cardText} title={title(p)}>{title(p)}</span>
+        <span className={styles.weak}><Ago at={milliseconds(p.firstTime)} /></span>
+      </span>
+      <span className={styles.cardLine}>
+        <span className={styles.cardText} title={where(p)}>{where(p)}</span>
+        {p.count === undefined ? null : <span className={styles.weak}>count {formatCount(p.count, p.more)}</span>}
+      </span>
+    </>
+  ),
+}]
+
 /** What an operator has to act on, in all projects: stuck runs, failures by cause, and the platform. */
 export function ProblemsPage() {
   const { values, change, filtered, clear } = useFilters(['kind', 'project', 'owner', 'q'])
   const view = useFilters(['state', 'id'])
   const projects = useProjects()
   const navigate = useNavigate()
+  const phone = usePhone()
   const state = states.find((s) => s === view.values.state) ?? 'open'
   const [kind, project, owner, text] = [values.kind ?? '', values.project ?? '', values.owner ?? '', values.q ?? '']
   const counts = useProblemCounts(project)
@@ -61,7 +84,8 @@ export function ProblemsPage() {
         <ListView
           list={list}
           what="problems"
-          columns={columns}
+          columns={phone ? cards : columns}
+          {...(phone ? { rowHeight: cardHeight } : {})}
           rowKey={(p) => p.id}
           highlighted={selected?.id}
           onOpen={(p) => { view.change({ id: p.id }) }}

@@ -15,7 +15,7 @@ const done: Record<string, string> = { start: 'started the run', wake: 'woke the
 const todo: Record<string, string> = { start: 'starts the run', wake: 'wakes the run' }
 
 const columns = (project: string): Column<Received>[] => [
-  { id: 'position', title: 'Event', width: 76, align: 'end', cell: ({ event }) => <Link to="/p/$project/events/$position" params={{ project, position: String(event.position) }}>{String(event.position)}</Link> },
+  { id: 'position', title: 'Event', width: 76, cell: ({ event }) => <Link to="/p/$project/events/$position" params={{ project, position: String(event.position) }}>{String(event.position)}</Link> },
   { id: 'received', title: 'Received', width: 92, cell: ({ event }) => <Time at={milliseconds(event.receiveTime)} /> },
   { id: 'type', title: 'Type', width: 200, grow: true, cell: ({ event }) => <span title={event.type}>{event.type}</span> },
   { id: 'source', title: 'Source', width: 130, grow: true, cell: ({ event }) => <span title={event.source}>{event.source}</span> },

@@ -1,12 +1,11 @@
 import { X } from 'lucide-react'
 import { milliseconds } from '../api'
-import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Tabs, Time } from '../kit'
+import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Tabs, Time, useNarrow } from '../kit'
 import { JsonView } from '../payload'
 import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
 import { useSearchText } from './location'
 import { useStep } from './live'
-import { useNarrow } from './narrow'
 import styles from './run.module.css'
 
 interface Props {

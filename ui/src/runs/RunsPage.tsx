@@ -7,7 +7,7 @@ import { rememberList } from '../app/list'
 import { one, type Search, usePageKeys, useRefusal, useViews } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Ago, AlertSlot, Button, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, setPreferences, usePreferences } from '../kit'
+import { Ago, AlertSlot, Button, cardHeight, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, usePhone, setPreferences, usePreferences } from '../kit'
 import type { Label } from '../labels'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
@@ -56,6 +56,7 @@ export function RunsPage() {
   const own = readColumns(chosen.split(','))
   const first = [given, saved, own].find((list) => list.length > 0) ?? standardColumns
   const shownColumns = first.join(',')
+  const cards = usePhone()
   const filterKey = JSON.stringify(writeFilter(filter))
   const peek = one(search, 'peek')
   const feed = useFeed(project, filter)
@@ -133,8 +134,8 @@ export function RunsPage() {
   }, [])
   // The columns change rarely, so that a change of one run draws one row.
   const columns = useMemo(
-    () => runColumns({ project, shown: shownColumns.split(','), zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
-    [project, shownColumns, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
+    () => runColumns({ project, shown: shownColumns.split(','), cards, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, shownColumns, cards, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
   )
   const endControl = () => {
     setControl(undefined)
@@ -198,7 +199,7 @@ export function RunsPage() {
         <span className={styles.end}>
           {state.arrived.length > 0 ? <Button onClick={feed.showNew}>{`${formatCount(state.arrived.length, state.overflow)} new ${state.arrived.length === 1 ? 'run' : 'runs'}`}</Button> : null}
           {state.refreshedAt === undefined ? null : <span>Refreshed <Ago at={state.refreshedAt} /></span>}
-          <ColumnChooser columns={first} onChange={chooseColumns} />
+          {cards ? null : <ColumnChooser columns={first} onChange={chooseColumns} />}
           <Button kind="quiet" aria-pressed={paused} icon={paused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />} onClick={() => { setPaused(!paused) }}>{paused ? 'Resume' : 'Pause'}</Button>
           <Button kind="quiet" aria-label="Read the list again" icon={<RefreshCw size={14} aria-hidden />} onClick={() => void feed.reload()} />
         </span>
@@ -244,7 +245,7 @@ export function RunsPage() {
             highlighted={peek}
             onEnd={feed.loadMore}
             onView={feed.setView}
-            rowHeight={density === 'compact' ? 28 : 32}
+            rowHeight={cards ? cardHeight : density === 'compact' ? 28 : 32}
             footer={<ListEnd count={shown.length} more={state.next !== ''} cut={state.cut} last={shown.at(-1)} order={filter.order} onContinue={change} />}
           />
         )}

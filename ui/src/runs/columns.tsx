@@ -3,7 +3,7 @@ import { Ellipsis } from 'lucide-react'
 import { milliseconds } from '../api'
 import { refusalOf } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Button, CancelRequestedBadge, Chip, type Column, command, copyCLI, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
+import { Ago, Button, CancelRequestedBadge, Chip, type Column, command, copyCLI, copyText, Elapsed, formatCount, Id, Menu, shortId, StatusBadge, statusWord, Time, toast, type Zone } from '../kit'
 import { type Label, LabelChips } from '../labels'
 import { type Order, triggerWord } from './filter'
 import styles from './runs.module.css'
@@ -47,6 +47,8 @@ export interface ColumnOptions {
   project: string
   /** The columns between the box of the selection and the menu, by ID. */
   shown: readonly string[]
+  /** Whether rows are cards in place of columns. */
+  cards: boolean
   zone: Zone
   order: Order
   onOrder: (order: Order) => void
@@ -63,7 +65,7 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, shown, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
   const select: Column<Run> = {
     id: 'select',
@@ -81,6 +83,7 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
       </label>
     ),
   }
+  const sortQueued: Column<Run>['sort'] = { active: order === 'newest' ? 'descending' : order === 'oldest' ? 'ascending' : undefined, onSort: () => { onOrder(order === 'newest' ? 'oldest' : 'newest') } }
   const known: Column<Run>[] = [
     { id: 'status', title: 'Status', width: 132, cell: (run) => <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> },
     {
@@ -96,15 +99,36 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
       id: 'queued',
       title: `Queued${utc}`,
       width: 82,
-      sort: { active: order === 'newest' ? 'descending' : order === 'oldest' ? 'ascending' : undefined, onSort: () => { onOrder(order === 'newest' ? 'oldest' : 'newest') } },
+      sort: sortQueued,
       cell: (run) => <Time plain at={milliseconds(run.createTime)} />,
     },
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
-    { id: 'duration', title: 'Duration', width: 76, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
-    { id: 'steps', title: 'Steps', width: 84, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
-    { id: 'problem', title: 'Problem', width: 116, grow: true, cell: (run) => <RunProblem run={run} /> },
+    { id: 'duration', title: 'Duration', width: 70, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
+    { id: 'steps', title: 'Steps', width: 78, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
+    { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },
     { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]
+  // On a phone, the row is a card of two lines.
+  const card: Column<Run> = {
+    id: 'card',
+    title: `Queued${utc}`,
+    width: 200,
+    grow: true,
+    sort: sortQueued,
+    cell: (run) => (
+      <>
+        <span className={styles.cardLine}>
+          <StatusBadge of="run" status={run.status} detail={statusDetail(run)} />
+          <span className={styles.cardText} title={`${run.workflow}@${run.version}`}>{run.workflow}</span>
+          <span className={styles.weak}><Ago at={milliseconds(run.createTime)} /></span>
+        </span>
+        <span className={styles.cardLine}>
+          <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles.cardID} title={run.id}>{shortId(run.id)}</Link>
+          <span className={styles.cardText}><RunProblem run={run} /></span>
+        </span>
+      </>
+    ),
+  }
   const menu: Column<Run> = {
     id: 'menu',
     title: <span className="hidden">Actions</span>,
@@ -122,5 +146,5 @@ export function runColumns({ project, shown, zone, order, onOrder, onOpen, onCon
       />
     ),
   }
-  return [select, ...shown.flatMap((id) => known.filter((column) => column.id === id)), menu]
+  return [select, ...(cards ? [card] : shown.flatMap((id) => known.filter((column) => column.id === id))), menu]
 }

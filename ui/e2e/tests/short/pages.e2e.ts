@@ -88,6 +88,24 @@ describe('on a phone', () => {
   })
 })
 
+describe('on a phone, a row is a card', () => {
+  it.each([
+    ['runs', '/p/default/runs?status=failed', /Failed shop\/order .* ago .*404 Not Found/],
+    ['problems', '/problems', /Failure Not Found .* ago shop\/order@1\.0\.0 .*count \d/],
+  ])('of %s, with all that matters in sight', async (_, path, words) => {
+    const { context, page, faults } = await open(browser, platform.address, path, { width: 390, height: 844 })
+    const row = page.getByRole('grid').getByRole('row', { name: words }).first()
+    await row.waitFor()
+    expect((await row.boundingBox())?.height).toBe(64)
+    expect(await page.getByRole('grid').evaluate((grid) => grid.scrollWidth - grid.clientWidth)).toBe(0)
+    expect(await violations(page)).toEqual([])
+    await row.getByRole('gridcell').getByText(/Failed|Failure/).first().click()
+    await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}$/.test(url.pathname) || url.searchParams.has('id'))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
 describe('the server', () => {
   it('answers pages with a policy without unsafe-inline and unsafe-eval, in frames of no other site', async () => {
     const answer = await fetch(platform.address, { headers: { accept: 'text/html' } })
