@@ -2,8 +2,9 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useFilters, useProject, useRefusal } from '../app'
 import { callError, clients, milliseconds, usePages } from '../api'
-import type { BatchFilter, BatchItem } from '../gen/signalbox/v1/batch_pb'
-import { AlertSlot, Button, type Column, command, CopyCommand, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, vocabularies } from '../kit'
+import type { BatchItem } from '../gen/signalbox/v1/batch_pb'
+import { AlertSlot, Button, type Column, command, CopyCommand, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, usePreferences, vocabularies } from '../kit'
+import { conditions } from './conditions'
 import { Progress } from './Progress'
 
 const columns = (project: string): Column<BatchItem>[] => {
@@ -17,21 +18,10 @@ const columns = (project: string): Column<BatchItem>[] => {
   ]
 }
 
-function conditions(filter: BatchFilter | undefined): string {
-  if (filter === undefined) return 'runs given by ID'
-  const parts = [
-    filter.statuses.length > 0 ? `status ${filter.statuses.join(', ')}` : '',
-    filter.workflow === '' ? '' : `workflow ${filter.workflow}${filter.version === '' ? '' : `@${filter.version}`}`,
-    filter.trigger === '' ? '' : `trigger ${filter.trigger}`,
-    filter.problems.length > 0 ? `problem ${filter.problems.join(', ')}` : '',
-    filter.notReplayed ? 'without a replay' : '',
-  ].filter(Boolean)
-  return parts.length === 0 ? 'all runs' : parts.join('; ')
-}
-
 /** One batch: its progress and the result of each run. */
 export function BatchPage() {
   const project = useProject()
+  const { zone } = usePreferences()
   const { id = '' }: { id?: string } = useParams({ strict: false })
   const { values, change, filtered, clear } = useFilters(['status'])
   const refusal = useRefusal()
@@ -77,7 +67,7 @@ export function BatchPage() {
           <Panel>
             <Facts
               facts={[
-                ['Progress', <Progress key="p" batch={batch} />], ['Runs', formatCount(batch.total)], ['Reason', batch.reason], ['Actor', batch.actor], ['Selected by', conditions(batch.filter)],
+                ['Progress', <Progress key="p" batch={batch} />], ['Runs', formatCount(batch.total)], ['Reason', batch.reason], ['Actor', batch.actor], ['Selected by', conditions(batch.filter, zone)],
                 ['Rate', `${batch.rate} per second at most`], ['Started', <Time key="t" at={milliseconds(batch.createTime)} />], ['Duration', <Elapsed key="d" from={milliseconds(batch.createTime)} to={milliseconds(batch.endTime)} />],
                 batch.action === 'replay' ? ['Version', batch.version === '' ? 'of each run' : batch.version] : undefined,
               ]}
