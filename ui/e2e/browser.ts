@@ -1,7 +1,7 @@
 // A browser on the platform: contexts by theme and size, what a page did wrong, and the rules of accessibility.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Cookie, type Page } from 'playwright-core'
 
 /** launch starts Debian's Chromium without any request of its own to the network. */
 export async function launch(): Promise<Browser> {
@@ -15,6 +15,8 @@ export interface View {
   theme?: 'light' | 'dark'
   width?: number
   height?: number
+  /** The cookies of a session. */
+  cookies?: Cookie[]
 }
 
 export interface Observed {
@@ -25,8 +27,9 @@ export interface Observed {
 }
 
 /** open opens a page and notes what it does wrong. */
-export async function open(browser: Browser, origin: string, path: string, { theme = 'light', width = 1280, height = 800 }: View = {}): Promise<Observed> {
+export async function open(browser: Browser, origin: string, path: string, { theme = 'light', width = 1280, height = 800, cookies = [] }: View = {}): Promise<Observed> {
   const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, reducedMotion: 'reduce', timezoneId: 'Europe/Stockholm' })
+  await context.addCookies(cookies)
   const page = await context.newPage()
   const faults: string[] = []
   page.on('console', (message) => {

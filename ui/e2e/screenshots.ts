@@ -1,55 +1,96 @@
-// Takes a picture of every page in both themes, and of its states without data, and writes them into docs/images: `npm run screenshots`.
+// Takes a picture of every page in both themes, of what opens over it, and of its states: empty, no match, denied and disconnected. Writes
+// them into docs/images/studio: `npm run screenshots`. ONLY=text takes those with the text in their names.
 import { mkdirSync } from 'node:fs'
-import { launch, loaded, open } from './browser'
-import { pages } from './pages'
-import { seed, startPlatform } from './platform'
+import type { Cookie, Page } from 'playwright-core'
+import { launch, loaded, type Observed, open, type View } from './browser'
+import { denied, empty, noMatch, overlays, pages, wholePages } from './pages'
+import { seed, startPlatform, startServer } from './platform'
 
 const folder = process.env.SCREENSHOTS ?? new URL('../../docs/images/studio/', import.meta.url).pathname
+const only = process.env.ONLY ?? ''
 mkdirSync(folder, { recursive: true })
 
-const [platform, browser] = await Promise.all([startPlatform(), launch()])
+interface Picture {
+  name: string
+  path: string
+  /** Taken as a viewer of one project, in place of the administrator of the platform with data. */
+  viewer?: boolean
+  view?: View
+  /** Brings the page into the state of the picture. */
+  before?: (seen: Observed) => Promise<unknown>
+}
+
+const disconnect = async ({ context, page }: Observed) => {
+  await context.setOffline(true)
+  await page.getByText('No connection to the server').first().waitFor({ timeout: 30_000 })
+}
+const graph = async ({ page }: Observed) => page.getByText('reserve', { exact: true }).first().waitFor()
+const shown = async ({ page }: Observed) => page.locator('[role=dialog], [role=menu]').first().waitFor()
+const from = (paths: Record<string, string>, suffix: string, more: Partial<Picture> = {}): Picture[] =>
+  Object.entries(paths).map(([name, path]) => ({ name: name + suffix, path, ...more }))
+
+/** All pictures, by the IDs of the seeded runs. */
+function pictures(ids: Record<string, string>): Picture[] {
+  const all = pages(ids)
+  const phone = { runs: all.runs ?? '', run: all['run-failed'] ?? '', problems: all.problems ?? '' }
+  return [
+    ...from(all, ''),
+    { name: 'run-graph', path: `/p/default/runs/${ids.failed ?? ''}?tab=graph`, before: graph },
+    { name: 'run-step', path: `/p/default/runs/${ids.failed ?? ''}?step=5` },
+    { name: 'sign-in', path: '/sign-in', viewer: true, view: { cookies: [] } },
+    ...from(phone, '-phone', { view: { width: 390, height: 844 } }),
+    ...Object.entries(overlays).map(([name, [at, show]]): Picture => ({
+      name: name.toLowerCase().replaceAll(' ', '-'),
+      path: all[at] ?? '',
+      before: async (seen) => {
+        await show(seen.page)
+        await shown(seen)
+      },
+    })),
+    ...from(empty(ids), '-empty'),
+    ...from(noMatch(ids), '-no-match'),
+    ...from(denied(ids), '-denied', { viewer: true }),
+    ...from(wholePages(ids), '-disconnected', { before: disconnect }),
+  ].filter(({ name }) => name.includes(only))
+}
+
+/** session signs in and returns the cookies. */
+async function session(page: Page, token: string): Promise<Cookie[]> {
+  await page.getByLabel('Token').fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+  const cookies = await page.context().cookies()
+  await page.context().close()
+  return cookies
+}
+
+const [platform, server, browser] = await Promise.all([startPlatform(), startServer(), launch()])
+const failed: string[] = []
 try {
+  await platform.cli('project', 'create', 'empty')
   const ids = await seed(platform)
+  const cookies = await session((await open(browser, server.address, '/sign-in')).page, server.viewer)
   for (const theme of ['light', 'dark'] as const) {
-    const shoot = async (name: string, path: string, before?: (view: Awaited<ReturnType<typeof open>>) => Promise<void>) => {
-      const view = await open(browser, platform.address, path, { theme })
-      await before?.(view)
-      await view.page.screenshot({ path: `${folder}${name}-${theme}.png`, animations: 'disabled' })
-      await view.context.close()
+    for (const { name, path, viewer = false, view = viewer ? { cookies } : {}, before } of pictures(ids)) {
+      let seen: Observed | undefined
+      try {
+        seen = await open(browser, viewer ? server.address : platform.address, path, { ...view, theme })
+        await before?.(seen)
+        if (before !== disconnect) await loaded(seen.page)
+        await seen.page.screenshot({ path: `${folder}${name}-${theme}.png`, animations: 'disabled' })
+      } catch (error) {
+        failed.push(`${name}-${theme}: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)}`)
+      } finally {
+        await seen?.context.close()
+      }
     }
-    for (const [name, path] of Object.entries(pages(ids))) await shoot(name, path)
-    const graph = async ({ page }: { page: import('playwright-core').Page }) => { await page.getByText('reserve', { exact: true }).first().waitFor() }
-    await shoot('run-graph', `/p/default/runs/${ids.failed ?? ''}?tab=graph`, graph)
-    await shoot('run-step', `/p/default/runs/${ids.failed ?? ''}?step=5`)
-    await shoot('run-timeline', `/p/default/runs/${ids.parallel ?? ''}?tab=timeline`)
-    await shoot('runs-no-match', '/p/default/runs?status=timed_out')
-    await shoot('events-no-match', '/p/default/events?type=com.example.none')
-    await shoot('batches-empty', '/p/default/batches')
-    await shoot('denied', '/p/absent/runs')
-    await shoot('runs-disconnected', '/p/default/runs', async ({ context, page }) => {
-      await context.setOffline(true)
-      await page.getByText('No connection to the server').first().waitFor({ timeout: 30_000 })
-    })
-    await shoot('find', '/p/default/runs', async ({ page }) => {
-      await page.keyboard.press('Control+k')
-      await page.getByRole('dialog').waitFor()
-    })
-    await shoot('run-dialog', '/p/default/workflows/shop/order', async ({ page }) => {
-      await page.getByRole('button', { name: 'Run…' }).click()
-      await page.getByLabel('order', { exact: false }).first().waitFor()
-    })
-    await shoot('replay-dialog', `/p/default/runs/${ids.failed ?? ''}`, async ({ page }) => {
-      await page.getByRole('button', { name: 'Replay…' }).click()
-      await page.getByRole('button', { name: 'Edit', exact: true }).click()
-      await page.locator('.cm-content').waitFor()
-    })
-    const phone = await open(browser, platform.address, '/p/default/runs', { theme, width: 390, height: 844 })
-    await loaded(phone.page)
-    await phone.page.screenshot({ path: `${folder}runs-phone-${theme}.png`, animations: 'disabled' })
-    await phone.context.close()
   }
   process.stdout.write(`The pictures are in ${folder}\n`)
 } finally {
   await browser.close()
-  await platform.stop()
+  await Promise.all([platform.stop(), server.stop()])
+}
+if (failed.length > 0) {
+  process.stderr.write(`Not taken:\n${failed.join('\n')}\n`)
+  process.exitCode = 1
 }

@@ -1,7 +1,7 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launch, open, violations } from '../../browser'
-import { pages } from '../../pages'
+import { overlays, pages } from '../../pages'
 import { type Platform, seed, startPlatform } from '../../platform'
 
 let platform: Platform
@@ -28,44 +28,6 @@ describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
     await context.close()
   })
 })
-
-/** What opens over a page: the page, and how it is opened. */
-const overlays: Record<string, [string, (page: Page) => Promise<unknown>]> = {
-  'user menu': ['runs', async (page) => page.getByRole('button', { name: /^Settings of/ }).click()],
-  'project menu': ['runs', async (page) => page.getByRole('button', { name: /^Project:/ }).click()],
-  'export menu': ['runs', async (page) => page.getByRole('button', { name: 'Export' }).click()],
-  'row menu': ['runs', async (page) => page.getByRole('button', { name: /^Actions of run/ }).first().click()],
-  filter: ['runs', async (page) => page.getByRole('button', { name: 'Filter', exact: true }).click()],
-  'run menu': ['run-failed', async (page) => page.getByRole('button', { name: 'More', exact: true }).click()],
-  palette: ['runs', async (page) => page.keyboard.press('Control+k')],
-  shortcuts: ['runs', async (page) => page.keyboard.press('?')],
-  preview: ['runs', async (page) => {
-    await page.getByRole('grid').focus()
-    await page.keyboard.press('j')
-    await page.keyboard.press('Space')
-  }],
-  'run dialog': ['workflow', async (page) => page.getByRole('button', { name: 'Run…' }).click()],
-  'run dialog with JSON': ['workflow', async (page) => {
-    await page.getByRole('button', { name: 'Run…' }).click()
-    await page.getByRole('button', { name: 'JSON', exact: true }).click()
-    await page.locator('.cm-content').waitFor()
-  }],
-  'replay dialog': ['run-failed', async (page) => {
-    await page.getByRole('button', { name: 'Replay…' }).click()
-    await page.getByRole('button', { name: 'Edit', exact: true }).click()
-    await page.locator('.cm-content').waitFor()
-  }],
-  'cancel dialog': ['run-waiting', async (page) => page.getByRole('button', { name: 'Cancel…' }).click()],
-  'batch dialog': ['runs', async (page) => {
-    await page.getByRole('grid').getByRole('checkbox').nth(1).check()
-    await page.getByRole('button', { name: 'Terminate…' }).click()
-    await page.getByText(/would not change|allows? to|refused/).first().waitFor()
-  }],
-  'event dialog': ['events', async (page) => page.getByRole('button', { name: 'Send a test event…' }).click()],
-  'problem drawer': ['problems', async (page) => page.getByRole('grid').getByRole('row').nth(1).click()],
-  'problem menu': ['problems', async (page) => page.getByRole('button', { name: 'More actions' }).first().click()],
-  'token dialog': ['access', async (page) => page.getByRole('button', { name: /^Create a token/ }).click()],
-}
 
 describe.each(['light', 'dark'] as const)('over the page, in the %s theme', (theme) => {
   it.each(Object.keys(overlays))('%s keeps the policy and the rules of accessibility', async (name) => {
