@@ -77,7 +77,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           </span>
         )}
       </div>
-      {rows.length === 0 ? <NoRows run={run} filtered={matches !== undefined} text={typed.trim()} complete={complete && (typed.trim() === '' || found.complete || search.isError)} onClear={() => { set({ only: '', q: '' }) }} /> : (
+      {rows.length === 0 ? <NoRows run={run} counted={summary?.steps ?? 0n} filtered={matches !== undefined} text={typed.trim()} complete={complete && (typed.trim() === '' || found.complete || search.isError)} onClear={() => { set({ only: '', q: '' }) }} /> : (
         <Rows rows={rows} matches={matches} inPayload={inPayload} selected={selected} onAct={act} onToggle={(row) => { setToggled(flip(toggled, row.key)) }} />
       )}
       {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
@@ -91,12 +91,12 @@ function SearchState({ count, searched, of, done, problem, onRetry }: { count: n
   return <span className={styles.faint} role="status">{done ? '' : `searched ${formatCount(searched)} of ${plural(of, 'step')}: `}{formatCount(count)} found</span>
 }
 
-function NoRows({ run, filtered, text, complete, onClear }: { run: Run; filtered: boolean; text: string; complete: boolean; onClear: () => void }) {
+function NoRows({ run, counted, filtered, text, complete, onClear }: { run: Run; counted: bigint; filtered: boolean; text: string; complete: boolean; onClear: () => void }) {
   if (!complete) return <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
   if (filtered) {
     return (
       <StateView kind="no-match" title={text === '' ? 'No step matches.' : `No step contains “${text}”.`} actions={<Button onClick={onClear}>Clear filters</Button>}>
-        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? '; sealed values are not' : ''}.`}
+        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; what the ${formatCount(counted)} steps contain that are not listed is unknown` : ''}.`}
       </StateView>
     )
   }

@@ -55,8 +55,8 @@ export function RunHistogram({ project, filter, onPeriod }: { project: string; f
   })
   const bars = query.data ?? []
   const to = bounds(filter, now()).until
-  // The end of the last bar is now, where the filter has none.
-  const annotations = useAnnotations(project, bars[0]?.start, to)
+  // The bars move on with the time; from the full minute, what is around them is not read again each time.
+  const annotations = useAnnotations(project, bars[0] === undefined ? undefined : Math.floor(bars[0].start / 60_000) * 60_000, to)
   const around = annotationsIn(annotations.data?.annotations ?? [], bars[0]?.start ?? 0, bars.at(-1)?.end ?? 0)
   return (
     <div className={styles.histogram}>
