@@ -95,8 +95,8 @@ function NoRows({ run, counted, filtered, text, complete, onClear }: { run: Run;
   if (!complete) return <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
   if (filtered) {
     return (
-      <StateView kind="no-match" title={text === '' ? 'No step matches.' : `No step contains “${text}”.`} actions={<Button onClick={onClear}>Clear filters</Button>}>
-        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; what the ${formatCount(counted)} steps contain that are not listed is unknown` : ''}.`}
+      <StateView kind="no-match" title={text === '' ? 'No step matches.' : `No ${counted > 0n ? 'listed ' : ''}step contains “${text}”.`} actions={<Button onClick={onClear}>Clear filters</Button>}>
+        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; ${formatCount(counted)} steps are not listed, so what they contain is unknown` : ''}.`}
       </StateView>
     )
   }
