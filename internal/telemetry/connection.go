@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// Observed are the sources of the gauges. Every scrape reads them; they must not block.
+// Observed are the sources of the gauges. Every scrape reads them; all but QueuedRuns must not block.
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() conntype.Status
@@ -30,8 +30,8 @@ type Observed struct {
 	CertificateEnds func() (time.Time, bool)
 }
 
-// queueTimeout bounds the query of the queue: a scrape must not hang on a database.
-const queueTimeout = time.Second
+// readTimeout bounds a read of the database: a scrape must not hang on it.
+const readTimeout = time.Second
 
 // gauges are the instruments of the connection and its dependents.
 type gauges struct {
@@ -55,11 +55,10 @@ func (t *Telemetry) Observe(seen Observed) error {
 	if err != nil {
 		return err
 	}
-	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+	queued := readBefore(t, readTimeout, seen.QueuedRuns)
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		g.observe(o, seen, t.now())
-		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-		defer cancel()
-		if runs, err := seen.QueuedRuns(ctx); err == nil {
+		if runs, known := queued.last(); known {
 			o.ObserveInt64(g.queued, runs)
 		}
 		if counts, ok := seen.StuckRuns(); ok {

@@ -128,31 +128,17 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	var mu sync.Mutex // guards the values of the last prepare; a scrape calls prepare and then collects
-	var backlogs []event.Backlog
-	var counted map[string]conditions
-	begun := map[string]bool{}
-	t.prepare = func(ctx context.Context) {
-		var reading sync.WaitGroup
-		var found []dispatchtype.Dispatcher
-		reading.Go(func() { found = readWithTimeout(ctx, conditionsTimeout, seen.Dispatchers) })
-		waiting := readWithTimeout(ctx, queueTimeout, seen.Backlogs)
-		reading.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		backlogs, counted = waiting, countConditions(found)
-		for _, b := range backlogs {
-			if !begun[b.Project] {
-				begun[b.Project] = true
-				seen.Begin(b.Project)
-			}
-		}
-	}
+	dispatchers := readBefore(t, conditionsTimeout, seen.Dispatchers)
+	begun := beginning{begin: seen.Begin}
+	backlogs := readBefore(t, readTimeout, func(ctx context.Context) ([]event.Backlog, error) {
+		list, err := seen.Backlogs(ctx)
+		begun.add(list)
+		return list, err
+	})
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		mu.Lock()
-		waiting, conditioned := backlogs, counted
-		mu.Unlock()
-		for name, values := range t.active.gather(waiting, conditioned, seen.Usable()) {
+		found, _ := dispatchers.last()
+		waiting, _ := backlogs.last()
+		for name, values := range t.active.gather(waiting, countConditions(found), seen.Usable()) {
 			for project, value := range values {
 				o.ObserveFloat64(gauges[name], value, metric.WithAttributes(attribute.String("project", project)))
 			}
@@ -162,15 +148,25 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	return err
 }
 
-// readWithTimeout reads with a timeout. It returns nothing if that fails.
-func readWithTimeout[T any](ctx context.Context, limit time.Duration, read func(context.Context) ([]T, error)) []T {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	found, err := read(ctx)
-	if err != nil {
-		return nil
+// beginning creates the counters of projects, once for each.
+type beginning struct {
+	begin func(project string)
+	mu    sync.Mutex
+	begun map[string]bool
+}
+
+func (b *beginning) add(backlogs []event.Backlog) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.begun == nil {
+		b.begun = map[string]bool{}
 	}
-	return found
+	for _, one := range backlogs {
+		if !b.begun[one.Project] {
+			b.begun[one.Project] = true
+			b.begin(one.Project)
+		}
+	}
 }
 
 // conditions counts the unhealthy dispatchers of a project.

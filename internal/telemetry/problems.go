@@ -34,11 +34,10 @@ func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.
 	if err != nil {
 		return err
 	}
-	_, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-		defer cancel()
-		list, err := gauges(ctx)
-		if err != nil {
+	found := readBefore(t, readTimeout, gauges)
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		list, known := found.last()
+		if !known {
 			return nil // the page omits it, like the queue
 		}
 		for _, g := range list {

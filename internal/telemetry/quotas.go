@@ -21,11 +21,10 @@ func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, 
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	_, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-		defer cancel()
-		projects, err := held(ctx)
-		if err != nil {
+	found := readBefore(t, readTimeout, held)
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		projects, known := found.last()
+		if !known {
 			return nil // the page omits them, like the queue
 		}
 		for _, p := range projects {

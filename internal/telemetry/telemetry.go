@@ -54,8 +54,8 @@ type Telemetry struct {
 	Problems *Problems
 
 	active *activeDispatchers
-	// prepare reads the values of a scrape; may be nil.
-	prepare func(ctx context.Context)
+	// reads are made by every scrape before it collects the instruments.
+	reads []func(ctx context.Context)
 
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
@@ -132,17 +132,11 @@ func (t *Telemetry) Stop(ctx context.Context) error {
 
 // Handler serves the metrics in Prometheus's and OpenMetrics's formats.
 func (t *Telemetry) Handler() http.Handler {
-	page := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
+	return t.readingFirst(promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(t.log.Handler(), slog.LevelWarn),
 		ErrorHandling: promhttp.ContinueOnError,
 		Registry:      t.registry,
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t.prepare != nil {
-			t.prepare(r.Context())
-		}
-		page.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // Meter returns a meter for the instruments of another package, for example a store's.

@@ -2,18 +2,25 @@ package telemetry_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/problem"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -120,4 +127,40 @@ func TestSecondStopFailsAndInstrumentsStayUsable(t *testing.T) {
 	require.NoError(t, tel.Stop(t.Context()))
 	require.ErrorContains(t, tel.Stop(t.Context()), "stop telemetry")
 	tel.Runs.Count(t.Context(), "default", "completed")
+}
+
+// A read of a scrape may create an instrument, for example by its first request of a kind to Temporal, and scrapes may overlap.
+func TestScrapesCreateInstruments(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	var created atomic.Int64
+	create := func() {
+		tel.Temporal().Counter(fmt.Sprintf("temporal_request_%d", created.Add(1))).Inc(1)
+	}
+	require.NoError(t, tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
+		create()
+		return []problem.Gauge{{Project: "shop", Kind: problem.Failure, State: problem.Open, Count: 3}}, nil
+	}))
+	require.NoError(t, tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) {
+		create()
+		return nil, nil
+	}))
+	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
+		Backlogs: func(context.Context) ([]event.Backlog, error) {
+			return []event.Backlog{{Project: fmt.Sprintf("p%d", created.Load())}}, nil
+		},
+		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) { return nil, nil },
+		Begin:       func(string) { create() },
+		Usable:      func() bool { return true },
+	}))
+	var scrapes errgroup.Group
+	for range 50 {
+		scrapes.Go(func() error {
+			if found := lines(scrape(t, tel), "signalbox_problems"); len(found) != 1 {
+				return fmt.Errorf("%d series of problems", len(found))
+			}
+			return nil
+		})
+	}
+	require.NoError(t, scrapes.Wait())
 }
