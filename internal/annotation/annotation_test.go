@@ -188,7 +188,7 @@ func recording(t *testing.T, test func(t *testing.T, r *rows, status *conntype.S
 func (r *rows) wait(d time.Duration) {
 	r.mu.Unlock()
 	defer r.mu.Lock()
-	time.Sleep(d) // in the time of the bubble
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -2,6 +2,7 @@ package annotation
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn/conntype"
@@ -109,7 +110,7 @@ func (r *Recorder) end(at time.Time) {
 func (r *Recorder) write(ctx context.Context) {
 	rows := r.ended
 	if r.open != nil {
-		rows = append(rows[:len(rows):len(rows)], *r.open)
+		rows = append(slices.Clip(rows), *r.open)
 	}
 	r.dueAt = r.now().Add(confirmEvery)
 	err := r.store.WriteOutages(ctx, rows)

@@ -64,7 +64,7 @@ func TestViews(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `(?s)view +eu.*shared +yes.*filter +status failed,timed_out, last 7d.*revision +1`, c.out.String())
 	saved := last[*signalboxv1.SaveViewRequest](t, a)
-	require.Equal(t, "", saved.GetId())
+	require.Empty(t, saved.GetId())
 	require.True(t, proto.Equal(&signalboxv1.ViewQuery{
 		Statuses: []string{"failed", "timed_out"}, Period: durationpb.New(7 * 24 * time.Hour), Order: "oldest", Columns: []string{"run", "status"},
 	}, saved.GetQuery()), "%v", saved)

@@ -122,7 +122,7 @@ func fits(views []View, v View, create bool) error {
 		if other.Shared {
 			shared++
 		}
-		if other.Name != v.Name || other.Owner != v.Owner && !(other.Shared && v.Shared) {
+		if other.Name != v.Name || other.Owner != v.Owner && (!other.Shared || !v.Shared) {
 			continue
 		}
 		problem := fmt.Sprintf("%s has a view %q in project %q already", other.Owner.Name, v.Name, v.Project)

@@ -35,7 +35,7 @@ func TestOutageIsAnAnnotation(t *testing.T) {
 		}
 		return ""
 	})
-	temporal = temporal.Restart(t)
+	temporal.Restart(t)
 	var outage *signalboxv1.Annotation
 	platform.Eventually(t, time.Minute, func() string {
 		if outage = list("outage")[0]; outage.GetEnd() == nil {

@@ -134,11 +134,11 @@ func listQuery(f event.ListFilter) (string, []any) {
 func RunQuery(f event.ListFilter, set []int64) (string, []any) {
 	var w sqlrow.Where
 	conditions(&w, f)
-	positions := `SELECT d.position FROM deliveries d WHERE d.run_id = ` + w.Arg(f.RunID) + ` AND d.project = $1`
+	positions := []string{`SELECT d.position FROM deliveries d WHERE d.run_id = ` + w.Arg(f.RunID) + ` AND d.project = $1`}
 	for _, position := range set {
-		positions += ` UNION ALL SELECT ` + strconv.FormatInt(position, 10)
+		positions = append(positions, `SELECT `+strconv.FormatInt(position, 10))
 	}
-	w.Conditions = append(w.Conditions, `e.position IN (`+positions+`)`)
+	w.Conditions = append(w.Conditions, `e.position IN (`+strings.Join(positions, ` UNION ALL `)+`)`)
 	if len(f.Statuses) > 0 {
 		marks := make([]string, len(f.Statuses))
 		for i, status := range f.Statuses {

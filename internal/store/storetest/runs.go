@@ -333,8 +333,8 @@ func testSteps(t *testing.T, open Opener) {
 	step := func(number, position int64) run.Step {
 		return run.Step{Number: number, Path: fmt.Sprintf("/do/%d", number), Status: "running", Position: position}
 	}
-	page := func(id string, f run.StepFilter) ([]run.Step, error) {
-		found, err := s.ListSteps(t.Context(), "default", id, f)
+	page := func(f run.StepFilter) ([]run.Step, error) {
+		found, err := s.ListSteps(t.Context(), "default", "r1", f)
 		return found.Steps, err
 	}
 	numbers := func(list []run.Step, err error) []int64 {
@@ -352,10 +352,10 @@ func testSteps(t *testing.T, open Opener) {
 	second := get(t, s, "r1").Sequence
 	require.Equal(t, first+1, second)
 
-	require.Equal(t, []int64{1, 2, 3, 10}, numbers(page("r1", run.StepFilter{Limit: 100})))
-	require.Equal(t, []int64{3, 10}, numbers(page("r1", run.StepFilter{After: 2, Limit: 100})))
-	require.Equal(t, []int64{2, 3}, numbers(page("r1", run.StepFilter{After: 1, Limit: 2})))
-	require.Empty(t, numbers(page("r1", run.StepFilter{After: 10, Limit: 100})))
+	require.Equal(t, []int64{1, 2, 3, 10}, numbers(page(run.StepFilter{Limit: 100})))
+	require.Equal(t, []int64{3, 10}, numbers(page(run.StepFilter{After: 2, Limit: 100})))
+	require.Equal(t, []int64{2, 3}, numbers(page(run.StepFilter{After: 1, Limit: 2})))
+	require.Empty(t, numbers(page(run.StepFilter{After: 10, Limit: 100})))
 
 	cursor := func(sequence, number int64) run.StepCursor { return run.StepCursor{Sequence: sequence, Number: number} }
 	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), second, 100)))

@@ -50,7 +50,6 @@ type Store interface {
 	sealedValues
 	Batches() *Batches
 	retention.Store
-	Annotations() *annotations.Store
 	Quotas() *quotas.Store
 	reports
 	Ping(ctx context.Context) error
@@ -61,6 +60,7 @@ type Store interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
+	Annotations() *annotations.Store
 	Problems() *problems.Store
 	Views() *views.Store
 }
