@@ -239,6 +239,9 @@ func TestRESTLabels(t *testing.T) {
 	preview := p.do("POST", "/v1/projects/default/batches", `{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order=4711"]}}`).ok()
 	require.Equal(t, json.Number("2"), preview["batch"].(map[string]any)["total"])
 	require.Equal(t, []any{"order=4711"}, preview["batch"].(map[string]any)["filter"].(map[string]any)["labels"])
+	refused := p.do("POST", "/v1/projects/default/batches", `{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order"]}}`)
+	require.Equal(t, 400, refused.status, refused.body)
+	require.Contains(t, refused.body, "filter.labels")
 
 	for body, field := range map[string]string{`{"a b":"x"}`: "labels.a b", `{"order":""}`: "labels.order"} {
 		refused := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{},"labels":`+body+`}`)

@@ -197,12 +197,12 @@ func TestNoLabelHasASensitiveValue(t *testing.T) {
 
 func TestLabelsOfAFilter(t *testing.T) {
 	t.Parallel()
-	parsed, err := label.Parse([]string{"order=4711", "text=a=b", "order=4711"})
+	parsed, err := label.Parse("labels", []string{"order=4711", "text=a=b", "order=4711"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"order": "4711", "text": "a=b"}, parsed)
 	require.Equal(t, []string{"order=4711", "text=a=b"}, label.Texts(parsed))
 	for _, texts := range [][]string{{"order"}, {"order=1", "order=2"}} {
-		_, err := label.Parse(texts)
+		_, err := label.Parse("labels", texts)
 		require.Error(t, err)
 	}
 	b := newBench(t)

@@ -99,7 +99,9 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	add("parent", f.GetParentRunId())
 	add("replay of", f.GetReplayOf())
 	add("batch", f.GetBatchId())
-	add("label", strings.Join(f.GetLabels(), ","))
+	for _, label := range f.GetLabels() {
+		add("label", label)
+	}
 	if f.GetNotReplayed() {
 		parts = append(parts, "not replayed")
 	}

@@ -79,7 +79,9 @@ func filterLine(q *signalboxv1.ViewQuery) string {
 	add("problem", strings.Join(q.GetProblems(), ","))
 	add("trigger", q.GetTrigger())
 	add("failure group", q.GetFailureGroup())
-	add("label", strings.Join(q.GetLabels(), ","))
+	for _, label := range q.GetLabels() {
+		add("label", label)
+	}
 	add("text", q.GetText())
 	add("parent", q.GetParentRunId())
 	add("replay of", q.GetReplayOf())

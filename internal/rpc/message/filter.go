@@ -41,7 +41,7 @@ func FilterOf(m RunFilter, prefix string) (run.Filter, error) {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}
 	var err error
-	if f.Labels, err = label.Parse(m.GetLabels()); err != nil {
+	if f.Labels, err = label.Parse(prefix+"labels", m.GetLabels()); err != nil {
 		return run.Filter{}, err
 	}
 	if f.Since, err = Time(prefix+"since", m.GetSince()); err != nil {

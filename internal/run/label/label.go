@@ -1,7 +1,7 @@
 // Package label checks the labels of runs, and computes those that a document defines.
 //
 //	err := label.Check(map[string]string{"order": "4711"})
-//	labels, err := label.Parse([]string{"order=4711"})
+//	labels, err := label.Parse("labels", []string{"order=4711"})
 //	labels, missing, err := label.Request{Document: doc.Labels, Input: input, Sensitive: sensitive}.Labels()
 //
 // It is pure: it stores nothing.
@@ -57,13 +57,13 @@ func invalid(reason string, problems map[string]string) *apperror.Error {
 	return e
 }
 
-// Parse reads labels of a filter, each as key=value.
-func Parse(texts []string) (map[string]string, error) {
+// Parse reads the labels of a filter, each as key=value; field is their name in errors.
+func Parse(field string, texts []string) (map[string]string, error) {
 	if len(texts) == 0 {
 		return nil, nil
 	}
 	invalid := func(format string, args ...any) error {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField("labels", format, args...)
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, format, args...)
 	}
 	labels := make(map[string]string, len(texts))
 	for _, text := range texts {
