@@ -1,4 +1,4 @@
-import type { Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launch, open, violations } from '../../browser'
 import { overlays, pages } from '../../pages'
@@ -18,33 +18,37 @@ afterAll(async () => {
   await platform.stop()
 })
 
-describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
-  it.each(Object.keys(pages({})))('page %s loads, keeps the policy and the rules of accessibility', async (name) => {
-    const { context, page, faults } = await open(browser, platform.address, pages(ids)[name] ?? '', { theme })
+/** dark changes the theme of an open page. */
+async function dark(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await page.waitForFunction(() => document.documentElement.dataset.theme === 'dark')
+}
+
+describe('in both themes', () => {
+  it.each(Object.keys(pages({})))('page %s loads, keeps the policy and the rules of accessibility, and fits a phone', async (name) => {
+    const { context, page, faults } = await open(browser, platform.address, pages(ids)[name] ?? '')
     expect(await violations(page)).toEqual([])
     // All columns are in sight.
     expect(await page.evaluate(() => [...document.querySelectorAll('[role=grid]')].map((grid) => grid.scrollWidth - grid.clientWidth).filter((more) => more > 0))).toEqual([])
+    await dark(page)
+    expect(await violations(page)).toEqual([])
+    await page.setViewportSize({ width: 390, height: 844 })
+    const width = page.evaluate(async () => new Promise<number>((resolve) => {
+      requestAnimationFrame(() => requestAnimationFrame(() => { resolve(document.documentElement.scrollWidth) }))
+    }))
+    expect(await width).toBeLessThanOrEqual(390)
     expect(faults).toEqual([])
     await context.close()
   })
-})
 
-describe.each(['light', 'dark'] as const)('over the page, in the %s theme', (theme) => {
-  it.each(Object.keys(overlays))('%s keeps the policy and the rules of accessibility', async (name) => {
+  it.each(Object.keys(overlays))('%s over a page keeps the policy and the rules of accessibility', async (name) => {
     const [at, show] = overlays[name] ?? ['', async () => Promise.resolve()]
-    const { context, page, faults } = await open(browser, platform.address, pages(ids)[at] ?? '', { theme })
+    const { context, page, faults } = await open(browser, platform.address, pages(ids)[at] ?? '')
     await show(page)
     await page.locator('[role=dialog], [role=menu]').first().waitFor()
     expect(await violations(page)).toEqual([])
-    expect(faults).toEqual([])
-    await context.close()
-  })
-})
-
-describe('on a phone', () => {
-  it.each(Object.keys(pages({})))('page %s is not wider than the screen', async (name) => {
-    const { context, page, faults } = await open(browser, platform.address, pages(ids)[name] ?? '', { width: 390, height: 844 })
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+    await dark(page)
+    expect(await violations(page)).toEqual([])
     expect(faults).toEqual([])
     await context.close()
   })
