@@ -12,6 +12,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
@@ -76,37 +77,10 @@ func counts(b *signalboxv1.Batch) string {
 	return line
 }
 
-// filterLine is the filter in the words of the flags.
+// filterLine is the filter in the words of the flags; empty for a batch of run IDs.
 func filterLine(f *signalboxv1.BatchFilter) string {
 	if f == nil {
 		return ""
 	}
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
-		}
-	}
-	add("status", strings.Join(f.GetStatuses(), ","))
-	add("workflow", f.GetWorkflow())
-	add("version", f.GetVersion())
-	add("since", output.Moment(f.GetSince()))
-	add("until", output.Moment(f.GetUntil()))
-	add("problem", strings.Join(f.GetProblems(), ","))
-	add("trigger", f.GetTrigger())
-	add("failure group", f.GetFailureGroup())
-	add("text", f.GetText())
-	add("parent", f.GetParentRunId())
-	add("replay of", f.GetReplayOf())
-	add("batch", f.GetBatchId())
-	for _, label := range f.GetLabels() {
-		add("label", label)
-	}
-	if f.GetNotReplayed() {
-		parts = append(parts, "not replayed")
-	}
-	if len(parts) == 0 {
-		return "all runs"
-	}
-	return strings.Join(parts, ", ")
+	return runcmd.FilterLine(f, "")
 }

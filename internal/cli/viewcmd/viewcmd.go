@@ -62,40 +62,15 @@ func yes(b bool) string {
 
 // filterLine is the query in the words of the flags.
 func filterLine(q *signalboxv1.ViewQuery) string {
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
-		}
-	}
-	add("status", strings.Join(q.GetStatuses(), ","))
-	add("workflow", q.GetWorkflow())
-	add("version", q.GetVersion())
+	last := ""
 	if q.GetPeriod() != nil {
-		add("last", output.Span(q.GetPeriod().AsDuration()))
+		last = output.Span(q.GetPeriod().AsDuration())
 	}
-	add("since", output.Moment(q.GetSince()))
-	add("until", output.Moment(q.GetUntil()))
-	add("problem", strings.Join(q.GetProblems(), ","))
-	add("trigger", q.GetTrigger())
-	add("failure group", q.GetFailureGroup())
-	for _, label := range q.GetLabels() {
-		add("label", label)
-	}
-	add("text", q.GetText())
-	add("parent", q.GetParentRunId())
-	add("replay of", q.GetReplayOf())
-	add("batch", q.GetBatchId())
-	if q.GetNotReplayed() {
-		parts = append(parts, "not replayed")
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "all runs")
-	}
+	line := runcmd.FilterLine(q, last)
 	if q.GetOrder() != "" && q.GetOrder() != "newest" {
-		parts = append(parts, q.GetOrder()+" first")
+		line += ", " + q.GetOrder() + " first"
 	}
-	return strings.Join(parts, ", ")
+	return line
 }
 
 type saveFlags struct {
