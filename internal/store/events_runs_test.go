@@ -19,10 +19,7 @@ func TestEventsOfARunReadNoWholeTable(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		o := sqlite(t)
-		start(t, o)
-		db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, db.Close()) }()
+		db := database(t, o)
 		plan := sqlitePlan(t, db, query, args)
 		require.Contains(t, plan, "SEARCH d USING INDEX deliveries_run (run_id=?)")
 		require.Contains(t, plan, "SEARCH e USING COVERING INDEX sqlite_autoindex_events_1 (project=? AND position=?)")
@@ -32,10 +29,7 @@ func TestEventsOfARunReadNoWholeTable(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		o := postgres(t)
-		start(t, o)
-		db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, db.Close()) }()
+		db := database(t, o)
 		for _, statement := range []string{
 			`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data)
 SELECT 'default', i, 'e' || i, '/s', 't', '', '', '', FALSE, i, '', repeat('x', 1000) FROM generate_series(1, 20000) AS i`,

@@ -19,10 +19,7 @@ import (
 func TestPostgresListsReadNoWholeTable(t *testing.T) {
 	t.Parallel()
 	o := postgres(t)
-	start(t, o)
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
+	db := database(t, o)
 	// One run every 30 seconds for a week, from a time at which IDs begin with 0194 1f29.
 	for _, statement := range []string{
 		`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested,

@@ -93,10 +93,7 @@ func TestPostgresStatisticsReadBoundedRanges(t *testing.T) {
 func TestSQLiteStatisticsUseIndexes(t *testing.T) {
 	t.Parallel()
 	o := sqlite(t)
-	start(t, o)
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
+	db := database(t, o)
 	query, args := runrow.WorkflowStatistics(db.Dialect(), project.Default, []string{"w/1", "w/2"}, manyWindow)
 	plan := sqlitePlan(t, db, query, args)
 	require.Contains(t, plan, "SEARCH runs USING COVERING INDEX runs_workflow (project=? AND workflow=? AND status=? AND created_at>? AND created_at<?)")
@@ -108,10 +105,7 @@ func TestSQLiteStatisticsUseIndexes(t *testing.T) {
 func TestSQLiteGridReadsRangesOfSteps(t *testing.T) {
 	t.Parallel()
 	o := sqlite(t)
-	start(t, o)
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
+	db := database(t, o)
 	query, args := runrow.GridCells(db.Dialect(), []string{"a", "b"})
 	plan := sqlitePlan(t, db, query, args)
 	require.Contains(t, plan, "SEARCH s USING INDEX sqlite_autoindex_steps_1 (run_id=? AND number<?)")

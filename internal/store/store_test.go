@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
@@ -32,6 +33,16 @@ func start(t testing.TB, o store.Options) *storetest.Plain {
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
 	require.NoError(t, s.Start(ctx))
 	return s
+}
+
+// database starts a store and returns a connection of its own to its database, for what the store has no method for.
+func database(t *testing.T, o store.Options) *sqldb.DB {
+	t.Helper()
+	start(t, o)
+	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
 }
 
 func sqlite(t testing.TB) store.Options {
