@@ -149,7 +149,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 		a.open("HTTP calls", a.workers.calls)
 	}
 	a.health = newHealth(&a.components)
-	if err := a.observe(); err != nil {
+	if err := a.observe(ctx); err != nil {
 		return err
 	}
 	if a.cfg.HasRole(config.RoleAPI) {

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
@@ -40,11 +42,29 @@ func newStatus(c *components) *system.Service {
 	})
 }
 
-// observe registers the gauges of the process.
-func (c *components) observe() error {
+// observe registers the gauges of the process, and creates the counters of corrections, at 0.
+func (c *components) observe(ctx context.Context) error {
+	for _, kind := range run.CorrectionKinds() {
+		c.telemetry.Runs.BeginCorrections(ctx, string(kind))
+	}
+	queue := c.cfg.Runs.QueueWhenUnavailable
+	var queueLimit int64
+	if queue.Enabled {
+		queueLimit = int64(queue.MaxRuns)
+	}
 	return c.telemetry.Observe(telemetry.Observed{
-		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len,
-		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
+		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len, QueueLimit: queueLimit,
+		Dependencies: c.dependencyStates,
+		StuckRuns:    c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
 		Memory: c.memory.Used, CertificateEnds: c.connection.certificate.ends,
 	})
+}
+
+// dependencyStates returns the state of each dependency of the process.
+func (c *components) dependencyStates(ctx context.Context) map[string]string {
+	states := map[string]string{}
+	for _, dependency := range c.health.Report(ctx).Dependencies {
+		states[dependency.Name] = dependency.State
+	}
+	return states
 }

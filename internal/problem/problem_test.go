@@ -388,6 +388,11 @@ func TestPlatformProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, slices.Contains(gauges, problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1}))
 	require.True(t, slices.Contains(gauges, problem.Gauge{Project: shop, Kind: problem.Stuck, State: problem.Open}), "zeros included")
+	b.pass(t)
+	b.now = b.now.Add(6 * time.Minute)
+	gauges, err = b.Gauges(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, gauges, problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1, Oldest: 6 * time.Minute})
 	b.stick(t, "s1", "bank")
 	require.NotContains(t, b.list(admin(t), t, problem.Query{Project: "bank"}), "platform.bank.DISPATCHER_NO_WORKERS open", "the stuck run says the same")
 }

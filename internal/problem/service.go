@@ -295,6 +295,8 @@ type Gauge struct {
 	Kind    Kind
 	State   State
 	Count   int64
+	// Oldest is the age of the oldest of them, since its detection. It is set for open problems only, and 0 where there is none.
+	Oldest time.Duration
 }
 
 // errIncomplete is the reason why numbers of problems are not known.
@@ -315,9 +317,14 @@ func (s *Service) Gauges(ctx context.Context) ([]Gauge, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts := map[Gauge]int64{}
+	counts, oldest := map[Gauge]int64{}, map[Gauge]time.Duration{}
+	now := s.o.Now()
 	for _, p := range list.Problems {
-		counts[Gauge{Project: p.Project, Kind: p.Kind, State: p.State}]++
+		of := Gauge{Project: p.Project, Kind: p.Kind, State: p.State}
+		counts[of]++
+		if p.State == Open && !p.SeenAt.IsZero() {
+			oldest[of] = max(oldest[of], now.Sub(p.SeenAt))
+		}
 	}
 	var gauges []Gauge
 	for _, name := range append(projects, "") {
@@ -325,7 +332,7 @@ func (s *Service) Gauges(ctx context.Context) ([]Gauge, error) {
 			for _, state := range States() {
 				g := Gauge{Project: name, Kind: kind, State: state}
 				if n := counts[g]; name != "" || kind == Platform {
-					g.Count = n
+					g.Count, g.Oldest = n, oldest[g]
 					gauges = append(gauges, g)
 				}
 			}

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,26 +26,31 @@ func (p *Problems) Acknowledged(ctx context.Context, project, code string, took 
 	p.acknowledge.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("project", project), attribute.String("code", code)))
 }
 
-// ObserveProblems registers the gauge of problems (signalbox_problems). Every scrape calls gauges, with a context that ends soon; an error
-// omits the metric. It is called once.
+// ObserveProblems registers the gauges of problems (signalbox_problems, signalbox_problem_oldest_open_seconds). Every scrape calls gauges,
+// with a context that ends soon; an error omits the metrics. It is called once.
 func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.Gauge, error)) error {
 	meter := t.Meter(scope)
-	problems, err := meter.Int64ObservableGauge("signalbox.problems",
+	problems, err1 := meter.Int64ObservableGauge("signalbox.problems",
 		metric.WithDescription("Problems by project, kind and state, of all processes; those of the platform as a whole have no project."))
-	if err != nil {
+	oldest, err2 := meter.Float64ObservableGauge("signalbox.problem.oldest_open", metric.WithUnit("s"),
+		metric.WithDescription("Time since the detection of the oldest open problem, by project and kind, of all processes; 0 where none is open."))
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	found := readBefore(t, readTimeout, gauges)
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		list, known := found.last()
 		if !known {
-			return nil // the page omits it, like the queue
+			return nil // the page omits them, like the queue
 		}
 		for _, g := range list {
-			o.ObserveInt64(problems, g.Count, metric.WithAttributes(
-				attribute.String("project", g.Project), attribute.String("kind", string(g.Kind)), attribute.String("state", string(g.State))))
+			of := metric.WithAttributes(attribute.String("project", g.Project), attribute.String("kind", string(g.Kind)))
+			o.ObserveInt64(problems, g.Count, of, metric.WithAttributes(attribute.String("state", string(g.State))))
+			if g.State == problem.Open {
+				o.ObserveFloat64(oldest, g.Oldest.Seconds(), of)
+			}
 		}
 		return nil
-	}, problems)
+	}, problems, oldest)
 	return err
 }

@@ -53,6 +53,11 @@ func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
 	r.lag.Record(ctx, lag.Seconds())
 }
 
+// BeginCorrections creates the counter of corrections of the kind, at 0.
+func (r *Runs) BeginCorrections(ctx context.Context, kind string) {
+	r.fixed.Add(ctx, 0, metric.WithAttributes(attribute.String("kind", kind)))
+}
+
 // Corrected counts a correction of the kind (signalbox_reconcile_corrections_total).
 func (r *Runs) Corrected(ctx context.Context, kind string) {
 	r.fixed.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))

@@ -139,7 +139,7 @@ func TestScrapesCreateInstruments(t *testing.T) {
 	}
 	require.NoError(t, tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
 		create()
-		return []problem.Gauge{{Project: "shop", Kind: problem.Failure, State: problem.Open, Count: 3}}, nil
+		return []problem.Gauge{{Project: "shop", Kind: problem.Failure, State: problem.Open, Count: 3, Oldest: 6 * time.Minute}}, nil
 	}))
 	require.NoError(t, tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) {
 		create()
@@ -156,11 +156,12 @@ func TestScrapesCreateInstruments(t *testing.T) {
 	var scrapes errgroup.Group
 	for range 50 {
 		scrapes.Go(func() error {
-			if found := lines(scrape(t, tel), "signalbox_problems"); len(found) != 1 {
+			if found := lines(scrape(t, tel), "signalbox_problems{"); len(found) != 1 {
 				return fmt.Errorf("%d series of problems", len(found))
 			}
 			return nil
 		})
 	}
 	require.NoError(t, scrapes.Wait())
+	require.Equal(t, []string{`signalbox_problem_oldest_open_seconds{kind="failure",project="shop"} 360`}, lines(scrape(t, tel), "signalbox_problem_oldest"))
 }
