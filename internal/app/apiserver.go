@@ -70,6 +70,9 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 			return nil, err
 		}
 		options.TLS = keeper.Config()
+		if err := c.telemetry.ObserveListener(keeper.Expires); err != nil {
+			return nil, err
+		}
 	}
 	return rpc.NewServer(options)
 }

@@ -149,7 +149,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 		a.open("HTTP calls", a.workers.calls)
 	}
 	a.health = newHealth(&a.components)
-	if err := a.observe(ctx); err != nil {
+	if err := a.observe(); err != nil {
 		return err
 	}
 	if a.cfg.HasRole(config.RoleAPI) {
@@ -202,6 +202,7 @@ func (a *App) open(name string, p part) { a.steps = append(a.steps, step{name, p
 // Start starts all parts in order. If one fails, Start stops and closes all of them and returns the error.
 func (a *App) Start(ctx context.Context) error {
 	ctx = config.WithContext(logger.WithContext(ctx, a.log), a.cfg)
+	a.beginSeries(ctx)
 	for _, s := range a.steps {
 		if err := s.Start(ctx); err != nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)

@@ -63,7 +63,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 	if err != nil {
 		return nil, err
 	}
-	ended, err := p.telemetry.Connections()
+	ended, err := p.telemetry.Connections(cfg.Address, cfg.Namespace)
 	if err != nil {
 		return nil, err
 	}

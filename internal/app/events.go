@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
@@ -77,11 +78,25 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 		return nil, err
 	}
 	return e, p.telemetry.ObserveDispatch(telemetry.Dispatching{
-		Dispatchers: e.overview.List, Begin: e.dispatchers.InitMetrics, Usable: c.usable,
+		Dispatchers: e.overview.List, Begin: func(ctx context.Context, project string) {
+			e.dispatchers.InitMetrics(project)
+			p.telemetry.Runs.Begin(ctx, project, countedStatuses()...)
+		}, Usable: c.usable,
 		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
 			return s.Events().Backlogs(ctx, timing(p.cfg).WithDefaults().StaleAfter)
 		},
 	})
+}
+
+// countedStatuses lists the statuses that signalbox_runs_total counts.
+func countedStatuses() []string {
+	counted := []string{string(run.Queued)}
+	for _, status := range run.Statuses() {
+		if status.Terminal() {
+			counted = append(counted, string(status))
+		}
+	}
+	return counted
 }
 
 // dispatcherName returns the name of a project's dispatcher.

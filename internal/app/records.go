@@ -47,6 +47,9 @@ func (r *records) Written(ctx context.Context, runIDs []string, transitions []ru
 // changed reports status transitions from any writer.
 func (r *records) changed(ctx context.Context, transitions []run.Transition) {
 	for _, t := range transitions {
+		if t.From == run.Queued && !t.StartedAt.IsZero() {
+			r.metrics.Waited(ctx, t.Project, t.StartedAt.Sub(t.CreatedAt))
+		}
 		if !t.To.Terminal() {
 			continue
 		}

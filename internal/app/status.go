@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -42,10 +44,13 @@ func newStatus(c *components) *system.Service {
 	})
 }
 
-// observe registers the gauges of the process, and creates the counters of corrections, at 0.
-func (c *components) observe(ctx context.Context) error {
-	for _, kind := range run.CorrectionKinds() {
-		c.telemetry.Runs.BeginCorrections(ctx, string(kind))
+// observe registers the gauges of the process.
+func (c *components) observe() error {
+	states := telemetry.HealthStates{
+		Dependencies: []string{health.Up, health.Impaired, health.Down}, Roles: []string{health.Ready, health.Degraded, health.Unavailable},
+	}
+	if err := errors.Join(c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools)); err != nil {
+		return err
 	}
 	queue := c.cfg.Runs.QueueWhenUnavailable
 	var queueLimit int64
@@ -54,17 +59,31 @@ func (c *components) observe(ctx context.Context) error {
 	}
 	return c.telemetry.Observe(telemetry.Observed{
 		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len, QueueLimit: queueLimit,
-		Dependencies: c.dependencyStates,
-		StuckRuns:    c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
+		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
 		Memory: c.memory.Used, CertificateEnds: c.connection.certificate.ends,
 	})
 }
 
-// dependencyStates returns the state of each dependency of the process.
-func (c *components) dependencyStates(ctx context.Context) map[string]string {
-	states := map[string]string{}
-	for _, dependency := range c.health.Report(ctx).Dependencies {
-		states[dependency.Name] = dependency.State
+// healthStates returns the health of the process for its metrics.
+func (c *components) healthStates(ctx context.Context) telemetry.Health {
+	report, found := c.health.Report(ctx), telemetry.Health{Dependencies: map[string]string{}, Roles: map[string]string{}}
+	for _, d := range report.Dependencies {
+		found.Dependencies[d.Name] = d.State
 	}
-	return states
+	for _, r := range report.Roles {
+		found.Roles[r.Role] = r.Status
+	}
+	return found
+}
+
+// beginSeries exports the counters that do not belong to a project at 0, so that their rates include the first event. Those of projects
+// begin with the first scrape after the creation of the project.
+func (c *components) beginSeries(ctx context.Context) {
+	for _, kind := range run.CorrectionKinds() {
+		c.telemetry.Runs.BeginCorrections(ctx, string(kind))
+	}
+	c.telemetry.API.Begin(ctx, permission.RefusalReasons()...)
+	if c.cfg.Migration.From != "" {
+		c.telemetry.Migration.Begin(ctx)
+	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -26,8 +27,12 @@ type storage struct {
 }
 
 func openStorage(ctx context.Context, p *process) (*storage, error) {
+	called, err := storeMetrics(p)
+	if err != nil {
+		return nil, err
+	}
 	opened, err := store.Open(ctx, store.Options{
-		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate,
+		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate, Called: called,
 	})
 	if err != nil {
 		return nil, err
@@ -37,6 +42,22 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents),
 		payloads: codec.New(opened.Payloads(), codec.Options{MaxBytes: payloads.MaxBytes}),
 	}, nil
+}
+
+// storeMetrics returns the function that measures calls to the database.
+func storeMetrics(p *process) (func(context.Context, sqldb.Operation, sqldb.Failure, time.Duration), error) {
+	system := "sqlite"
+	if sqldb.Driver(p.cfg.Store.Driver) == sqldb.Postgres {
+		system = "postgresql" // OpenTelemetry's name
+	}
+	var operations []string
+	for _, operation := range sqldb.Operations() {
+		operations = append(operations, string(operation))
+	}
+	metrics, err := p.telemetry.Store(system, operations...)
+	return func(ctx context.Context, operation sqldb.Operation, failure sqldb.Failure, took time.Duration) {
+		metrics.Called(ctx, string(operation), string(failure), took)
+	}, err
 }
 
 func documentLimits(cfg *config.Config) dsl.Limits {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -43,6 +44,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// AutoMigrate allows Start to migrate the schema; without it Start refuses an older schema.
 	AutoMigrate bool
+	// Called is called at the end of each call to the database, for metrics; may be nil.
+	Called func(ctx context.Context, operation sqldb.Operation, failure sqldb.Failure, took time.Duration)
 }
 
 // Store is an open store. It is safe for concurrent use, also by several processes on one Postgres.
@@ -75,7 +78,7 @@ var (
 // within seconds.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	db, err := sqldb.Open(ctx, sqldb.Options{
-		Driver: o.Driver, DSN: o.DSN, MaxConns: o.MaxConns, CallTimeout: o.CallTimeout,
+		Driver: o.Driver, DSN: o.DSN, MaxConns: o.MaxConns, CallTimeout: o.CallTimeout, Called: o.Called,
 	})
 	if err != nil {
 		return nil, err
@@ -114,6 +117,9 @@ func (s *Store) Stop(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// Pools returns the statistics of the pools of connections by name. It does not block.
+func (s *Store) Pools() map[string]sql.DBStats { return s.db.Pools() }
 
 // Events returns the part of the store for events and deliveries.
 func (s *Store) Events() *events.Store { return s.events }

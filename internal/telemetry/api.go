@@ -36,6 +36,13 @@ func newAPI(meter metric.Meter) (*API, error) {
 	return &API{duration: duration, refusals: refusals, now: time.Now}, nil
 }
 
+// Begin exports the series of these reasons, at 0.
+func (a *API) Begin(ctx context.Context, reasons ...string) {
+	for _, reason := range reasons {
+		a.refusals.Add(ctx, 0, metric.WithAttributes(attribute.String("reason", reason)))
+	}
+}
+
 // Refused counts a refused request by its reason, one of the API's reference (signalbox_api_refusals_total).
 func (a *API) Refused(ctx context.Context, reason string) {
 	a.refusals.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason)))

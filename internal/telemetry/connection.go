@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// Observed are the sources of the gauges. Every scrape reads them; all but QueuedRuns and Dependencies must not block.
+// Observed are the sources of the gauges. Every scrape reads them; all but QueuedRuns must not block.
 type Observed struct {
 	// Connection is this process's connection to Temporal.
 	Connection func() conntype.Status
@@ -22,8 +22,6 @@ type Observed struct {
 	QueuedRuns func(ctx context.Context) (int64, error)
 	// QueueLimit is the maximum of such runs; 0 where queue mode is off.
 	QueueLimit int64
-	// Dependencies returns the states of the dependencies of this process by name, each up, impaired or down. Its context has a short timeout.
-	Dependencies func(ctx context.Context) map[string]string
 	// StuckRuns counts the stuck runs by code; false in a process that leaves diagnosis to another one.
 	StuckRuns func() (map[string]int64, bool)
 	// Mismatch reports whether the runs, or live workers, are in another Temporal than this process.
@@ -37,14 +35,11 @@ type Observed struct {
 // readTimeout bounds a read of the database: a scrape must not hang on it.
 const readTimeout = time.Second
 
-// dependenciesTimeout bounds the checks of the dependencies, which have a shorter timeout of their own.
-const dependenciesTimeout = 3 * time.Second
-
 // gauges are the instruments of the connection and its dependents.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
 	degraded, mismatch                               metric.Int64ObservableGauge
-	memoryUsed, memoryLimit, queueLimit, dependency  metric.Int64ObservableGauge
+	memoryUsed, memoryLimit, queueLimit              metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
 	uptime, pollAge, certificateEnds                 metric.Float64ObservableGauge
 }
@@ -53,7 +48,7 @@ type gauges struct {
 // temporal_reconnection_attempts_total, temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its
 // pollers (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue and its limit (signalbox_queue_mode_runs,
 // signalbox_queue_mode_max_runs), the stuck runs (signalbox_runs_stuck), the use of different Temporals by processes
-// (signalbox_temporal_mismatch), the dependencies (signalbox_dependency_state), and the memory in use and its limit
+// (signalbox_temporal_mismatch), and the memory in use and its limit
 // (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
@@ -64,7 +59,6 @@ func (t *Telemetry) Observe(seen Observed) error {
 		return err
 	}
 	queued := readBefore(t, readTimeout, seen.QueuedRuns)
-	dependencies := readBefore(t, dependenciesTimeout, func(ctx context.Context) (map[string]string, error) { return seen.Dependencies(ctx), nil })
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		g.observe(o, seen, t.now())
 		if runs, known := queued.last(); known {
@@ -73,8 +67,6 @@ func (t *Telemetry) Observe(seen Observed) error {
 		if seen.QueueLimit > 0 {
 			o.ObserveInt64(g.queueLimit, seen.QueueLimit)
 		}
-		states, _ := dependencies.last()
-		g.observeDependencies(o, states)
 		if counts, ok := seen.StuckRuns(); ok {
 			for code, runs := range counts {
 				o.ObserveInt64(g.stuck, runs, metric.WithAttributes(attribute.String("code", code)))
@@ -93,7 +85,7 @@ func (t *Telemetry) Observe(seen Observed) error {
 			o.ObserveFloat64(g.certificateEnds, float64(ends.Unix()))
 		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.dependency, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
+	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
 	return err
 }
 
@@ -116,7 +108,6 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")
 	g.queueLimit = gauge("signalbox.queue_mode.max_runs", "Maximum of such runs, over all projects. Absent where queue mode is off.")
-	g.dependency = gauge("signalbox.dependency.state", "State of each dependency of this process, as /readyz reports it: 1 for the current state, 0 for the others.")
 	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that diagnoses runs exports it.")
 	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
@@ -175,21 +166,6 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	o.ObserveFloat64(g.uptime, uptime, labels)
 	o.ObserveInt64(g.running, running, labels)
 	o.ObserveInt64(g.breaker, breaker, labels)
-}
-
-// dependencyStates lists the states of a dependency.
-func dependencyStates() []string { return []string{"up", "impaired", "down"} }
-
-func (g gauges) observeDependencies(o metric.Observer, states map[string]string) {
-	for name, current := range states {
-		for _, state := range dependencyStates() {
-			var is int64
-			if state == current {
-				is = 1
-			}
-			o.ObserveInt64(g.dependency, is, metric.WithAttributes(attribute.String("dependency", name), attribute.String("state", state)))
-		}
-	}
 }
 
 // age is never negative: clocks differ and can be set back.

@@ -23,7 +23,10 @@ import (
 // others when a workflow requests its handler. Timers have buckets from a millisecond to two minutes. [Telemetry.ObserveDispatch] exports
 // the gauges per project, together with the values from the database.
 func (t *Telemetry) Dispatch() client.MetricsHandler {
-	return dispatch{MetricsHandler: t.handler(scope), active: t.active}
+	for name, description := range descriptions() {
+		t.empty.describe(name, description, seconds())
+	}
+	return dispatch{MetricsHandler: t.handler(scope), active: t.active, empty: t.empty}
 }
 
 // dispatch filters tags, and stores the gauges of projects.
@@ -31,7 +34,9 @@ type dispatch struct {
 	client.MetricsHandler
 
 	active  *activeDispatchers
+	empty   *emptyHistograms
 	project string
+	labels  []attribute.KeyValue
 }
 
 // WithTags returns a handler with additional labels.
@@ -43,6 +48,10 @@ func (d dispatch) WithTags(tags map[string]string) client.MetricsHandler {
 		}
 	}
 	d.MetricsHandler = d.MetricsHandler.WithTags(labels)
+	d.labels = slices.Clip(d.labels)
+	for name, value := range labels {
+		d.labels = append(d.labels, attribute.String(name, value))
+	}
 	if project, ok := tags["project"]; ok {
 		d.project = project
 	}
@@ -59,6 +68,25 @@ func (d dispatch) Gauge(name string) client.MetricsGauge {
 		return gauge(func(float64) {})
 	}
 	return d.MetricsHandler.Gauge(name)
+}
+
+// Timer returns the timer with that name; its series exists from now on.
+func (d dispatch) Timer(name string) client.MetricsTimer {
+	labels := attribute.NewSet(d.labels...)
+	d.empty.begin(name, labels)
+	return timer{MetricsTimer: d.MetricsHandler.Timer(name), measured: func() { d.empty.measured(name, labels) }}
+}
+
+type timer struct {
+	client.MetricsTimer
+
+	measured func()
+}
+
+// Record implements [client.MetricsTimer].
+func (t timer) Record(took time.Duration) {
+	t.measured()
+	t.MetricsTimer.Record(took)
 }
 
 type gauge func(float64)
@@ -104,8 +132,8 @@ type Dispatching struct {
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
 	// Backlogs reads, with a context that ends soon, the pending work of all projects. An error omits lag and backlog.
 	Backlogs func(ctx context.Context) ([]event.Backlog, error)
-	// Begin creates the counters of a project, at 0. It is called once per project, before the first scrape that includes it.
-	Begin func(project string)
+	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes it.
+	Begin func(ctx context.Context, project string)
 	// Usable reports whether Temporal can be used: without it, no dispatcher counts as active.
 	Usable func() bool
 }
@@ -132,7 +160,7 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	begun := beginning{begin: seen.Begin}
 	backlogs := readBefore(t, readTimeout, func(ctx context.Context) ([]event.Backlog, error) {
 		list, err := seen.Backlogs(ctx)
-		begun.add(list)
+		begun.add(ctx, list)
 		return list, err
 	})
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -148,14 +176,14 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	return err
 }
 
-// beginning creates the counters of projects, once for each.
+// beginning creates the series of projects, once for each.
 type beginning struct {
-	begin func(project string)
+	begin func(ctx context.Context, project string)
 	mu    sync.Mutex
 	begun map[string]bool
 }
 
-func (b *beginning) add(backlogs []event.Backlog) {
+func (b *beginning) add(ctx context.Context, backlogs []event.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.begun == nil {
@@ -164,7 +192,7 @@ func (b *beginning) add(backlogs []event.Backlog) {
 	for _, one := range backlogs {
 		if !b.begun[one.Project] {
 			b.begun[one.Project] = true
-			b.begin(one.Project)
+			b.begin(ctx, one.Project)
 		}
 	}
 }

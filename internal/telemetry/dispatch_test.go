@@ -29,7 +29,7 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 			older := make([]dispatchtype.Execution, 4)
 			return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign, Others: older, Stale: 2}}, known
 		},
-		Begin: func(string) { begun++ }, Usable: func() bool { return true },
+		Begin: func(context.Context, string) { begun++ }, Usable: func() bool { return true },
 	}))
 	require.Empty(t, lines(scrape(t, tel), "dispatcher_"))
 	known = nil
@@ -107,7 +107,7 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 				{Name: inbox.Name{Project: "idle"}}, {Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign},
 			}, away
 		},
-		Begin: func(project string) {
+		Begin: func(_ context.Context, project string) {
 			begun = append(begun, project)
 			tel.Dispatch().WithTags(map[string]string{"project": project}).Counter("dispatcher_terminate_errors_total").Inc(0)
 		},

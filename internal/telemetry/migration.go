@@ -27,6 +27,14 @@ func newMigration(meter metric.Meter) (*Migration, error) {
 	return &Migration{runs: runs, failures: failures}, nil
 }
 
+// Begin exports all series, at 0: in a process that follows an older engine's database.
+func (c *Migration) Begin(ctx context.Context) {
+	for _, kind := range []string{"new", "changed", "settled"} {
+		c.Imported(ctx, kind, 0)
+	}
+	c.failures.Add(ctx, 0)
+}
+
 // Imported adds runs by outcome (signalbox_migration_runs_total).
 func (c *Migration) Imported(ctx context.Context, kind string, runs int64) {
 	c.runs.Add(ctx, runs, metric.WithAttributes(attribute.String("kind", kind)))

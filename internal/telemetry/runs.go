@@ -12,45 +12,63 @@ import (
 // Runs measures runs.
 type Runs struct {
 	total metric.Int64Counter
-	start metric.Float64Histogram
-	lag   metric.Float64Histogram
+	start histogram
+	queue histogram
+	lag   histogram
 	fixed metric.Int64Counter
 	built metric.Int64Counter
 }
 
-func newRuns(meter metric.Meter) (*Runs, error) {
-	total, err1 := meter.Int64Counter("signalbox.runs",
+func newRuns(t *Telemetry) (_ *Runs, err error) {
+	meter, r := t.Meter(scope), &Runs{}
+	var errs [6]error
+	r.total, errs[0] = meter.Int64Counter("signalbox.runs",
 		metric.WithDescription("Runs that entered a status: queued at the start, then the final status."))
-	start, err2 := meter.Float64Histogram("signalbox.run.start", metric.WithUnit("s"),
-		metric.WithDescription("Time from the request to start a run to Temporal's acceptance."),
-		metric.WithExplicitBucketBoundaries(seconds()...))
-	lag, err3 := meter.Float64Histogram("signalbox.projection.lag", metric.WithUnit("s"),
-		metric.WithDescription("Time from Temporal's acceptance of a workflow task to its rows in the store."),
-		metric.WithExplicitBucketBoundaries(seconds()...))
-	fixed, err4 := meter.Int64Counter("signalbox.reconcile.corrections",
+	r.start, errs[1] = t.histogram("signalbox.run.start", "Time from the request to start a run to Temporal's acceptance.", seconds())
+	r.queue, errs[2] = t.histogram("signalbox.run.queue_wait", "Time from the creation of a run to its first task in a worker.", seconds())
+	r.lag, errs[3] = t.histogram("signalbox.projection.lag", "Time from Temporal's acceptance of a workflow task to its rows in the store.", seconds())
+	r.fixed, errs[4] = meter.Int64Counter("signalbox.reconcile.corrections",
 		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
-	built, err5 := meter.Int64Counter("signalbox.rebuilds",
+	r.built, errs[5] = meter.Int64Counter("signalbox.rebuilds",
 		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled."))
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	return &Runs{total: total, start: start, lag: lag, fixed: fixed, built: built}, nil
+	r.lag.begin()
+	return r, nil
+}
+
+// Begin exports the series of a project with these statuses, at 0.
+func (r *Runs) Begin(ctx context.Context, project string, statuses ...string) {
+	for _, status := range statuses {
+		r.total.Add(ctx, 0, runLabels(project, status))
+	}
+	r.start.begin(attribute.String("project", project))
+	r.queue.begin(attribute.String("project", project))
+}
+
+func runLabels(project, status string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("project", project), attribute.String("status", status))
 }
 
 // Count counts a run of the project that entered the status (signalbox_runs_total).
 func (r *Runs) Count(ctx context.Context, project, status string) {
-	r.total.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("project", project), attribute.String("status", status)))
+	r.total.Add(ctx, 1, runLabels(project, status))
 }
 
 // Started records the duration of the start of a run (signalbox_run_start_seconds).
 func (r *Runs) Started(ctx context.Context, project string, took time.Duration) {
-	r.start.Record(ctx, took.Seconds(), metric.WithAttributes(attribute.String("project", project)))
+	r.start.record(ctx, took, attribute.String("project", project))
+}
+
+// Waited records how long a run was queued (signalbox_run_queue_wait_seconds).
+func (r *Runs) Waited(ctx context.Context, project string, queued time.Duration) {
+	r.queue.record(ctx, max(0, queued), attribute.String("project", project))
 }
 
 // Projected records how far the store lagged behind Temporal (signalbox_projection_lag_seconds).
 func (r *Runs) Projected(ctx context.Context, lag time.Duration) {
-	r.lag.Record(ctx, lag.Seconds())
+	r.lag.record(ctx, lag)
 }
 
 // BeginCorrections creates the counter of corrections of the kind, at 0.

@@ -14,6 +14,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -54,6 +55,7 @@ type Telemetry struct {
 	Problems *Problems
 
 	active *activeDispatchers
+	empty  *emptyHistograms
 	// reads are made by every scrape before it collects the instruments.
 	reads []func(ctx context.Context)
 
@@ -70,15 +72,17 @@ func New(options Options) (*Telemetry, error) {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	empty := newEmptyHistograms(time.Now())
 	exporter, err := promexporter.New(
 		promexporter.WithRegisterer(registry),
+		promexporter.WithProducer(empty),
 		promexporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		promexporter.WithoutScopeInfo(),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the Prometheus exporter: %w", err)
 	}
-	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, registry: registry, log: options.Log, now: time.Now}
+	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, registry: registry, log: options.Log, now: time.Now}
 	t.provider = sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithResource(resource.NewSchemaless(
@@ -87,22 +91,23 @@ func New(options Options) (*Telemetry, error) {
 		)),
 		sdkmetric.WithView(temporalLatencies(), dispatchers()),
 	)
-	if t.Runs, err = newRuns(t.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("make the metrics of runs: %w", err)
+	return t, t.create(options.Version)
+}
+
+// create creates the instruments that need no source.
+func (t *Telemetry) create(version string) error {
+	meter := t.Meter(scope)
+	var errs [6]error
+	t.Runs, errs[0] = newRuns(t)
+	t.Retention, errs[1] = newRetention(meter)
+	t.Migration, errs[2] = newMigration(meter)
+	t.Problems, errs[3] = newProblems(meter)
+	t.API, errs[4] = newAPI(meter)
+	errs[5] = buildInfo(meter, version)
+	if err := errors.Join(errs[:]...); err != nil {
+		return fmt.Errorf("create the instruments: %w", err)
 	}
-	if t.Retention, err = newRetention(t.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("make the metrics of retention: %w", err)
-	}
-	if t.Migration, err = newMigration(t.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("make the metrics of retention: %w", err)
-	}
-	if t.Problems, err = newProblems(t.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("make the metrics of problems: %w", err)
-	}
-	if t.API, err = newAPI(t.Meter(scope)); err != nil {
-		return nil, fmt.Errorf("make the metrics of the API: %w", err)
-	}
-	return t, nil
+	return nil
 }
 
 // temporalLatencies sets the buckets of the SDK's timers in seconds. OpenTelemetry's default boundaries are for milliseconds: all values

@@ -150,7 +150,7 @@ func TestScrapesCreateInstruments(t *testing.T) {
 			return []event.Backlog{{Project: fmt.Sprintf("p%d", created.Load())}}, nil
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) { return nil, nil },
-		Begin:       func(string) { create() },
+		Begin:       func(context.Context, string) { create() },
 		Usable:      func() bool { return true },
 	}))
 	var scrapes errgroup.Group

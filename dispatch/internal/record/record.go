@@ -182,6 +182,11 @@ func (r *Record) InitMetrics(project string) {
 	for _, result := range []string{cycleOK, cycleFailed, cyclePostponed} {
 		r.metrics.WithTags(map[string]string{"result": result}).Counter("dispatcher_supervisor_cycles_total").Inc(0)
 	}
+	// A handler may export timers before their first measurement.
+	for _, name := range []string{"dispatcher_takeover_seconds", "dispatcher_cleanup_seconds"} {
+		r.project(of).Timer(name)
+	}
+	r.metrics.Timer("dispatcher_supervisor_cycle_seconds")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.project(of).Gauge("dispatcher_active").Update(float64(r.active[project]))

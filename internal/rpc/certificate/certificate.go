@@ -62,6 +62,13 @@ func (k *Keeper) Config() *tls.Config {
 	}
 }
 
+// Expires returns the expiry of the current certificate.
+func (k *Keeper) Expires() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.config.Certificates[0].Leaf.NotAfter
+}
+
 // current returns the current TLS settings.
 func (k *Keeper) current(ctx context.Context) *tls.Config {
 	k.mu.Lock()

@@ -78,6 +78,15 @@ type AuthMiddleware struct {
 	reads map[string]bool
 }
 
+// RefusalReasons lists the reasons with which [AuthOptions.Refused] and [Denial] count refused requests. While the store is unavailable,
+// requests are also refused with its reasons.
+func RefusalReasons() []string {
+	return []string{
+		apperror.Unidentified, apperror.TokenExpired, apperror.TokenRevoked, apperror.SessionEnded, apperror.PermissionDenied,
+		apperror.RateLimited, apperror.CSRFTokenWrong, apierror.CrossOrigin,
+	}
+}
+
 // everywhere is the only key of the counts over all addresses.
 const everywhere = ""
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
@@ -45,7 +46,35 @@ type Options struct {
 	MaxConns int
 	// CallTimeout limits each call, including the wait for a connection; 0 means 5 s.
 	CallTimeout time.Duration
+	// Called is called at the end of each call, for metrics; may be nil.
+	Called func(ctx context.Context, operation Operation, failure Failure, took time.Duration)
 }
+
+// Operation is a kind of call.
+type Operation string
+
+// The kinds of calls. OpList is a [DB.ReadList], without its wait for other lists.
+const (
+	OpPing  Operation = "ping"
+	OpRead  Operation = "read"
+	OpList  Operation = "list"
+	OpExec  Operation = "exec"
+	OpWrite Operation = "write"
+	OpLock  Operation = "lock"
+)
+
+// Operations lists the kinds of calls.
+func Operations() []Operation { return []Operation{OpPing, OpRead, OpList, OpExec, OpWrite, OpLock} }
+
+// Failure is why a call failed, for metrics; empty if the database did its part, whatever the result means to the caller.
+type Failure string
+
+// The failures.
+const (
+	FailedUnavailable Failure = "unavailable"
+	FailedCanceled    Failure = "canceled"
+	FailedOther       Failure = "other"
+)
 
 // Conn runs statements, on its own or within a transaction.
 type Conn interface {
@@ -63,6 +92,7 @@ type DB struct {
 	write    *sql.DB
 	read     *sql.DB
 	timeout  time.Duration
+	called   func(ctx context.Context, operation Operation, failure Failure, took time.Duration)
 	location location
 	// lists holds a token for each [DB.ReadList] in progress.
 	lists chan struct{}
@@ -73,7 +103,7 @@ type DB struct {
 
 // Open connects. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	d := &DB{timeout: o.CallTimeout}
+	d := &DB{timeout: o.CallTimeout, called: o.Called}
 	if d.timeout <= 0 {
 		d.timeout = defaultCallTimeout
 	}
@@ -138,7 +168,7 @@ func (d *DB) Writer() *sql.DB { return d.write }
 
 // Ping returns an error if the database does not answer.
 func (d *DB) Ping(ctx context.Context) error {
-	return d.call(ctx, "ping", func(ctx context.Context) error {
+	return d.call(ctx, OpPing, "ping", func(ctx context.Context) error {
 		var one int
 		return d.read.QueryRowContext(ctx, "SELECT 1").Scan(&one)
 	})
@@ -146,7 +176,7 @@ func (d *DB) Ping(ctx context.Context) error {
 
 // Read runs queries; each reads the data that was committed when it started. doing describes the work in errors.
 func (d *DB) Read(ctx context.Context, doing string, w Work) error {
-	return d.call(ctx, doing, func(ctx context.Context) error { return w(ctx, d.read) })
+	return d.call(ctx, OpRead, doing, func(ctx context.Context) error { return w(ctx, d.read) })
 }
 
 // ReadList is Read for queries that return many rows or large ones. They may use at most half of the connections at a
@@ -159,12 +189,12 @@ func (d *DB) ReadList(ctx context.Context, doing string, w Work) error {
 		return fmt.Errorf("%s: waiting for other lists to be read: %w", doing, context.Cause(ctx))
 	}
 	defer func() { <-d.lists }()
-	return d.Read(ctx, doing, w)
+	return d.call(ctx, OpList, doing, func(ctx context.Context) error { return w(ctx, d.read) })
 }
 
 // Exec runs one statement that writes, as its own transaction.
 func (d *DB) Exec(ctx context.Context, doing string, w Work) error {
-	return d.call(ctx, doing, func(ctx context.Context) error {
+	return d.call(ctx, OpExec, doing, func(ctx context.Context) error {
 		return d.retry(ctx, func() error { return w(ctx, d.write) })
 	})
 }
@@ -172,7 +202,7 @@ func (d *DB) Exec(ctx context.Context, doing string, w Work) error {
 // Write runs w in a transaction, and again from the start if the database aborted it in favour of another one. Nothing
 // is committed unless w returns nil.
 func (d *DB) Write(ctx context.Context, doing string, w Work) error {
-	return d.call(ctx, doing, func(ctx context.Context) error {
+	return d.call(ctx, OpWrite, doing, func(ctx context.Context) error {
 		return d.retry(ctx, func() error { return d.transact(ctx, w) })
 	})
 }
@@ -204,12 +234,40 @@ func (d *DB) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-func (d *DB) call(ctx context.Context, doing string, f func(context.Context) error) error {
+func (d *DB) call(ctx context.Context, operation Operation, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	begun := time.Now()
 	err := f(limited)
-	if err == nil {
-		return nil
+	if err != nil {
+		err = d.Explain(ctx, doing, err)
 	}
-	return d.Explain(ctx, doing, err)
+	if d.called != nil {
+		d.called(ctx, operation, failure(ctx, err), time.Since(begun))
+	}
+	return err
+}
+
+// failure classifies the explained error of a call.
+func failure(caller context.Context, err error) Failure {
+	problem, explained := apperror.From(err)
+	switch {
+	case err == nil:
+		return ""
+	case explained && problem.Class == apperror.Unavailable:
+		return FailedUnavailable
+	case explained:
+		return "" // the work's own result, such as a row that does not exist
+	case caller.Err() != nil:
+		return FailedCanceled
+	}
+	return FailedOther
+}
+
+// Pools returns the statistics of the pools of connections by name. It does not block.
+func (d *DB) Pools() map[string]sql.DBStats {
+	if d.read == d.write {
+		return map[string]sql.DBStats{"all": d.write.Stats()}
+	}
+	return map[string]sql.DBStats{"read": d.read.Stats(), "write": d.write.Stats()}
 }

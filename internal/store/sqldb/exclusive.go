@@ -40,7 +40,7 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 	}
 	var c *pgx.Conn
 	taken := false
-	err = d.call(ctx, "take the lock "+name, func(ctx context.Context) (err error) {
+	err = d.call(ctx, OpLock, "take the lock "+name, func(ctx context.Context) (err error) {
 		if c, err = d.dial(ctx); err != nil {
 			return err
 		}
