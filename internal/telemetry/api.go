@@ -23,7 +23,7 @@ var _ connect.Interceptor = (*API)(nil)
 
 func newAPI(meter metric.Meter) (*API, error) {
 	duration, err := meter.Float64Histogram("rpc.server.call.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of API calls; streams count until they end."),
+		metric.WithDescription("Duration of API calls; streams count until they end. A series appears with the first call of a method that ends with its code."),
 		metric.WithExplicitBucketBoundaries(seconds()...))
 	if err != nil {
 		return nil, err

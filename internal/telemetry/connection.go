@@ -107,13 +107,13 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")
-	g.queueLimit = gauge("signalbox.queue_mode.max_runs", "Maximum of such runs, over all projects. Absent where queue mode is off.")
+	g.queueLimit = gauge("signalbox.queue_mode.max_runs", "Maximum of runs that queue mode accepts while Temporal is unavailable, over all projects. Absent where queue mode is off.")
 	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that diagnoses runs exports it.")
 	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
 	g.pollers = gauge("signalbox.queue.pollers", "Task queues that this process polls, for a project or for handed-over calls.")
 	g.uptime = seconds("temporal.connection.uptime", "Duration of the current connection to Temporal; 0 while there is none.")
-	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled these task queues.")
+	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled these task queues. Absent before the first poll.")
 	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
 		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be read.")
 	var counterErr error

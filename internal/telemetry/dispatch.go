@@ -268,7 +268,7 @@ func dispatchers() sdkmetric.View {
 func descriptions() map[string]string {
 	return map[string]string{
 		"dispatcher_active":                                  "Dispatchers that this process owns, by project; 0 while it cannot use Temporal.",
-		"dispatcher_stale":                                   "Dispatchers that a supervisor has to clean up, or whose owner is gone while work is due.",
+		"dispatcher_stale":                                   "Dispatchers that a supervisor has to clean up, or whose owner is gone while work is due, of all processes.",
 		"dispatcher_terminations_total":                      "Dispatchers that were terminated, by reason.",
 		"dispatcher_cleanup_errors_total":                    "Failures to remove what stale dispatchers left behind.",
 		"dispatcher_takeovers_total":                         "Attempts to own a dispatcher, by outcome.",
@@ -276,14 +276,14 @@ func descriptions() map[string]string {
 		"dispatcher_stale_cleanups_total":                    "Stale dispatchers and entries that were cleaned up.",
 		"dispatcher_cleanup_seconds":                         "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up.",
 		"dispatcher_worker_evictions_total":                  "Workers that dispatchers evicted.",
-		"dispatcher_duplicates":                              "Dispatchers that are open beside the one that should be, of the same project and task queue.",
+		"dispatcher_duplicates":                              "Dispatchers that are open beside the one that should be, of the same project and task queue, of all processes.",
 		"dispatcher_terminate_errors_total":                  "Failures to terminate a dispatcher.",
-		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in seconds since 1970.",
+		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in seconds since 1970. Absent before the end of the first one, and in a process without the worker role.",
 		"dispatcher_supervisor_cycles_total":                 "Cycles of the supervisor, by result.",
-		"dispatcher_supervisor_cycle_seconds":                "How long a cycle of the supervisor takes.",
+		"dispatcher_supervisor_cycle_seconds":                "Duration of the cycles of the supervisor.",
 		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that waits to be matched or delivered, of all processes.",
 		"dispatcher_inbox_pending":                           "Events that are not matched yet, and deliveries that are neither done nor given up, of all processes.",
-		"dispatcher_foreign":                                 "Dispatchers whose workflow ID is taken by a foreign workflow.",
+		"dispatcher_foreign":                                 "Dispatchers whose workflow ID is taken by a foreign workflow, of all processes.",
 		"dispatcher_deliveries_total":                        "Attempts to deliver an event, by outcome.",
 	}
 }

@@ -16,7 +16,7 @@ type Problems struct{ acknowledge metric.Float64Histogram }
 
 func newProblems(meter metric.Meter) (*Problems, error) {
 	acknowledge, err := meter.Float64Histogram("signalbox.problem.acknowledge", metric.WithUnit("s"),
-		metric.WithDescription("Time from the detection of a problem to its acknowledgement."),
+		metric.WithDescription("Time from the detection of a problem to its acknowledgement. A series appears with the first acknowledgement of a problem with its code."),
 		metric.WithExplicitBucketBoundaries(10, 30, 60, 120, 300, 600, 1800, 3600, 4*3600, 24*3600))
 	return &Problems{acknowledge}, err
 }
@@ -31,9 +31,9 @@ func (p *Problems) Acknowledged(ctx context.Context, project, code string, took 
 func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.Gauge, error)) error {
 	meter := t.Meter(scope)
 	problems, err1 := meter.Int64ObservableGauge("signalbox.problems",
-		metric.WithDescription("Problems by project, kind and state, of all processes; those of the platform as a whole have no project."))
+		metric.WithDescription("Problems by project, kind and state, of all processes; those of the platform as a whole have no project. Only processes with the API role export it."))
 	oldest, err2 := meter.Float64ObservableGauge("signalbox.problem.oldest_open", metric.WithUnit("s"),
-		metric.WithDescription("Time since the detection of the oldest open problem, by project and kind, of all processes; 0 where none is open."))
+		metric.WithDescription("Time since the detection of the oldest open problem, by project and kind, of all processes; 0 where none is open. Only processes with the API role export it."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, error)) error {
 	meter := t.Meter(scope)
 	queued, err1 := meter.Int64ObservableGauge("signalbox.quota.queued.runs",
-		metric.WithDescription("Runs of the project that wait for one of its slots, of all processes."))
+		metric.WithDescription("Runs of the project that wait for one of its slots, of all processes. Absent for a project that never had a quota."))
 	waiting, err2 := meter.Int64ObservableGauge("signalbox.quota.waiting.runs",
-		metric.WithDescription("Runs of the project that wait for steps, of all processes."))
+		metric.WithDescription("Runs of the project that wait for steps, of all processes. Absent for a project that never had a quota."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

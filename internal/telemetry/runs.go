@@ -30,7 +30,7 @@ func newRuns(t *Telemetry) (_ *Runs, err error) {
 	r.fixed, errs[4] = meter.Int64Counter("signalbox.reconcile.corrections",
 		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
 	r.built, errs[5] = meter.Int64Counter("signalbox.rebuilds",
-		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled."))
+		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled. Only processes with the worker role export it."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@
 // Metrics are only exported by scraping: the package pushes nothing, and there are no traces.
 package telemetry
 
+//go:generate go run ./internal/metricdocs ../.. ../../docs/reference/metrics.md
+
 import (
 	"context"
 	"errors"

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const repository = "../../../.."
+
+func TestReferencePageIsFresh(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(repository + "/docs/reference/metrics.md")
+	require.NoError(t, err)
+	fresh, err := generate(t.Context(), repository)
+	require.NoError(t, err)
+	require.Equal(t, fresh, string(page), "run: go generate ./internal/telemetry")
+}
+
+func TestEveryMetricHasAMeaning(t *testing.T) {
+	t.Parallel()
+	metrics, err := instruments(t.Context())
+	require.NoError(t, err)
+	for _, m := range metrics {
+		require.Regexp(t, `^[A-Z].*[.]$`, m.Meaning, m.Name)
+	}
+}
+
+// A rule or a panel that names a metric of ours which does not exist would never show anything.
+func TestUsedMetricsExist(t *testing.T) {
+	t.Parallel()
+	unknown, err := unknownMetrics(t, repository)
+	require.NoError(t, err)
+	require.Empty(t, unknown)
+
+	made := t.TempDir()
+	write(t, made, "deploy/prometheus/rules.yaml", `groups:
+  - name: a
+    rules:
+      - {record: "project:lag", expr: "max by (signalbox_label) (signalbox_runs_stuk{signalbox_code='x'})"}
+      - {alert: Late, expr: "project:lag > 1 and rate(signalbox_runs_total[5m]) > on (dispatcher_x) 0"}
+      - {alert: Slow, expr: "histogram_quantile(0.9, rate(signalbox_run_start_seconds_bucket[5m])) > 1"}
+`)
+	write(t, made, "docs/runbooks/Late.md", "# Late")
+	write(t, made, "deploy/grafana/dashboards/runs.json", `{"title": "Runs", "panels": [{"title": "A row", "panels": [{"title": "Lag", "targets": [{"expr": "signalbox_lagg"}]}]}]}`)
+	unknown, err = unknownMetrics(t, made)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"signalbox_runs_stuk", "signalbox_lagg"}, unknown)
+	used, err := usages(made)
+	require.NoError(t, err)
+	require.Equal(t, []usage{{"rule `project:lag`", ""}, {"alert Late", "runbooks/Late.md"}}, used["signalbox_runs_stuk"])
+	require.Equal(t, []usage{{"alert Slow", ""}}, used["signalbox_run_start_seconds"])
+	require.Equal(t, []usage{{"panel Runs / Lag", ""}}, used["signalbox_lagg"])
+}
+
+func unknownMetrics(t *testing.T, folder string) (unknown []string, err error) {
+	t.Helper()
+	metrics, err := instruments(t.Context())
+	require.NoError(t, err)
+	used, err := usages(folder)
+	known := map[string]bool{}
+	for _, m := range metrics {
+		known[m.Name] = true
+	}
+	for name := range used {
+		if !known[name] && hasPrefix(name, "dispatcher_", "signalbox_", "rpc_", "db_client_") {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown, err
+}
+
+func write(t *testing.T, folder, path, content string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, path)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, path), []byte(content), 0o600))
+}
