@@ -176,7 +176,7 @@ func (l *live) addConnection(c conntype.Status) {
 	}
 	f := Finding{
 		ID: idOf(Platform, "", string(TemporalNotConnected)), Kind: Platform, Code: TemporalNotConnected, Title: "Temporal is " + string(c.State),
-		Cause: string(c.Kind), Detail: c.LastError, First: c.Since, Last: c.LastErrorAt, Runbook: "docs/connection.md",
+		Cause: string(c.Kind), Detail: c.LastError, First: c.Since, Last: c.LastErrorAt, Runbook: connectionRunbook(c),
 		Advice: "restore Temporal, or correct the temporal settings; `signalbox system status` shows the connection",
 	}
 	l.findings = append(l.findings, f)
@@ -191,7 +191,7 @@ func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 		leasesDown = leasesDown || d.Name == "leases"
 		l.findings = append(l.findings, Finding{
 			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: d.Name + " is " + d.State,
-			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: "docs/connection.md#readiness",
+			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: dependencyRunbook(d.Name),
 			Advice: "`signalbox system status` shows the dependencies of the server with their last errors",
 		})
 	}
@@ -258,7 +258,7 @@ func (l *live) stuckWithoutWorker(project string) bool {
 
 func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 	f := Finding{
-		Kind: Platform, Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, Detail: d.Detail, Runbook: "docs/dispatchers.md",
+		Kind: Platform, Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, Detail: d.Detail,
 		Advice: fmt.Sprintf("`signalbox dispatcher show %s` shows its owner, progress and workers", d.Name.Project),
 	}
 	if f.Detail == "" {
@@ -279,7 +279,7 @@ func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 	default:
 		return Finding{}, false
 	}
-	f.ID = idOf(Platform, f.Project, string(f.Code))
+	f.ID, f.Runbook = idOf(Platform, f.Project, string(f.Code)), dispatcherRunbook(f.Code)
 	return f, true
 }
 
@@ -288,14 +288,14 @@ func deadFinding(d DeadDeliveries) Finding {
 		ID: idOf(Platform, d.Project, string(DeliveriesDead)), Kind: Platform, Code: DeliveriesDead, Project: d.Project, Title: "Deliveries of events are dead",
 		Detail: "events were not delivered: each attempt failed, or the run or workflow refused them", Count: d.Count, First: d.First, Last: d.Last,
 		Advice:  fmt.Sprintf("`signalbox event list --project %s --dead` shows the events; correct the cause, then `signalbox event redeliver`", d.Project),
-		Runbook: "docs/events.md#routing-and-delivery",
+		Runbook: runbook("DeadLetters"),
 	}
 }
 
 func stuckFinding(g StuckGroup, queue string) Finding {
 	return Finding{
 		ID: idOf(Stuck, g.Project, g.Code), Kind: Stuck, Code: Code(g.Code), Project: g.Project, TaskQueue: queue, Title: stuckTitle(g.Code),
-		Detail: g.Detail, Cause: strings.Join(g.Causes, ", "), Advice: g.Advice, Runbook: "docs/stuck.md#the-codes",
+		Detail: g.Detail, Cause: strings.Join(g.Causes, ", "), Advice: g.Advice, Runbook: stuckRunbook(g.Code),
 		Count: g.Count, First: g.Since, Last: g.CheckedAt,
 	}
 }

@@ -2,13 +2,16 @@ package problem
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // slow lists dispatchers when end is closed.
@@ -41,4 +44,26 @@ func TestReaderWaitsOnlyWithinItsDeadline(t *testing.T) {
 	list, err := r.read(t.Context(), now, from.List)
 	require.NoError(t, err)
 	require.Len(t, list, 1, "the list is reused")
+}
+
+// Every code has a runbook that exists.
+func TestRunbooksExist(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for _, code := range run.Codes() {
+		paths = append(paths, stuckRunbook(code))
+	}
+	for _, code := range []Code{DispatcherStale, DispatcherMissing, DispatcherForeign, DispatcherNoWorkers, DispatcherUnknown} {
+		paths = append(paths, dispatcherRunbook(code))
+	}
+	for _, dependency := range []string{"store", "leases", "placement", "certificate"} {
+		paths = append(paths, dependencyRunbook(dependency))
+	}
+	for _, kind := range []conntype.Kind{conntype.Slow, conntype.Limited, conntype.NotPolling} {
+		paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Degraded, Kind: kind}))
+	}
+	paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Down}), deadFinding(DeadDeliveries{}).Runbook)
+	for _, path := range paths {
+		require.FileExists(t, filepath.Join("../..", path))
+	}
 }

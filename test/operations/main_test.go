@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 const (
 	root       = "../.."
 	prometheus = root + "/deploy/prometheus"
+	runbooks   = root + "/docs/runbooks"
 )
 
 // rules are the parts of a rule file that the tests read.

@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,5 +92,28 @@ func TestAlertsAreDescribed(t *testing.T) {
 		assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 		assert.NotEmpty(t, r.Annotations["description"], r.Alert)
 		assert.Equal(t, pages+r.Alert+".md", r.Annotations["runbook_url"])
+	}
+}
+
+// Each alert has a runbook, each runbook an alert, and the index lists each once.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(runbooks + "/*.md")
+	require.NoError(t, err)
+	var pages []string
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".md"); name != "README" {
+			pages = append(pages, name)
+		}
+	}
+	require.Equal(t, alertNames(t), pages)
+	index := read(t, runbooks+"/README.md")
+	for _, name := range pages {
+		assert.Equal(t, 1, strings.Count(index, "("+name+".md)"), "links to %s in the index", name)
+		page := read(t, runbooks+"/"+name+".md")
+		assert.True(t, strings.HasPrefix(page, "# "+name+"\n"), "%s begins with its name", name)
+		for _, section := range []string{"## Effect", "## See it", "## Causes and fixes", "## Verify", "## Escalate"} {
+			assert.Equal(t, 1, strings.Count(page, section+"\n"), "sections %q of %s", section, name)
+		}
 	}
 }

@@ -70,7 +70,7 @@ func typed(text string) [][]string {
 		case strings.HasPrefix(trimmed, "```"):
 			fence = ""
 		case fence == "```sh" || fence == "```":
-			out[i] = []string{strings.TrimPrefix(line, "$ ")}
+			out[i] = []string{strings.TrimPrefix(trimmed, "$ ")}
 		case fence == "":
 			for _, code := range span.FindAllStringSubmatch(line, -1) {
 				out[i] = append(out[i], code[1])

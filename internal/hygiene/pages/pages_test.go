@@ -78,7 +78,8 @@ func TestCommands(t *testing.T) {
 		"signalbox run start --inp x\n"+
 		"```\n```yaml\nsignalbox walk\n```\n"+
 		"```\n$ signalbox run start --gone\n```\n"+
-		"`signalbox run halt ID`, `signalbox run`, `signalbox server --roles api`\n")
+		"`signalbox run halt ID`, `signalbox run`, `signalbox server --roles api`\n"+
+		"1. A list:\n\n   ```sh\n   signalbox run wait\n   ```\n")
 	findings, err := pages.Commands(folder, filepath.Join(folder, "cli.md"))
 	require.NoError(t, err)
 	require.Equal(t, `page.md:6: runs "signalbox-server run stop", which the reference does not have
@@ -86,6 +87,7 @@ page.md:7: runs "./bin/signalbox walk", which the reference does not have
 page.md:8: gives --inp to "run start", which the reference does not have
 page.md:14: gives --gone to "run start", which the reference does not have
 page.md:16: runs "signalbox run halt", which the reference does not have
+page.md:20: runs "signalbox run wait", which the reference does not have
 `, render(findings))
 }
 

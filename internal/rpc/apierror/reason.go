@@ -164,10 +164,41 @@ has one status per code, which is 429 for ` + "`RESOURCE_EXHAUSTED`" + `.
 			codes = append(codes, "`"+strings.ToUpper(code.String())+"`")
 			statuses = append(statuses, strconv.Itoa(StatusOf(code, r.Name)))
 		}
+		advice := r.Advice
+		if alert := runbook(r.Name); alert != "" {
+			advice += fmt.Sprintf(" Runbook: [%s](../runbooks/%[1]s.md).", alert)
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n",
-			r.Name, strings.Join(codes, " or "), strings.Join(statuses, " or "), r.Meaning, r.Advice)
+			r.Name, strings.Join(codes, " or "), strings.Join(statuses, " or "), r.Meaning, advice)
 	}
 	return b.String()
+}
+
+// runbook returns the alert whose runbook describes how an operator removes the cause of an error; empty where none does.
+func runbook(reason string) string {
+	switch reason {
+	case apperror.EngineUnavailable:
+		return "TemporalDisconnected"
+	case apperror.EngineRefused:
+		return "TemporalLimited"
+	case apperror.QueueFull:
+		return "QueueModeFilling"
+	case apperror.MemoryExhausted:
+		return "MemoryNearLimit"
+	case apperror.ContractMismatch, apperror.RunElsewhere:
+		return "ServersOnDifferentTemporals"
+	case apperror.NoWorkerForProject:
+		return "ProjectWithoutWorkers"
+	case apperror.StoreUnavailable:
+		return "StoreUnavailable"
+	case apperror.LeasesUnavailable:
+		return "LeasesUnavailable"
+	case apperror.DispatcherNotOwned:
+		return "DispatcherMissing"
+	case apperror.ExecutionMissing:
+		return "ReconcileCorrections"
+	}
+	return ""
 }
 
 // StatusOf returns the HTTP status that REST and the CloudEvents binding use for a reason and code. Connect's status depends only on the code.
