@@ -13,6 +13,17 @@ export default defineConfig({
     // Inlined assets would need `data:` sources that the content security policy does not allow.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            // A page's code would else be a dozen files of a few hundred bytes, and each costs about a millisecond.
+            { name: 'icons', test: /lucide-react/ },
+            { name: 'shared', test: /ui\/src\/(?!gen\/)|react-query/, minShareCount: 2, maxModuleSize: 20_000 },
+          ],
+        },
+      },
+    },
   },
   server: {
     proxy: Object.fromEntries(

@@ -1,7 +1,7 @@
 export * as clients from './clients'
 export { now, useNow, observeServerTime } from './clock'
 export { type CallError, callError } from './errors'
-export { currentLink, type Link, reportAnswer, useLink } from './link'
+export { type Link, reportAnswer, useLink } from './link'
 export { type ListPage, type Pages, usePages } from './pages'
 export { problemsKey, useProblemCounts } from './problems'
 export { durationMilliseconds, milliseconds, timestamp } from './time'

@@ -6,11 +6,13 @@ export interface Link {
   state: 'live' | 'reconnecting' | 'offline'
   /** Time (of performance.now) at which the state began. */
   since: number
-  /** Time (of performance.now) of the last answer; undefined before the first. */
+  /** Time (of performance.now) of the last answer before the link broke; undefined while it is live, or if there was none. */
   lastAnswer: number | undefined
 }
 
 let link: Link = { state: 'live', since: performance.now(), lastAnswer: undefined }
+/** Kept apart, so that an answer over a live link draws nothing again. */
+let lastAnswer: number | undefined
 const listeners = new Set<() => void>()
 
 function change(next: Link): void {
@@ -29,11 +31,12 @@ function lost(error: unknown): boolean {
 export function reportAnswer(error: unknown): void {
   const time = performance.now()
   if (error === undefined || !lost(error)) {
-    change({ state: 'live', since: link.state === 'live' ? link.since : time, lastAnswer: time })
+    lastAnswer = time
+    if (link.state !== 'live') change({ state: 'live', since: time, lastAnswer: undefined })
     return
   }
   const state = navigator.onLine ? 'reconnecting' : 'offline'
-  if (link.state !== state) change({ ...link, state, since: link.state === 'live' ? time : link.since })
+  if (link.state !== state) change({ state, since: link.state === 'live' ? time : link.since, lastAnswer })
 }
 
 const subscribe = (listener: () => void) => {
@@ -45,6 +48,3 @@ const subscribe = (listener: () => void) => {
 
 /** useLink returns the state of the link and renders again when it changes. */
 export const useLink = (): Link => useSyncExternalStore(subscribe, () => link)
-
-/** currentLink returns the state of the link. */
-export const currentLink = (): Link => link

@@ -48,7 +48,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const height = props.rowHeight ?? 32
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 8 })
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 4 })
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? -1
   useEffect(() => {

@@ -8,9 +8,13 @@ import styles from './runs.module.css'
 
 const filterKey = (filter: RunFilter) => JSON.stringify(writeFilter({ ...filter, statuses: [], order: 'newest' }))
 
-/** useCounts counts the runs of a filter by status, whatever statuses it selects, and by problem, each 5 s. */
-export const useCounts = (project: string, filter: RunFilter) =>
+/**
+ * useCounts counts the runs of a filter by status, whatever statuses it selects, and by problem, each 5 s. The list comes first: numbers
+ * that are asked for once it is `listed` take no time from it.
+ */
+export const useCounts = (project: string, filter: RunFilter, listed: boolean) =>
   useQuery({
+    enabled: listed,
     queryKey: ['run-counts', project, filterKey(filter)],
     queryFn: ({ signal }) => clients.runs.countRuns(countRequest(project, { ...filter, statuses: [] }, now()), { signal }),
     refetchInterval: 5000,
@@ -34,8 +38,9 @@ const series: { name: string; tone: Tone; statuses: string[] }[] = [
 const day = 86_400_000
 
 /** The runs of the filter by the time at which they were queued; of the last 24 hours where the filter has no begin. */
-export function RunHistogram({ project, filter, onPeriod }: { project: string; filter: RunFilter; onPeriod: (from: string, to: string) => void }) {
+export function RunHistogram({ project, filter, listed, onPeriod }: { project: string; filter: RunFilter; listed: boolean; onPeriod: (from: string, to: string) => void }) {
   const query = useQuery({
+    enabled: listed,
     queryKey: ['run-buckets', project, filterKey(filter), filter.statuses.join(',')],
     queryFn: async ({ signal }) => {
       const time = now()
@@ -78,8 +83,8 @@ export function RunHistogram({ project, filter, onPeriod }: { project: string; f
 }
 
 /** The numbers of runs by status, as toggles of the filter. */
-export function StatusCounts({ project, filter, onToggle }: { project: string; filter: RunFilter; onToggle: (status: string) => void }) {
-  const counts = useCounts(project, filter)
+export function StatusCounts({ project, filter, listed, onToggle }: { project: string; filter: RunFilter; listed: boolean; onToggle: (status: string) => void }) {
+  const counts = useCounts(project, filter, listed)
   const { data } = counts
   return (
     <div className={styles.counts} role="group" aria-label="Runs by status">

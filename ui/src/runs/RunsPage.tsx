@@ -61,7 +61,8 @@ export function RunsPage() {
   const peek = one(search, 'peek')
   const feed = useFeed(project, filter)
   const state = useSyncExternalStore(feed.subscribe, feed.snapshot)
-  const counts = useCounts(project, filter)
+  const answered = state.ready || state.error !== undefined
+  const counts = useCounts(project, filter, answered)
   const role = useRefusal()
   const offline = useLinkRefusal()
   const refused = offline ?? role('operator', project)
@@ -182,6 +183,7 @@ export function RunsPage() {
         <ViewBar
           project={project}
           filter={filter}
+          listed={answered}
           columns={first}
           view={view}
           sameColumns={saved.length === 0 || saved.join(',') === shownColumns}
@@ -191,8 +193,8 @@ export function RunsPage() {
         />
         <span className={styles.end}><Periods filter={filter} onChange={change} /></span>
       </div>
-      <RunHistogram project={project} filter={filter} onPeriod={(from, to) => { change({ from, to, since: '' }) }} />
-      <StatusCounts project={project} filter={filter} onToggle={(status) => { change({ statuses: filter.statuses.includes(status) ? filter.statuses.filter((s) => s !== status) : [...filter.statuses, status] }) }} />
+      <RunHistogram project={project} filter={filter} listed={answered} onPeriod={(from, to) => { change({ from, to, since: '' }) }} />
+      <StatusCounts project={project} filter={filter} listed={answered} onToggle={(status) => { change({ statuses: filter.statuses.includes(status) ? filter.statuses.filter((s) => s !== status) : [...filter.statuses, status] }) }} />
       <div className={styles.tools}>
         <div ref={searchField} className={styles.search}><SearchField value={filter.text} onCommit={(text) => { change({ text }) }} /></div>
         <FilterBar project={project} filter={filter} invalid={invalid} onChange={change} open={filterOpen} onOpen={setFilterOpen} />

@@ -18,6 +18,8 @@ type Asked = { kind: 'save' | 'copy' | 'rename' | 'delete'; view?: View | undefi
 export interface ViewBarProps {
   project: string
   filter: RunFilter
+  /** Whether the list was read. */
+  listed: boolean
   /** The columns of the list, as they are shown. */
   columns: string[]
   /** The saved view of the URL. */
@@ -31,9 +33,9 @@ export interface ViewBarProps {
 }
 
 /** The built-in views with their numbers, the saved ones, and what can be done with the one that is shown. */
-export function ViewBar({ project, filter, columns, view, sameColumns, current, onBuiltIn, onView }: ViewBarProps) {
+export function ViewBar({ project, filter, listed, columns, view, sameColumns, current, onBuiltIn, onView }: ViewBarProps) {
   const views = useViews(project)
-  const counts = useCounts(project, { ...noFilter, since: filter.since, from: filter.from, to: filter.to })
+  const counts = useCounts(project, { ...noFilter, since: filter.since, from: filter.from, to: filter.to }, listed)
   const [asked, setAsked] = useState<Asked | undefined>(undefined)
   const offline = useLinkRefusal()
   const role = useRefusal()

@@ -15,7 +15,8 @@ export interface FeedState extends Rows {
   refreshedAt: number | undefined
 }
 
-const pageSize = 100
+/** About two windows of rows: to read a row takes the browser as long as to draw it. */
+const pageSize = 50
 const interval = 5000
 /** While the changes are streamed, only the pages after the first are read again: those that another server changed are not in the stream. */
 const streamedInterval = 15_000
