@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
@@ -73,6 +74,7 @@ type components struct {
 	records     *records
 	connection  *connection
 	definitions *definitions
+	maintenance *maintenance.Mode
 	runs        *runs
 	events      *events
 	quotas      *quotaControl
@@ -115,6 +117,9 @@ func (a *App) wire(ctx context.Context) (err error) {
 	}
 	a.open("store", a.storage.Store)
 
+	a.maintenance = maintenance.New(a.storage, time.Now)
+	a.add("maintenance mode", a.maintenance)
+
 	a.records = newRecords(a.process, a.storage)
 	if a.connection, err = newConnection(a.process, a.storage, a.records); err != nil {
 		return err
@@ -124,7 +129,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.add("outages", annotation.NewRecorder(a.connection.manager.Status, a.storage.Annotations(), a.serverID, time.Now))
 
 	a.definitions = newDefinitions(a.process, a.storage, a.records, a.connection)
-	a.runs = newRuns(a.process, a.storage, a.records, a.connection, a.definitions)
+	a.runs = newRuns(a.process, a.storage, a.records, a.connection, a.definitions, a.maintenance)
 	a.add("run service", stopOnly(a.runs.service.Close))
 	a.add("child watcher", a.runs.childWatcher)
 

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
@@ -31,7 +32,7 @@ type runs struct {
 	reconciler *reconcile.Reconciler
 }
 
-func newRuns(p *process, s *storage, r *records, c *connection, d *definitions) *runs {
+func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, m *maintenance.Mode) *runs {
 	cfg, rows := p.cfg.Runs, s.sealed.rows
 	repairer := repair.New(rows, c.engine, repair.Options{
 		Suspended: p.shedsLoad, Holds: r.holds, Permanent: projection.Unusable, Changed: r.changed, Changes: r.changes,
@@ -42,7 +43,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions) 
 		MaxInputBytes: int(cfg.MaxInputBytes), StartTimeout: cfg.StartTimeout, AnswerWithin: cfg.AnswerWithin,
 		Queue:   run.QueueOptions{Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
-		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
+		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit, Maintenance: m.Check,
 		Holds: r.holds, Requested: repairer.Wake, Changed: r.changed,
 	}
 	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter, r.changes, options)

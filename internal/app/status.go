@@ -39,7 +39,7 @@ func newStatus(c *components) *system.Service {
 	queue := c.cfg.Runs.QueueWhenUnavailable
 	return system.NewService(c.connection.manager, c.storage, c.runs.reconciler, c.storage, c.storage, system.Options{
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
-		Fingerprint: c.connection.fingerprint, Health: c.health.Report,
+		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
 }
@@ -60,6 +60,10 @@ func (c *components) observe() error {
 	return c.telemetry.Observe(telemetry.Observed{
 		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len, QueueLimit: queueLimit,
 		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
+		Maintenance: func() (on, known bool) {
+			state, known := c.maintenance.Last()
+			return state.On, known
+		},
 		Memory: c.memory.Used, CertificateEnds: c.connection.certificate.ends,
 	})
 }

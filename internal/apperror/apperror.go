@@ -99,6 +99,7 @@ const (
 	SignInNotNeeded      = "SIGN_IN_NOT_NEEDED"
 	RateLimited          = "RATE_LIMITED"
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
+	Maintenance          = "MAINTENANCE"
 	TooManyWatches       = "TOO_MANY_WATCHES"
 	ViewNotFound         = "VIEW_NOT_FOUND"
 	ViewChanged          = "VIEW_CHANGED"

@@ -36,6 +36,9 @@ const (
 	// SystemResetBreaker and SystemReconcile concern the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"
 	SystemReconcile    = "system.reconcile"
+	// SystemMaintenanceOn and SystemMaintenanceOff switch the maintenance mode.
+	SystemMaintenanceOn  = "system.maintenance_on"
+	SystemMaintenanceOff = "system.maintenance_off"
 	// RunHandOver and the following were done by the reconciler to a run that differed from Temporal.
 	RunHandOver         = "run.hand_over"
 	RunFinish           = "run.finish"

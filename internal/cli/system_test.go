@@ -35,6 +35,19 @@ func (a *api) ResetBreaker(_ context.Context, request *connect.Request[signalbox
 	return connect.NewResponse(&signalboxv1.ResetBreakerResponse{Connection: proto.CloneOf(a.platform.status.GetConnection())}), nil
 }
 
+func (a *api) GetMaintenance(context.Context, *connect.Request[signalboxv1.GetMaintenanceRequest]) (*connect.Response[signalboxv1.GetMaintenanceResponse], error) {
+	return connect.NewResponse(&signalboxv1.GetMaintenanceResponse{Maintenance: proto.CloneOf(a.platform.status.GetMaintenance())}), nil
+}
+
+func (a *api) SetMaintenance(_ context.Context, request *connect.Request[signalboxv1.SetMaintenanceRequest]) (*connect.Response[signalboxv1.SetMaintenanceResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	m := &signalboxv1.Maintenance{Active: request.Msg.GetActive(), Reason: request.Msg.GetReason(), Actor: "ada", Since: before(0)}
+	a.platform.status.Maintenance = m
+	return connect.NewResponse(&signalboxv1.SetMaintenanceResponse{Maintenance: proto.CloneOf(m)}), nil
+}
+
 func (a *api) Reconcile(_ context.Context, request *connect.Request[signalboxv1.ReconcileRequest]) (*connect.Response[signalboxv1.ReconcileResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,9 +80,10 @@ func connected() *signalboxv1.GetStatusResponse {
 				{Name: "shop", Generation: 1, Failures: 3, Error: "namespace\nnot found"},
 			},
 		},
-		QueueMode:  &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
-		Reconciler: &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
-		Workers:    []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
+		QueueMode:   &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
+		Reconciler:  &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
+		Maintenance: &signalboxv1.Maintenance{Active: true, Reason: "upgrade", Actor: "ada", Since: before(time.Minute)},
+		Workers:     []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
 	}
 }
 
@@ -81,15 +95,16 @@ func TestSystemStatusOutput(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, `Temporal 127.0.0.1:7233 (default): connected for 3m12s, generation 2
 
-server      host-1-abc, version 1.2.3, api and worker, up for 2h0m
-breaker     closed, 0 failures in a row
-outages     1, last one 8s, longest 8s; since the start connected 1h59m, not connected 8s
-attempts    5 to connect, 2 connected
-check       answered in 1ms
-last error  3m20s ago: connection refused
-draining    1 replaced generation
-queue       off: runs are refused while Temporal is unavailable
-reconciler  12s ago: 40 runs compared, 1 difference
+server       host-1-abc, version 1.2.3, api and worker, up for 2h0m
+maintenance  on, no new runs start, for 1m0s, by ada: upgrade
+breaker      closed, 0 failures in a row
+outages      1, last one 8s, longest 8s; since the start connected 1h59m, not connected 8s
+attempts     5 to connect, 2 connected
+check        answered in 1ms
+last error   3m20s ago: connection refused
+draining     1 replaced generation
+queue        off: runs are refused while Temporal is unavailable
+reconciler   12s ago: 40 runs compared, 1 difference
 
 workers of this server
 SERVES   RUNNING  POLLING  LAST POLL  GENERATION  STARTED      ERROR
@@ -116,6 +131,27 @@ host-1-abc  4s ago     yes           all       127.0.0.1:7233  default
 	require.Contains(t, shell.run(t, "system", "status", "-o", "yaml").out.String(), "state: connected\n")
 }
 
+func TestSystemMaintenance(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.status = connected()
+	a.platform.status.Maintenance = &signalboxv1.Maintenance{}
+	c := shell.run(t, "system", "maintenance")
+	require.Equal(t, "maintenance: off\n", c.out.String())
+	c = shell.run(t, "system", "maintenance", "on", "--reason", "upgrade")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "maintenance: on, no new runs start, for ")
+	require.Contains(t, c.out.String(), "by ada: upgrade\n")
+	require.JSONEq(t, `{"active": true, "reason": "upgrade", "actor": "ada", "since": "2026-01-31T12:00:00Z"}`,
+		shell.run(t, "system", "maintenance", "-o", "json").out.String())
+	require.True(t, last[*signalboxv1.SetMaintenanceRequest](t, a).GetActive())
+	require.Zero(t, shell.run(t, "system", "maintenance", "off").code)
+	require.False(t, last[*signalboxv1.SetMaintenanceRequest](t, a).GetActive())
+	for _, wrong := range [][]string{{"maybe"}, {"--reason", "x"}, {"on", "off"}} {
+		require.Equal(t, exit.Usage, shell.run(t, append([]string{"system", "maintenance"}, wrong...)...).code, wrong)
+	}
+}
+
 func TestSystemStatusReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -131,10 +167,10 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			c.Statistics.Downtime = durationpb.New(90 * time.Second)
 			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
 		}, []string{
-			"outages     1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
+			"outages      1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
 			`Temporal 127.0.0.1:7233 (default): down for 1m8s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
-			"breaker     open since 1m0s, 10 failures in a row, next probe in 3m20s",
-			"queue       on, 12 of 1000 slots in use, each for 1h0m at most",
+			"breaker      open since 1m0s, 10 failures in a row, next probe in 3m20s",
+			"queue        on, 12 of 1000 slots in use, each for 1h0m at most",
 		}},
 		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
@@ -149,19 +185,19 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			s.QueueMode.Enabled, s.QueueMode.Error = true, "the database is away"
 			s.Workers, s.WorkersError = nil, "the database is away"
 			s.Reconciler = &signalboxv1.Reconciler{LastTime: before(0), Error: "the database is away"}
-		}, []string{"queue       on, runs: the database is away", "reconciler  0s ago: the database is away", "\nlive workers: the database is away\n"}},
+		}, []string{"queue        on, runs: the database is away", "reconciler   0s ago: the database is away", "\nlive workers: the database is away\n"}},
 		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
-		}, []string{"queue       off, 3 of 1000 slots in use", "reconciler  has not run here", "\nno live workers\n"}},
+		}, []string{"queue        off, 3 of 1000 slots in use", "reconciler   has not run here", "\nno live workers\n"}},
 		"another Temporal": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Error: "the runs are elsewhere"}}
-		}, []string{"placement   down for 12s: the runs are elsewhere\n"}},
+		}, []string{"placement    down for 12s: the runs are elsewhere\n"}},
 		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{
 				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
 				{Name: "memory", State: "impaired", Since: before(time.Minute), Error: "near the limit"},
 			}
-		}, []string{"leases      down for 12s: redis does not answer\n", "memory      impaired for 1m0s: near the limit\n"}},
+		}, []string{"leases       down for 12s: redis does not answer\n", "memory       impaired for 1m0s: near the limit\n"}},
 		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
 	}
 	for name, test := range tests {

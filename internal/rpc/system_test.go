@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -89,7 +90,7 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 		},
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
-		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} },
+		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
 	})
 }
 
@@ -152,6 +153,17 @@ func TestBreakerResetAndItsAuditEntry(t *testing.T) {
 	require.Equal(t, "system.reset_breaker", entry["action"])
 	require.Equal(t, "local", entry["actor"])
 	require.Equal(t, "127.0.0.1:7233 default", entry["subject"])
+}
+
+func TestMaintenance(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	require.Equal(t, map[string]any{"active": false}, p.do("GET", "/v1/system/maintenance", "").ok()["maintenance"])
+	p.do("POST", "/v1/system/maintenance", `{"active": true}`).fails(400, "INVALID_ARGUMENT")
+	on := map[string]any{"active": true, "reason": "upgrade", "actor": "local", "since": "2026-01-31T12:00:00Z"}
+	require.Equal(t, on, p.do("POST", "/v1/system/maintenance", `{"active": true, "reason": "upgrade"}`).ok()["maintenance"])
+	require.Equal(t, on, p.do("GET", "/v1/system/maintenance", "").ok()["maintenance"])
+	require.Equal(t, on, p.do("GET", "/v1/system/status", "").ok()["maintenance"])
 }
 
 func TestReconcile(t *testing.T) {

@@ -128,6 +128,9 @@ type Options struct {
 	Digests Digests
 	// Admit returns a fault while this process has no memory for one more run; nil disables the check.
 	Admit func() error
+	// Maintenance returns an [apperror.Unavailable] while the platform is in maintenance; nil disables the check. Runs that
+	// other runs start are not checked, because open runs are to end.
+	Maintenance func(ctx context.Context) error
 	// Interpreter is the version of the interpreter that new runs start with.
 	Interpreter int
 	// Now is the clock.

@@ -105,7 +105,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 	if err != nil {
 		return s.existing(ctx, answer, req, err)
 	}
-	if err := s.Ready(ctx, req.Project); err != nil {
+	if err := s.ReadyFor(ctx, req.Project, req.Trigger); err != nil {
 		if s.queueable(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
@@ -134,7 +134,7 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 func (s *Service) dryRun(ctx context.Context, r Run, refusal error) (Run, error) {
 	if refusal == nil {
 		r.QueuedReason = ""
-		if refusal = s.Ready(ctx, r.Project); refusal != nil && s.queueable(refusal) {
+		if refusal = s.ReadyFor(ctx, r.Project, r.Trigger); refusal != nil && s.queueable(refusal) {
 			r.QueuedReason, refusal = QueuedEngine, nil
 		}
 	}
@@ -142,8 +142,18 @@ func (s *Service) dryRun(ctx context.Context, r Run, refusal error) (Run, error)
 	return r, refusal
 }
 
-// Ready returns why no run of the project can be started now.
+// Ready returns why no run of the project can be started now, except by other runs.
 func (s *Service) Ready(ctx context.Context, project string) error {
+	return s.ReadyFor(ctx, project, TriggerAPI)
+}
+
+// ReadyFor returns why no run of the project with this trigger can be started now.
+func (s *Service) ReadyFor(ctx context.Context, project, trigger string) error {
+	if s.opts.Maintenance != nil && trigger != TriggerParent {
+		if err := s.opts.Maintenance(ctx); err != nil {
+			return err
+		}
+	}
 	if s.opts.Admit != nil {
 		if err := s.opts.Admit(); err != nil {
 			return err

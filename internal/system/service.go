@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -55,6 +56,15 @@ type AuditLog interface {
 	WriteAudit(ctx context.Context, e audit.Entry) error
 }
 
+// Maintenance is the maintenance mode.
+type Maintenance interface {
+	// Last returns the state that the process last read; false if it has read none.
+	Last() (maintenance.State, bool)
+	Get(ctx context.Context) (maintenance.State, error)
+	// Set switches the mode on or off.
+	Set(ctx context.Context, on bool, reason string) (maintenance.State, error)
+}
+
 // Options describe the process.
 type Options struct {
 	Version, ServerID string
@@ -66,6 +76,8 @@ type Options struct {
 	Fingerprint func() worker.Fingerprint
 	// Health returns the state of the process. It may take as long as the checks of its dependencies.
 	Health func(context.Context) health.Report
+	// Maintenance is the maintenance mode.
+	Maintenance Maintenance
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -96,6 +108,9 @@ func (s *Service) Status(ctx context.Context) Status {
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
 		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode,
 	}
+	if state, known := s.opts.Maintenance.Last(); known {
+		status.Maintenance = &state
+	}
 	last := &status.Reconciliation
 	last.Report, last.At, last.Err = s.reconciler.Last()
 	var err error
@@ -117,6 +132,16 @@ func (s *Service) Status(ctx context.Context) Status {
 
 // Connection returns the state of this process's connection to Temporal. It never blocks.
 func (s *Service) Connection() conntype.Status { return s.connector.Status() }
+
+// Maintenance returns whether the platform is in maintenance.
+func (s *Service) Maintenance(ctx context.Context) (maintenance.State, error) {
+	return s.opts.Maintenance.Get(ctx)
+}
+
+// SetMaintenance switches the maintenance mode on or off, which is audited.
+func (s *Service) SetMaintenance(ctx context.Context, on bool, reason string) (maintenance.State, error) {
+	return s.opts.Maintenance.Set(ctx, on, reason)
+}
 
 // publicError returns an error in the form for callers; the log has the rest.
 func publicError(ctx context.Context, err error) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -43,6 +44,24 @@ type fakes struct {
 	dry        []bool
 	entries    []audit.Entry
 	auditError error
+	mode       *maintenance.State
+}
+
+// mode is the maintenance mode of the fakes.
+type mode struct{ *fakes }
+
+func (m mode) Last() (maintenance.State, bool) {
+	if m.mode == nil {
+		return maintenance.State{}, false
+	}
+	return *m.mode, true
+}
+
+func (m mode) Get(context.Context) (maintenance.State, error) { return *m.mode, nil }
+
+func (m mode) Set(_ context.Context, on bool, reason string) (maintenance.State, error) {
+	m.mode.On, m.mode.Reason = on, reason
+	return *m.mode, nil
 }
 
 func (s *fakes) Status() conntype.Status { return s.connection }
@@ -95,6 +114,7 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
+		Maintenance: mode{s},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 		Health: func(context.Context) health.Report {
 			return health.Report{Dependencies: []health.DependencyState{leases}}
@@ -105,8 +125,10 @@ func newService() (*system.Service, *fakes) {
 func TestStatusIsComplete(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
+	s.mode = &maintenance.State{On: true, Reason: "upgrade"}
 	require.Equal(t, system.Status{
-		At: noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
+		Maintenance: s.mode,
+		At:          noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{Report: run.Report{Checked: 7}, At: noon, Err: errPartial},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},

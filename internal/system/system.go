@@ -1,5 +1,5 @@
-// Package system reports the status of the platform, and executes the two actions on the platform as a whole: let it try to connect to
-// Temporal immediately, and compare the runs with Temporal immediately.
+// Package system reports the status of the platform, and executes the actions on the platform as a whole: let it try to connect to
+// Temporal immediately, compare the runs with Temporal immediately, and switch the maintenance mode.
 //
 //	service := system.NewService(connection, queue, reconciler, workers, auditLog, system.Options{…})
 //	status := service.Status(ctx)              // never fails: a part that cannot be read has an error in its place
@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -55,10 +56,12 @@ type Status struct {
 	Version, ServerID string
 	Roles             []string
 	StartedAt         time.Time
-	Connection        conntype.Status
-	QueueMode         QueueMode
-	Reconciliation    Reconciliation
-	Workers           []LiveWorker
+	// Maintenance is the maintenance mode as the process last read it; nil if it has not read it.
+	Maintenance    *maintenance.State
+	Connection     conntype.Status
+	QueueMode      QueueMode
+	Reconciliation Reconciliation
+	Workers        []LiveWorker
 	// WorkersError is why Workers is unknown.
 	WorkersError string
 	// Dependencies are the dependencies of the process.

@@ -26,6 +26,8 @@ type Observed struct {
 	StuckRuns func() (map[string]int64, bool)
 	// Mismatch reports whether the runs, or live workers, are in another Temporal than this process.
 	Mismatch func() bool
+	// Maintenance reports whether the platform is in maintenance; false, false before the process has read it.
+	Maintenance func() (on, known bool)
 	// Memory returns the memory in use and its limit, in bytes; false for a process without a limit.
 	Memory func() (used, limit int64, ok bool)
 	// CertificateEnds returns the expiry of the client certificate for Temporal; false if there is none or it cannot be read.
@@ -38,7 +40,7 @@ const readTimeout = time.Second
 // gauges are the instruments of the connection and its dependents.
 type gauges struct {
 	status, running, breaker, queued, stuck, pollers metric.Int64ObservableGauge
-	degraded, mismatch                               metric.Int64ObservableGauge
+	degraded, mismatch, maintenance                  metric.Int64ObservableGauge
 	memoryUsed, memoryLimit, queueLimit              metric.Int64ObservableGauge
 	attempts                                         metric.Int64ObservableCounter
 	uptime, pollAge, certificateEnds                 metric.Float64ObservableGauge
@@ -48,7 +50,7 @@ type gauges struct {
 // temporal_reconnection_attempts_total, temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its
 // pollers (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue and its limit (signalbox_queue_mode_runs,
 // signalbox_queue_mode_max_runs), the stuck runs (signalbox_runs_stuck), the use of different Temporals by processes
-// (signalbox_temporal_mismatch), and the memory in use and its limit
+// (signalbox_temporal_mismatch), the maintenance mode (signalbox_maintenance), and the memory in use and its limit
 // (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
@@ -72,11 +74,10 @@ func (t *Telemetry) Observe(seen Observed) error {
 				o.ObserveInt64(g.stuck, runs, metric.WithAttributes(attribute.String("code", code)))
 			}
 		}
-		var mismatch int64
-		if seen.Mismatch() {
-			mismatch = 1
+		o.ObserveInt64(g.mismatch, oneIf(seen.Mismatch()))
+		if on, known := seen.Maintenance(); known {
+			o.ObserveInt64(g.maintenance, oneIf(on))
 		}
-		o.ObserveInt64(g.mismatch, mismatch)
 		if used, limit, ok := seen.Memory(); ok {
 			o.ObserveInt64(g.memoryUsed, used)
 			o.ObserveInt64(g.memoryLimit, limit)
@@ -85,8 +86,15 @@ func (t *Telemetry) Observe(seen Observed) error {
 			o.ObserveFloat64(g.certificateEnds, float64(ends.Unix()))
 		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.status, g.degraded, g.mismatch, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
+	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.status, g.degraded, g.mismatch, g.maintenance, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
 	return err
+}
+
+func oneIf(condition bool) int64 {
+	if condition {
+		return 1
+	}
+	return 0
 }
 
 func newGauges(meter metric.Meter) (g gauges, err error) {
@@ -104,6 +112,7 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
 	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used but has a problem, by kind: 1 or 0.")
 	g.mismatch = gauge("signalbox.temporal.mismatch", "Whether the runs, or live workers, are in another Temporal than this process: 1 or 0.")
+	g.maintenance = gauge("signalbox.maintenance", "Whether the platform is in maintenance, so that no new runs start: 1 or 0.")
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
 	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")

@@ -66,11 +66,13 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		Connection: func() conntype.Status { return connection }, CallWorkers: "handed-over calls",
 		QueuedRuns: func(context.Context) (int64, error) { return queued, away }, QueueLimit: 1000, Mismatch: func() bool { return away != nil },
 		StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
+		Maintenance:     func() (bool, bool) { return true, away == nil },
 		Memory:          func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
 		CertificateEnds: func() (time.Time, bool) { return time.Unix(1_800_000_000, 0), true },
 	}))
 	page := scrape(t, tel)
 	require.Equal(t, []string{
+		"signalbox_maintenance 1",
 		"signalbox_memory_limit_bytes 1.048576e+08",
 		"signalbox_memory_used_bytes 5.24288e+07",
 		"signalbox_queue_mode_max_runs 1000",
@@ -84,7 +86,7 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		"temporal_connection_status" + place + " 1",
 		"temporal_reconnection_attempts_total" + place + " 4",
 		"temporal_workers_running" + place + " 1",
-	}, lines(page, "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	}, lines(page, "signalbox_maintenance", "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
 	require.Zero(t, value(t, page, "signalbox_temporal_mismatch"))
 	require.InDelta(t, 3600, value(t, page, "temporal_connection_uptime_seconds"+place), 30)
 	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default",serves="project"}`), 30)
@@ -150,6 +152,7 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 		Connection: func() conntype.Status { return connection },
 		QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, Mismatch: func() bool { return false },
 		StuckRuns:       func() (map[string]int64, bool) { return nil, false },
+		Maintenance:     func() (bool, bool) { return false, true },
 		Memory:          func() (int64, int64, bool) { return 0, 0, false },
 		CertificateEnds: func() (time.Time, bool) { return time.Time{}, false },
 	}))

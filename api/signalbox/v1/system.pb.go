@@ -929,7 +929,9 @@ type GetStatusResponse struct {
 	// The server's current time, from which clients compute ages.
 	Time *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=time,proto3" json:"time,omitempty"`
 	// The dependencies of this process, as in its readiness at /readyz.
-	Dependencies  []*Dependency `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	Dependencies []*Dependency `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	// The maintenance mode as this server last read it. Not set if it has not read it.
+	Maintenance   *Maintenance `protobuf:"bytes,12,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1037,6 +1039,13 @@ func (x *GetStatusResponse) GetTime() *timestamppb.Timestamp {
 func (x *GetStatusResponse) GetDependencies() []*Dependency {
 	if x != nil {
 		return x.Dependencies
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMaintenance() *Maintenance {
+	if x != nil {
+		return x.Maintenance
 	}
 	return nil
 }
@@ -1441,6 +1450,258 @@ func (x *Correction) GetApplied() bool {
 	return false
 }
 
+// Maintenance is whether the platform starts new runs.
+type Maintenance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether no new runs start.
+	Active bool `protobuf:"varint,1,opt,name=active,proto3" json:"active,omitempty"`
+	// The reason of the last change; may be empty while active is false.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Name of the actor of the last change; empty if there was none.
+	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// Time of the last change from on to off or back. Not set if there was none.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Maintenance) Reset() {
+	*x = Maintenance{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Maintenance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Maintenance) ProtoMessage() {}
+
+func (x *Maintenance) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
+func (*Maintenance) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Maintenance) GetActive() bool {
+	if x != nil {
+		return x.Active
+	}
+	return false
+}
+
+func (x *Maintenance) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Maintenance) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *Maintenance) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+type GetMaintenanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMaintenanceRequest) Reset() {
+	*x = GetMaintenanceRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMaintenanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMaintenanceRequest) ProtoMessage() {}
+
+func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
+func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
+}
+
+type GetMaintenanceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Maintenance   *Maintenance           `protobuf:"bytes,1,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMaintenanceResponse) Reset() {
+	*x = GetMaintenanceResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMaintenanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMaintenanceResponse) ProtoMessage() {}
+
+func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
+func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
+	if x != nil {
+		return x.Maintenance
+	}
+	return nil
+}
+
+type SetMaintenanceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether to start no new runs.
+	Active bool `protobuf:"varint,1,opt,name=active,proto3" json:"active,omitempty"`
+	// The reason: printable text of at most 500 bytes. Callers whose runs are refused see it. Required if active is true.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMaintenanceRequest) Reset() {
+	*x = SetMaintenanceRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMaintenanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMaintenanceRequest) ProtoMessage() {}
+
+func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
+func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SetMaintenanceRequest) GetActive() bool {
+	if x != nil {
+		return x.Active
+	}
+	return false
+}
+
+func (x *SetMaintenanceRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type SetMaintenanceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The state after the call. A call that repeats the state changes nothing.
+	Maintenance   *Maintenance `protobuf:"bytes,1,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMaintenanceResponse) Reset() {
+	*x = SetMaintenanceResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMaintenanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMaintenanceResponse) ProtoMessage() {}
+
+func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
+func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
+	if x != nil {
+		return x.Maintenance
+	}
+	return nil
+}
+
 var File_signalbox_v1_system_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_system_proto_rawDesc = "" +
@@ -1529,7 +1790,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
 	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\x8a\x04\n" +
+	"\x10GetStatusRequest\"\xc7\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1548,7 +1809,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\rworkers_error\x18\t \x01(\tR\fworkersError\x12.\n" +
 	"\x04time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
-	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\"~\n" +
+	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\x12;\n" +
+	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\"~\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -1578,13 +1840,28 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
-	"\aapplied\x18\x05 \x01(\bR\aapplied2\xd4\x03\n" +
+	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x85\x01\n" +
+	"\vMaintenance\x12\x16\n" +
+	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x17\n" +
+	"\x15GetMaintenanceRequest\"U\n" +
+	"\x16GetMaintenanceResponse\x12;\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\"G\n" +
+	"\x15SetMaintenanceRequest\x12\x16\n" +
+	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
+	"\x16SetMaintenanceResponse\x12;\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xd4\x05\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
 	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12j\n" +
 	"\tGetStatus\x12\x1e.signalbox.v1.GetStatusRequest\x1a\x1f.signalbox.v1.GetStatusResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/status\x90\x02\x01\x12z\n" +
 	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
-	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcileBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcile\x12~\n" +
+	"\x0eGetMaintenance\x12#.signalbox.v1.GetMaintenanceRequest\x1a$.signalbox.v1.GetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/system/maintenance\x90\x02\x01\x12~\n" +
+	"\x0eSetMaintenance\x12#.signalbox.v1.SetMaintenanceRequest\x1a$.signalbox.v1.SetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/system/maintenanceBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_system_proto_rawDescOnce sync.Once
@@ -1598,73 +1875,86 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_signalbox_v1_system_proto_goTypes = []any{
-	(*GetVersionRequest)(nil),     // 0: signalbox.v1.GetVersionRequest
-	(*GetVersionResponse)(nil),    // 1: signalbox.v1.GetVersionResponse
-	(*Connection)(nil),            // 2: signalbox.v1.Connection
-	(*Breaker)(nil),               // 3: signalbox.v1.Breaker
-	(*ConnectionStatistics)(nil),  // 4: signalbox.v1.ConnectionStatistics
-	(*WorkerSet)(nil),             // 5: signalbox.v1.WorkerSet
-	(*QueueMode)(nil),             // 6: signalbox.v1.QueueMode
-	(*Reconciler)(nil),            // 7: signalbox.v1.Reconciler
-	(*Worker)(nil),                // 8: signalbox.v1.Worker
-	(*GetStatusRequest)(nil),      // 9: signalbox.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 10: signalbox.v1.GetStatusResponse
-	(*Dependency)(nil),            // 11: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),   // 12: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),  // 13: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),      // 14: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),     // 15: signalbox.v1.ReconcileResponse
-	(*Correction)(nil),            // 16: signalbox.v1.Correction
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
+	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
+	(*Connection)(nil),             // 2: signalbox.v1.Connection
+	(*Breaker)(nil),                // 3: signalbox.v1.Breaker
+	(*ConnectionStatistics)(nil),   // 4: signalbox.v1.ConnectionStatistics
+	(*WorkerSet)(nil),              // 5: signalbox.v1.WorkerSet
+	(*QueueMode)(nil),              // 6: signalbox.v1.QueueMode
+	(*Reconciler)(nil),             // 7: signalbox.v1.Reconciler
+	(*Worker)(nil),                 // 8: signalbox.v1.Worker
+	(*GetStatusRequest)(nil),       // 9: signalbox.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),      // 10: signalbox.v1.GetStatusResponse
+	(*Dependency)(nil),             // 11: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),    // 12: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),   // 13: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),       // 14: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),      // 15: signalbox.v1.ReconcileResponse
+	(*Correction)(nil),             // 16: signalbox.v1.Correction
+	(*Maintenance)(nil),            // 17: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 18: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 19: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 20: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 21: signalbox.v1.SetMaintenanceResponse
+	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 23: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	17, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	17, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	18, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	17, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	22, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	22, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	23, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	22, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	3,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	4,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	5,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	17, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	17, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	18, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	18, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	18, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	18, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	17, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	17, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	17, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	18, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	17, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	17, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	17, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	17, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	22, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	22, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	23, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	23, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	23, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	23, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	22, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	22, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	22, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	23, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	22, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	22, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	22, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	22, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 21: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	6,  // 22: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	7,  // 23: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	8,  // 24: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	17, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	22, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	11, // 26: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	17, // 27: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 28: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	16, // 29: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	18, // 30: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	0,  // 31: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 32: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	12, // 33: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	14, // 34: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	1,  // 35: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 36: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	13, // 37: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	15, // 38: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	35, // [35:39] is the sub-list for method output_type
-	31, // [31:35] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	17, // 27: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	22, // 28: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 29: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	16, // 30: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	23, // 31: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	22, // 32: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	17, // 33: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	17, // 34: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 35: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 36: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	12, // 37: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	14, // 38: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	18, // 39: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	20, // 40: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 41: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 42: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	13, // 43: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	15, // 44: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	19, // 45: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	21, // 46: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	41, // [41:47] is the sub-list for method output_type
+	35, // [35:41] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -1678,7 +1968,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

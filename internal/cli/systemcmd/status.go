@@ -87,6 +87,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	}
 	fields := []output.Field{
 		{Name: "server", Value: server},
+		{Name: "maintenance", Value: maintenanceLine(status.GetMaintenance(), now)},
 		{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
 		{Name: "outages", Value: outages(c)},
 		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},

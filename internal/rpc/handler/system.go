@@ -10,6 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -37,6 +38,8 @@ type SystemService interface {
 	Engine
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
+	Maintenance(ctx context.Context) (maintenance.State, error)
+	SetMaintenance(ctx context.Context, on bool, reason string) (maintenance.State, error)
 }
 
 // System implements signalbox.v1.SystemService.
@@ -76,6 +79,9 @@ func (h *System) GetStatus(
 			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
+	}
+	if s.Maintenance != nil {
+		res.Maintenance = maintenanceMessage(*s.Maintenance)
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
@@ -119,6 +125,26 @@ func (h *System) Reconcile(
 		})
 	}
 	return message.Reply(res, err)
+}
+
+// GetMaintenance returns whether the platform is in maintenance.
+func (h *System) GetMaintenance(
+	ctx context.Context, _ *connect.Request[signalboxv1.GetMaintenanceRequest],
+) (*connect.Response[signalboxv1.GetMaintenanceResponse], error) {
+	state, err := h.service.Maintenance(ctx)
+	return message.Reply(&signalboxv1.GetMaintenanceResponse{Maintenance: maintenanceMessage(state)}, err)
+}
+
+// SetMaintenance switches the maintenance mode on or off.
+func (h *System) SetMaintenance(
+	ctx context.Context, req *connect.Request[signalboxv1.SetMaintenanceRequest],
+) (*connect.Response[signalboxv1.SetMaintenanceResponse], error) {
+	state, err := h.service.SetMaintenance(ctx, req.Msg.GetActive(), req.Msg.GetReason())
+	return message.Reply(&signalboxv1.SetMaintenanceResponse{Maintenance: maintenanceMessage(state)}, err)
+}
+
+func maintenanceMessage(m maintenance.State) *signalboxv1.Maintenance {
+	return &signalboxv1.Maintenance{Active: m.On, Reason: m.Reason, Actor: m.Actor, Since: message.Timestamp(m.Since)}
 }
 
 func connectionMessage(c conntype.Status) *signalboxv1.Connection {

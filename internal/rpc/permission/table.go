@@ -81,6 +81,8 @@ func system() []Rule {
 		{"GetStatus", auth.Viewer, Everywhere, "the response contains addresses and projects"},
 		{"ResetBreaker", auth.Admin, Everywhere, ""},
 		{"Reconcile", auth.Admin, Everywhere, ""},
+		{"GetMaintenance", "", Nowhere, "the page of every project shows it"},
+		{"SetMaintenance", auth.Admin, Everywhere, ""},
 	}
 }
 

@@ -121,9 +121,9 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 			return err
 		}
 		for _, r := range runs {
-			if err := q.service.Ready(ctx, r.Project); err != nil {
-				if apperror.Is(err, apperror.NoWorkerForProject) {
-					continue // runs of other projects are not delayed
+			if err := q.service.ReadyFor(ctx, r.Project, r.Trigger); err != nil {
+				if apperror.Is(err, apperror.NoWorkerForProject) || apperror.Is(err, apperror.Maintenance) {
+					continue // other runs are not delayed
 				}
 				return err
 			}

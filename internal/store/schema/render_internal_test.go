@@ -49,6 +49,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0034_views.sql", "9012926ea045", "a09e6627707d"},
 		{"0035_outages.sql", "3ee759bb0b83", "a36eca190b1c"},
 		{"0036_run_labels.sql", "4f1d8aff05c4", "7cd5176428d7"},
+		{"0037_maintenance.sql", "62ab8770f928", "62ab8770f928"},
 	}
 }
 

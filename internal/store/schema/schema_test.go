@@ -339,6 +339,10 @@ func fixtures() map[int64]fixture {
 				VALUES ('v1', 'shop', 'token', 'ada', 'token', 'bob', 'Failed', '{}', TRUE, 2, 5)`},
 			want: map[string]string{`SELECT updater_name FROM views WHERE project = 'shop' AND shared AND name = 'Failed'`: "bob"},
 		},
+		37: {
+			insert: []string{`UPDATE maintenance SET active = TRUE, reason = 'upgrade', since = 5`},
+			want:   map[string]string{`SELECT reason FROM maintenance WHERE active`: "upgrade"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

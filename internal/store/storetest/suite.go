@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -42,7 +43,7 @@ type Store interface {
 	run.ReconcileStore
 	workflow.Store
 	project.Store
-	auditLog
+	installation
 	worker.Store
 	Events() *Events
 	credentials
@@ -81,6 +82,12 @@ type credentials interface {
 type sealedValues interface {
 	Originals() *runrow.Originals
 	Payloads() *payloads.Store
+}
+
+// installation are the parts of the store about the platform as a whole.
+type installation interface {
+	auditLog
+	maintenance.Store
 }
 
 // auditLog also stores entries of actions that changed no row.
@@ -122,6 +129,7 @@ func cases() []test {
 		{"pause", testPause},
 		{"delete workflow", testDeleteWorkflow},
 		{"definitions not found", testDefinitionsNotFound},
+		{"maintenance", testMaintenance},
 		{"tokens", testTokens},
 		{"sessions", testSessions},
 		{"originals", testOriginals},

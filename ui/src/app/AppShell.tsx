@@ -10,6 +10,7 @@ import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBa
 import styles from './AppShell.module.css'
 import { useCaller } from './access'
 import { useKeys } from './keys'
+import { MaintenanceNote } from './MaintenanceNote'
 import { useProject, useProjects } from './project'
 
 const Palette = lazy(() => import('./Palette'))
@@ -78,6 +79,7 @@ export function AppShell() {
       </nav>
       <main id="content" className={styles.main} tabIndex={-1}>
         <StaleNote />
+        <MaintenanceNote />
         <Outlet />
       </main>
       <Suspense>

@@ -1,6 +1,6 @@
 import {
   Ban, Check, CircleCheck, CircleDashed, CircleX, Clock, Flag, Gauge, Heart, HeartPulse, CircleHelp, Hourglass, Inbox, Loader, LogOut, Moon, OctagonX,
-  Play, Plug, Route, Shield, SkipForward, Skull, Square, TimerOff, TriangleAlert, Unplug, type LucideIcon,
+  Play, Plug, Route, Shield, SkipForward, Skull, Square, TimerOff, TriangleAlert, Unplug, Wrench, type LucideIcon,
 } from 'lucide-react'
 
 /** Status words, icons and colours, one vocabulary per thing. A status is always shown by all three. */
@@ -72,6 +72,10 @@ export const vocabularies = {
     closed: w(Check, 'Closed', 'green'),
     half_open: w(Gauge, 'Half open', 'amber'),
     open: w(Unplug, 'Open', 'red'),
+  },
+  maintenance: {
+    on: w(Wrench, 'On', 'violet'),
+    off: w(Check, 'Off', 'slate'),
   },
   dependency: {
     up: w(Check, 'Up', 'green'),

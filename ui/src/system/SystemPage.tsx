@@ -4,6 +4,7 @@ import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
 import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import { MaintenancePanel } from './MaintenancePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
 
 /** The installation as one server sees it: its connection to Temporal, what else it depends on, its workers, queue mode and reconciler. */
@@ -24,6 +25,7 @@ export function SystemPage() {
         <>
           <AlertSlot alerts={alerts(status)} />
           <Temporal connection={status.connection} onReset={() => { setDialog('breaker') }} refused={offline ?? refusal('admin', '*')} />
+          <MaintenancePanel refused={offline ?? refusal('admin', '*')} />
           <Dependencies status={status} />
           <Workers connection={status.connection} />
           <Rest status={status} />

@@ -43,6 +43,12 @@ const (
 	SystemServiceResetBreakerProcedure = "/signalbox.v1.SystemService/ResetBreaker"
 	// SystemServiceReconcileProcedure is the fully-qualified name of the SystemService's Reconcile RPC.
 	SystemServiceReconcileProcedure = "/signalbox.v1.SystemService/Reconcile"
+	// SystemServiceGetMaintenanceProcedure is the fully-qualified name of the SystemService's
+	// GetMaintenance RPC.
+	SystemServiceGetMaintenanceProcedure = "/signalbox.v1.SystemService/GetMaintenance"
+	// SystemServiceSetMaintenanceProcedure is the fully-qualified name of the SystemService's
+	// SetMaintenance RPC.
+	SystemServiceSetMaintenanceProcedure = "/signalbox.v1.SystemService/SetMaintenance"
 )
 
 // SystemServiceClient is a client for the signalbox.v1.SystemService service.
@@ -58,6 +64,12 @@ type SystemServiceClient interface {
 	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
 	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
+	// GetMaintenance returns whether the platform is in maintenance.
+	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
+	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
+	// are refused with MAINTENANCE; deliveries of events, schedules, queued runs and batches of replays wait. Open runs
+	// continue, and so do the runs that they start. Other servers follow within seconds.
+	SetMaintenance(context.Context, *connect.Request[v1.SetMaintenanceRequest]) (*connect.Response[v1.SetMaintenanceResponse], error)
 }
 
 // NewSystemServiceClient constructs a client for the signalbox.v1.SystemService service. By
@@ -97,15 +109,30 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
 			connect.WithClientOptions(opts...),
 		),
+		getMaintenance: connect.NewClient[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse](
+			httpClient,
+			baseURL+SystemServiceGetMaintenanceProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("GetMaintenance")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		setMaintenance: connect.NewClient[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse](
+			httpClient,
+			baseURL+SystemServiceSetMaintenanceProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("SetMaintenance")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // systemServiceClient implements SystemServiceClient.
 type systemServiceClient struct {
-	getVersion   *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
-	getStatus    *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
-	resetBreaker *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
-	reconcile    *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
+	getVersion     *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
+	getStatus      *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
+	reconcile      *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
+	getMaintenance *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
+	setMaintenance *connect.Client[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse]
 }
 
 // GetVersion calls signalbox.v1.SystemService.GetVersion.
@@ -128,6 +155,16 @@ func (c *systemServiceClient) Reconcile(ctx context.Context, req *connect.Reques
 	return c.reconcile.CallUnary(ctx, req)
 }
 
+// GetMaintenance calls signalbox.v1.SystemService.GetMaintenance.
+func (c *systemServiceClient) GetMaintenance(ctx context.Context, req *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {
+	return c.getMaintenance.CallUnary(ctx, req)
+}
+
+// SetMaintenance calls signalbox.v1.SystemService.SetMaintenance.
+func (c *systemServiceClient) SetMaintenance(ctx context.Context, req *connect.Request[v1.SetMaintenanceRequest]) (*connect.Response[v1.SetMaintenanceResponse], error) {
+	return c.setMaintenance.CallUnary(ctx, req)
+}
+
 // SystemServiceHandler is an implementation of the signalbox.v1.SystemService service.
 type SystemServiceHandler interface {
 	// GetVersion returns the server's version.
@@ -141,6 +178,12 @@ type SystemServiceHandler interface {
 	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
 	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
+	// GetMaintenance returns whether the platform is in maintenance.
+	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
+	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
+	// are refused with MAINTENANCE; deliveries of events, schedules, queued runs and batches of replays wait. Open runs
+	// continue, and so do the runs that they start. Other servers follow within seconds.
+	SetMaintenance(context.Context, *connect.Request[v1.SetMaintenanceRequest]) (*connect.Response[v1.SetMaintenanceResponse], error)
 }
 
 // NewSystemServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -176,6 +219,19 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceGetMaintenanceHandler := connect.NewUnaryHandler(
+		SystemServiceGetMaintenanceProcedure,
+		svc.GetMaintenance,
+		connect.WithSchema(systemServiceMethods.ByName("GetMaintenance")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	systemServiceSetMaintenanceHandler := connect.NewUnaryHandler(
+		SystemServiceSetMaintenanceProcedure,
+		svc.SetMaintenance,
+		connect.WithSchema(systemServiceMethods.ByName("SetMaintenance")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signalbox.v1.SystemService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SystemServiceGetVersionProcedure:
@@ -186,6 +242,10 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 			systemServiceResetBreakerHandler.ServeHTTP(w, r)
 		case SystemServiceReconcileProcedure:
 			systemServiceReconcileHandler.ServeHTTP(w, r)
+		case SystemServiceGetMaintenanceProcedure:
+			systemServiceGetMaintenanceHandler.ServeHTTP(w, r)
+		case SystemServiceSetMaintenanceProcedure:
+			systemServiceSetMaintenanceHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -209,4 +269,12 @@ func (UnimplementedSystemServiceHandler) ResetBreaker(context.Context, *connect.
 
 func (UnimplementedSystemServiceHandler) Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.Reconcile is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetMaintenance is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) SetMaintenance(context.Context, *connect.Request[v1.SetMaintenanceRequest]) (*connect.Response[v1.SetMaintenanceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.SetMaintenance is not implemented"))
 }

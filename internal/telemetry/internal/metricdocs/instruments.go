@@ -81,6 +81,7 @@ func observe(tel *telemetry.Telemetry) error {
 			QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, QueueLimit: 1,
 			StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 0}, true },
 			Mismatch:        func() bool { return false },
+			Maintenance:     func() (bool, bool) { return false, true },
 			Memory:          func() (int64, int64, bool) { return 1, 1, true },
 			CertificateEnds: func() (time.Time, bool) { return time.Now(), true },
 		}),

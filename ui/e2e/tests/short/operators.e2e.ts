@@ -38,6 +38,30 @@ const ID = /\/runs\/([0-9a-f-]{36})/
 const openedID = (page: Page) => ID.exec(page.url())?.[1] ?? ''
 const anotherRun = async (page: Page, not: string) => { await page.waitForURL((url) => ID.test(url.pathname) && !url.pathname.includes(not)) }
 
+describe('maintenance', () => {
+  it('is begun on the page of the system, shown on every page, refuses runs with its reason, and is ended', async () => {
+    const { context, page } = await open(browser, platform.address, '/system')
+    await page.getByRole('button', { name: 'Begin maintenance…' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Begin maintenance' }).click()
+    await dialog.getByText('Say why').waitFor()
+    await dialog.getByLabel('Reason').fill('upgrade of the database')
+    await dialog.getByRole('button', { name: 'Begin maintenance' }).click()
+    const note = page.getByRole('status', { name: 'Maintenance' })
+    await note.getByText('no new runs start. upgrade of the database').waitFor()
+    await page.goto(`${platform.address}/p/default/runs`)
+    await note.waitFor()
+    const refused = await platform.start('wait').then(() => '', String)
+    expect(refused).toContain('upgrade of the database')
+    await page.goto(`${platform.address}/system`)
+    await page.getByRole('button', { name: 'End the maintenance…' }).click()
+    await dialog.getByRole('button', { name: 'End the maintenance' }).click()
+    await note.waitFor({ state: 'detached' })
+    expect(await waiting()).not.toBe('')
+    await context.close()
+  })
+})
+
 describe('two operators', () => {
   it('with the same run: when one has canceled it, the other reviews before terminating', async () => {
     const id = await waiting()

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIoAECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMijgEKB0JyZWFrZXISDQoFc3RhdGUYASABKAkSEAoIZmFpbHVyZXMYAiABKAMSLQoJb3Blbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X3Byb2JlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqwCChRDb25uZWN0aW9uU3RhdGlzdGljcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIZG93bnRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLY29ubmVjdGlvbnMYAyABKAMSDwoHb3V0YWdlcxgEIAEoAxIuCgtsYXN0X291dGFnZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sb25nZXN0X291dGFnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzCg9jb25uZWN0ZWRfc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIukBCglXb3JrZXJTZXQSDAoEbmFtZRgBIAEoCRITCgt0YXNrX3F1ZXVlcxgCIAMoCRIPCgdydW5uaW5nGAMgASgIEg8KB3BvbGxpbmcYBCABKAgSEgoKZ2VuZXJhdGlvbhgFIAEoAxIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X3BvbGxfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYCCABKAMSDQoFZXJyb3IYCSABKAkicwoJUXVldWVNb2RlEg8KB2VuYWJsZWQYASABKAgSDAoEcnVucxgCIAEoAxIQCghtYXhfcnVucxgDIAEoAxImCgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZXJyb3IYBSABKAkigAEKClJlY29uY2lsZXISLQoJbGFzdF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjaGVja2VkGAIgASgDEhMKC2NvcnJlY3Rpb25zGAMgASgDEg4KBmZhaWxlZBgEIAEoAxINCgVlcnJvchgFIAEoCSLxAQoGV29ya2VyEhEKCXNlcnZlcl9pZBgBIAEoCRIQCghjb250cmFjdBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIUCgxuYW1lc3BhY2VfaWQYBSABKAkSEAoIcHJvamVjdHMYBiADKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9iZWF0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRha2VzX3J1bnMYCSABKAgiEgoQR2V0U3RhdHVzUmVxdWVzdCKXAwoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5ImMKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIMt0CCg1TeXN0ZW1TZXJ2aWNlElQKCkdldFZlcnNpb24SHy5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlc3BvbnNlIgOQAgESUQoJR2V0U3RhdHVzEh4uc2lnbmFsYm94LnYxLkdldFN0YXR1c1JlcXVlc3QaHy5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIoAECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMijgEKB0JyZWFrZXISDQoFc3RhdGUYASABKAkSEAoIZmFpbHVyZXMYAiABKAMSLQoJb3Blbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X3Byb2JlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqwCChRDb25uZWN0aW9uU3RhdGlzdGljcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIZG93bnRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLY29ubmVjdGlvbnMYAyABKAMSDwoHb3V0YWdlcxgEIAEoAxIuCgtsYXN0X291dGFnZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sb25nZXN0X291dGFnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzCg9jb25uZWN0ZWRfc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIukBCglXb3JrZXJTZXQSDAoEbmFtZRgBIAEoCRITCgt0YXNrX3F1ZXVlcxgCIAMoCRIPCgdydW5uaW5nGAMgASgIEg8KB3BvbGxpbmcYBCABKAgSEgoKZ2VuZXJhdGlvbhgFIAEoAxIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X3BvbGxfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYCCABKAMSDQoFZXJyb3IYCSABKAkicwoJUXVldWVNb2RlEg8KB2VuYWJsZWQYASABKAgSDAoEcnVucxgCIAEoAxIQCghtYXhfcnVucxgDIAEoAxImCgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZXJyb3IYBSABKAkigAEKClJlY29uY2lsZXISLQoJbGFzdF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjaGVja2VkGAIgASgDEhMKC2NvcnJlY3Rpb25zGAMgASgDEg4KBmZhaWxlZBgEIAEoAxINCgVlcnJvchgFIAEoCSLxAQoGV29ya2VyEhEKCXNlcnZlcl9pZBgBIAEoCRIQCghjb250cmFjdBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIUCgxuYW1lc3BhY2VfaWQYBSABKAkSEAoIcHJvamVjdHMYBiADKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9iZWF0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRha2VzX3J1bnMYCSABKAgiEgoQR2V0U3RhdHVzUmVxdWVzdCLHAwoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5Ei4KC21haW50ZW5hbmNlGAwgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlImMKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UynAQKDVN5c3RlbVNlcnZpY2USVAoKR2V0VmVyc2lvbhIfLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVzcG9uc2UiA5ACARJRCglHZXRTdGF0dXMSHi5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVxdWVzdBofLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXNwb25zZSIDkAIBElUKDFJlc2V0QnJlYWtlchIhLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlc3BvbnNlEkwKCVJlY29uY2lsZRIeLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEmAKDkdldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlc3BvbnNlIgOQAgESWwoOU2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message signalbox.v1.GetVersionRequest
@@ -617,6 +617,13 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
    * @generated from field: repeated signalbox.v1.Dependency dependencies = 11;
    */
   dependencies: Dependency[];
+
+  /**
+   * The maintenance mode as this server last read it. Not set if it has not read it.
+   *
+   * @generated from field: signalbox.v1.Maintenance maintenance = 12;
+   */
+  maintenance?: Maintenance | undefined;
 };
 
 /**
@@ -842,6 +849,123 @@ export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_system, 16);
 
 /**
+ * Maintenance is whether the platform starts new runs.
+ *
+ * @generated from message signalbox.v1.Maintenance
+ */
+export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
+  /**
+   * Whether no new runs start.
+   *
+   * @generated from field: bool active = 1;
+   */
+  active: boolean;
+
+  /**
+   * The reason of the last change; may be empty while active is false.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * Name of the actor of the last change; empty if there was none.
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * Time of the last change from on to off or back. Not set if there was none.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 4;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.Maintenance.
+ * Use `create(MaintenanceSchema)` to create a new message.
+ */
+export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 17);
+
+/**
+ * @generated from message signalbox.v1.GetMaintenanceRequest
+ */
+export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"> & {
+};
+
+/**
+ * Describes the message signalbox.v1.GetMaintenanceRequest.
+ * Use `create(GetMaintenanceRequestSchema)` to create a new message.
+ */
+export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 18);
+
+/**
+ * @generated from message signalbox.v1.GetMaintenanceResponse
+ */
+export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceResponse"> & {
+  /**
+   * @generated from field: signalbox.v1.Maintenance maintenance = 1;
+   */
+  maintenance?: Maintenance | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.GetMaintenanceResponse.
+ * Use `create(GetMaintenanceResponseSchema)` to create a new message.
+ */
+export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 19);
+
+/**
+ * @generated from message signalbox.v1.SetMaintenanceRequest
+ */
+export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"> & {
+  /**
+   * Whether to start no new runs.
+   *
+   * @generated from field: bool active = 1;
+   */
+  active: boolean;
+
+  /**
+   * The reason: printable text of at most 500 bytes. Callers whose runs are refused see it. Required if active is true.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message signalbox.v1.SetMaintenanceRequest.
+ * Use `create(SetMaintenanceRequestSchema)` to create a new message.
+ */
+export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 20);
+
+/**
+ * @generated from message signalbox.v1.SetMaintenanceResponse
+ */
+export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceResponse"> & {
+  /**
+   * The state after the call. A call that repeats the state changes nothing.
+   *
+   * @generated from field: signalbox.v1.Maintenance maintenance = 1;
+   */
+  maintenance?: Maintenance | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.SetMaintenanceResponse.
+ * Use `create(SetMaintenanceResponseSchema)` to create a new message.
+ */
+export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 21);
+
+/**
  * SystemService reports the status of the platform.
  *
  * @generated from service signalbox.v1.SystemService
@@ -889,6 +1013,28 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ReconcileRequestSchema;
     output: typeof ReconcileResponseSchema;
+  },
+  /**
+   * GetMaintenance returns whether the platform is in maintenance.
+   *
+   * @generated from rpc signalbox.v1.SystemService.GetMaintenance
+   */
+  getMaintenance: {
+    methodKind: "unary";
+    input: typeof GetMaintenanceRequestSchema;
+    output: typeof GetMaintenanceResponseSchema;
+  },
+  /**
+   * SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
+   * are refused with MAINTENANCE; deliveries of events, schedules, queued runs and batches of replays wait. Open runs
+   * continue, and so do the runs that they start. Other servers follow within seconds.
+   *
+   * @generated from rpc signalbox.v1.SystemService.SetMaintenance
+   */
+  setMaintenance: {
+    methodKind: "unary";
+    input: typeof SetMaintenanceRequestSchema;
+    output: typeof SetMaintenanceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signalbox_v1_system, 0);

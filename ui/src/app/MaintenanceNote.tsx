@@ -1,0 +1,16 @@
+import { Wrench } from 'lucide-react'
+import { milliseconds, useMaintenance } from '../api'
+import { Elapsed, Time } from '../kit'
+import styles from './AppShell.module.css'
+
+/** On every page while the platform is in maintenance: why, since when, and by whom. */
+export function MaintenanceNote() {
+  const state = useMaintenance().data
+  if (!state?.active) return null
+  return (
+    <div className={styles.maintenance} role="status" aria-label="Maintenance">
+      <Wrench size={14} aria-hidden />
+      <span>Maintenance: no new runs start. {state.reason} <span className={styles.aside}>By {state.actor} since <Time at={milliseconds(state.since)} /> (<Elapsed from={milliseconds(state.since)} />)</span></span>
+    </div>
+  )
+}
