@@ -37,11 +37,7 @@ type alertmanager struct{ url string }
 func startAlertmanager(t *testing.T, replacements map[string]string) *alertmanager {
 	t.Helper()
 	binary := program(t, "prometheus-alertmanager", "alertmanager")
-	config := read(t, prometheus+"/alertmanager.yaml")
-	for old, replacement := range replacements {
-		require.Contains(t, config, old)
-		config = strings.ReplaceAll(config, old, replacement)
-	}
+	config := replaceAll(t, read(t, prometheus+"/alertmanager.yaml"), replacements)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "alertmanager.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
