@@ -111,6 +111,10 @@ chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if 
 		SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		../scripts/services.sh with env $(GO) test ./chaos -trimpath -count=1 -v -timeout 24h
 
+.PHONY: restarts
+restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md
+	@SIGNALBOX_CHAOS_SEED="$(SEED)" $(MAKE) prove RUN='^TestRestartsUnderLoad$$'
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
@@ -118,12 +122,14 @@ fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are 
 # One package and one test at a time: the figures are for a machine without other load.
 .PHONY: prove
 prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
-	@mkdir -p .build $(if $(RUN),,&& rm -f .build/promises.jsonl)
-	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+	@mkdir -p .build && rm -f .build/promises.jsonl && touch .build/promises.jsonl
+	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos) || status=$$?; \
+		(cd test && $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures promise/figures.jsonl -out ../docs/promises.md \
+			-reliability ../docs/reliability.md ../.build/promises.jsonl) || status=$$?; \
+		exit $$status
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
-	@cd test && $(GO) run ./promise/page -processors "$$(nproc)" -tests . -out ../docs/promises.md ../.build/promises.jsonl
 
 ##@ Tools
 

@@ -238,9 +238,10 @@ const wanted = 4
 type traffic struct {
 	*feed.Feed
 
-	noise  *feed.Feed // nil: none
-	starts string
-	wakes  []string
+	noise    *feed.Feed // nil: none
+	starts   string     // the workflow of the runs that are started
+	collects string     // the workflow of the runs that are woken
+	wakes    []string
 }
 
 // startTraffic starts events. Without a worker there is no run to wake.
@@ -256,7 +257,8 @@ func (x *environment) startTrafficAt(t *testing.T, wanted, unwanted int) *traffi
 	kind := fmt.Sprintf("io.example.%x", time.Now().UnixNano())
 	f.starts = x.Publish(t, feed.Starter("starts", kind))
 	if len(x.workers) > 0 {
-		f.wakes = []string{x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "").GetId()}
+		f.collects = x.Publish(t, feed.Collector("collects", kind))
+		f.wakes = []string{x.Start(t, f.collects, "").GetId()}
 		x.Await(t, f.wakes[0], patience, "waiting")
 	}
 	servers := []*platform.Server{x.Server}

@@ -15,9 +15,10 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Evidence is the input of Judge. Only the loads may have started runs.
+// Evidence is the input of Judge. Only the loads may have started runs, beside those of the other workflows.
 type Evidence struct {
 	Loads    []*Load
+	Others   []string // workflows whose runs are not judged
 	Server   *platform.Server
 	Temporal client.Client
 	Limit    time.Duration // until every run has ended
@@ -77,6 +78,11 @@ func (e Evidence) collect(t platform.T) (*findings, error) {
 	}
 	var err error
 	v.executions, err = executions(t.Context(), e.Temporal)
+	for _, workflow := range e.Others {
+		for _, row := range e.Server.AllRuns(t, workflow, 500) {
+			delete(v.executions, row.GetId())
+		}
+	}
 	return v, err
 }
 

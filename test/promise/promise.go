@@ -138,3 +138,16 @@ func Within(t platform.T, what string, got, aim time.Duration) {
 		t.Errorf("%s", platform.TooSlow(what, got, limit))
 	}
 }
+
+// Write writes figures to a file that Read reads.
+func Write(path string, figures []Figure) error {
+	var b strings.Builder
+	for _, f := range figures {
+		line, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("encode the figure of %s: %w", f.Promise, err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}

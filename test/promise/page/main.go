@@ -1,6 +1,9 @@
-// Command page turns the figures that tests have recorded into docs/promises.md.
+// Command page turns the figures that tests have recorded into docs/promises.md, and into the tables of docs/reliability.md.
 //
-//	page -tests . -out ../docs/promises.md FIGURES
+//	page -tests . -figures promise/figures.jsonl -out ../docs/promises.md -reliability ../docs/reliability.md [NEW]
+//
+// NEW is a file that tests have written. Its figures replace those of the same tests in the file of all figures, which is kept in the
+// repository: promises are proved in several runs, on several days.
 package main
 
 import (
@@ -19,7 +22,8 @@ const head = `# Promises
 
 The product's promises with figures that were recorded at full length. Every line of the table is a test that ran at full length against real
 components, each in its own process, on one machine with %d processors. ` + "`make prove`" + ` repeats all of them and writes this page;
-` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. [The others](#not-run-at-full-length) are listed below.
+` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page also lists
+[the tests that were not run at full length](#not-run-at-full-length) and [what each promise says](#what-each-promise-says).
 
 | promise | what was tried | aim | trials | figure | seed | test |
 |---|---|---|---|---|---|---|
@@ -28,78 +32,139 @@ components, each in its own process, on one machine with %d processors. ` + "`ma
 const others = `
 ## Not run at full length
 
-Tests also record figures of these promises. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
+These tests record figures of promises, too. ` + "`make test`" + ` runs them short; the command runs them at full length and adds their figures to this page.
 
 | promise | command |
 |---|---|
 `
 
 func main() {
-	tests := flag.String("tests", "", "folder of the tests that record figures; promises that have none here are listed, too")
-	out := flag.String("out", "", "the page to write")
+	var f files
+	flag.StringVar(&f.tests, "tests", "", "folder of the tests that record figures; promises that have none here are listed, too")
+	flag.StringVar(&f.figures, "figures", "", "file of all figures; new ones are written to it")
+	flag.StringVar(&f.out, "out", "", "the page of promises to write")
+	flag.StringVar(&f.reliability, "reliability", "", "the page whose tables are written")
 	processors := flag.Int("processors", 0, "processors of the machine, for the page")
 	flag.Parse()
-	if err := write(flag.Arg(0), *tests, *out, *processors); err != nil {
+	f.fresh = flag.Arg(0)
+	if err := f.write(*processors); err != nil {
 		fmt.Fprintln(os.Stderr, "page:", err)
 		os.Exit(1)
 	}
 }
 
-func write(figures, tests, out string, processors int) error {
-	text, err := os.ReadFile(figures)
+// files are the files that the command reads and writes.
+type files struct{ tests, figures, fresh, out, reliability string }
+
+func (f files) write(processors int) error {
+	all, err := read(f.figures)
 	if err != nil {
 		return err
 	}
-	all, err := promise.Read(string(text))
-	if err != nil {
-		return err
-	}
-	known := map[string][]string{}
-	if tests != "" {
-		if known, err = recorded(tests); err != nil {
+	if f.fresh != "" {
+		fresh, err := read(f.fresh)
+		if err != nil {
+			return err
+		}
+		all = merge(all, fresh)
+		if err := promise.Write(f.figures, all); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(out, []byte(page(all, processors)+rest(all, known)), 0o644)
+	known, err := recorded(f.tests)
+	if err != nil {
+		return err
+	}
+	tables, err := os.ReadFile(f.reliability)
+	if err != nil {
+		return err
+	}
+	filled, err := fill(string(tables), all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.reliability, err)
+	}
+	if err := os.WriteFile(f.reliability, []byte(filled), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(f.out, []byte(page(all, processors)+rest(all, known)+meanings()), 0o644)
 }
 
-// page lists figures by promise. Figures of short runs are omitted: the page states that all ran at full length. Of figures
-// that grow during a test, the one with the most trials is listed.
-func page(all []promise.Figure, processors int) string {
-	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
-	slices.SortStableFunc(all, func(a, b promise.Figure) int {
-		return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(b.Trials, a.Trials))
+func read(path string) ([]promise.Figure, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return promise.Read(string(text))
+}
+
+// merge replaces the figures of the tests that have run again at full length. A test that has recorded no figure keeps its earlier ones.
+func merge(all, fresh []promise.Figure) []promise.Figure {
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(f promise.Figure) bool { return !f.Full })
+	merged := slices.DeleteFunc(slices.Clone(all), func(old promise.Figure) bool {
+		return slices.ContainsFunc(fresh, func(f promise.Figure) bool { return f.Test == old.Test })
 	})
-	all = slices.CompactFunc(all, func(a, b promise.Figure) bool {
+	merged = append(merged, fresh...)
+	slices.SortStableFunc(merged, order)
+	return merged
+}
+
+// order sorts by promise, test and subject; of one subject the figure with the most trials is first.
+func order(a, b promise.Figure) int {
+	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(b.Trials, a.Trials))
+}
+
+// newest returns the figures of full length in order. Of figures that grow during a test, the one with the most trials is kept.
+func newest(all []promise.Figure) []promise.Figure {
+	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
+	slices.SortStableFunc(all, order)
+	return slices.CompactFunc(all, func(a, b promise.Figure) bool {
 		return a.Promise == b.Promise && a.Test == b.Test && a.What == b.What
 	})
+}
+
+// page lists figures by promise, those of full length only.
+func page(all []promise.Figure, processors int) string {
+	all = newest(all)
 	var b strings.Builder
 	fmt.Fprintf(&b, head, processors)
 	for _, f := range all {
-		seed := ""
-		if f.Seed != 0 {
-			seed = fmt.Sprint(f.Seed)
-		}
-		cells := []string{f.Promise, f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seed, "`" + f.Test + "`"}
-		for i, cell := range cells {
-			cells[i] = strings.ReplaceAll(cell, "|", `\|`)
-		}
-		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		b.WriteString(row(f.Promise, f.What, f.Aim, fmt.Sprint(f.Trials), f.Figure, seedOf(f), "`"+f.Test+"`"))
 	}
 	return b.String()
 }
 
-// rest lists the promises without a figure of full length, each with the command that runs its tests so; "" if there are none.
+func seedOf(f promise.Figure) string {
+	if f.Seed == 0 {
+		return ""
+	}
+	return fmt.Sprint(f.Seed)
+}
+
+// row returns a row of a table.
+func row(cells ...string) string {
+	for i, cell := range cells {
+		cells[i] = strings.ReplaceAll(cell, "|", `\|`)
+	}
+	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// rest lists the tests without a figure of full length by promise, each with the command that runs them so; "" if there are none.
 func rest(all []promise.Figure, known map[string][]string) string {
 	var b strings.Builder
-	for _, promised := range slices.Sorted(maps.Keys(known)) {
-		if slices.ContainsFunc(all, func(f promise.Figure) bool { return f.Full && f.Promise == promised }) {
+	for _, code := range slices.Sorted(maps.Keys(known)) {
+		missing := slices.DeleteFunc(slices.Clone(known[code]), func(test string) bool {
+			return slices.ContainsFunc(all, func(f promise.Figure) bool {
+				name, _, _ := strings.Cut(f.Test, "/")
+				return f.Full && f.Promise == code && name == test
+			})
+		})
+		if len(missing) == 0 {
 			continue
 		}
 		if b.Len() == 0 {
 			b.WriteString(others)
 		}
-		fmt.Fprintf(&b, "| %s | `make prove RUN='^(%s)'` |\n", promised, strings.Join(known[promised], `\|`))
+		fmt.Fprintf(&b, "| %s | `make prove RUN='^(%s)'` |\n", code, strings.Join(missing, `\|`))
 	}
 	return b.String()
 }

@@ -37,8 +37,51 @@ func (w world) other(t *testing.T) { record(t, promise.Figure{What: "named elsew
 	known, err := recorded(dir)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]string{"P-1": {"TestB"}, "P-2": {"TestA"}}, known)
-	text := rest([]promise.Figure{{Promise: "P-1", Full: true}, {Promise: "P-2"}}, known)
+	figure := func(code, test string, full bool) promise.Figure { return promise.Figure{Promise: code, Test: test, Full: full} }
+	text := rest([]promise.Figure{figure("P-1", "TestB/sqlite", true), figure("P-2", "TestA", false)}, known)
 	require.Contains(t, text, "| P-2 | `make prove RUN='^(TestA)'` |\n")
 	require.NotContains(t, text, "P-1")
-	require.Empty(t, rest([]promise.Figure{{Promise: "P-1", Full: true}, {Promise: "P-2", Full: true}}, known))
+	require.Contains(t, rest([]promise.Figure{figure("P-1", "TestBoth", true), figure("P-2", "TestA", true)}, known), "| P-1 | `make prove RUN='^(TestB)'` |\n")
+	require.Empty(t, rest([]promise.Figure{figure("P-1", "TestB", true), figure("P-2", "TestA", true)}, known))
+}
+
+func TestNewFiguresReplaceThoseOfTheSameTest(t *testing.T) {
+	t.Parallel()
+	merged := merge([]promise.Figure{
+		{Promise: "P-1", What: "renamed since", Test: "TestA", Trials: 40, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Full: true},
+	}, []promise.Figure{
+		{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Figure: "a short run"},
+	})
+	require.Equal(t, []promise.Figure{{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Full: true}}, merged)
+}
+
+func TestTablesOfReliabilityAreReplaced(t *testing.T) {
+	t.Parallel()
+	page := "# Reliability\n" + firstLine + "old\n" + lastLine + "after\n"
+	text, err := fill(page, []promise.Figure{{Promise: "P-D5", What: "owner killed", Aim: "20 s", Trials: 40, Figure: "15 s", Test: "TestOwnerKilled", Full: true}})
+	require.NoError(t, err)
+	require.Contains(t, text, "| owner killed | 20 s | 40 | 15 s |  |\n")
+	require.Contains(t, text, "### Runs\n\nNot run at full length yet.\n")
+	require.NotContains(t, text, "old")
+	require.Contains(t, text, lastLine+"after\n")
+	again, err := fill(text, nil)
+	require.NoError(t, err)
+	require.NotContains(t, again, "owner killed")
+	_, err = fill("# Reliability\n", nil)
+	require.ErrorContains(t, err, "are missing")
+}
+
+// Each code under which a test records figures is explained, and no other is.
+func TestEveryPromiseIsExplained(t *testing.T) {
+	t.Parallel()
+	known, err := recorded("../..")
+	require.NoError(t, err)
+	explained := map[string]bool{}
+	for _, m := range promised() {
+		explained[m.code] = true
+		require.Contains(t, known, m.code, "no test records a figure of it")
+	}
+	for code, tests := range known {
+		require.True(t, explained[code], "%s, recorded by %v, is not explained in meaning.go", code, tests)
+	}
 }
