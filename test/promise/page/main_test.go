@@ -37,7 +37,9 @@ func (w world) other(t *testing.T) { record(t, promise.Figure{What: "named elsew
 	known, err := recorded(dir)
 	require.NoError(t, err)
 	require.Equal(t, map[string][]string{"P-1": {"TestB"}, "P-2": {"TestA"}}, known)
-	figure := func(code, test string, full bool) promise.Figure { return promise.Figure{Promise: code, Test: test, Full: full} }
+	figure := func(code, test string, full bool) promise.Figure {
+		return promise.Figure{Promise: code, Test: test, Full: full}
+	}
 	text := rest([]promise.Figure{figure("P-1", "TestB/sqlite", true), figure("P-2", "TestA", false)}, known)
 	require.Contains(t, text, "| P-2 | `make prove RUN='^(TestA)'` |\n")
 	require.NotContains(t, text, "P-1")
