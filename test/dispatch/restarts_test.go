@@ -215,18 +215,18 @@ func (x *fleet) record(t *testing.T, seed uint64, count int, took time.Duration,
 		assert.Less(t, x.cycles["error"], all/100, "cycles of the supervisor: %v", x.cycles)
 	}
 	promise.Within(t, "takeover", takeovers.At(.95), 30*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("workers and API servers restarted, half of them killed, under %d starts per second: runs lost, doubled, stranded", time.Second/startEvery),
+	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("restarts under load, half of them by SIGKILL, beside %d starts per second: runs lost, doubled, stranded", time.Second/startEvery),
 		Aim: "0, 0, 0", Trials: count, Seed: seed, Figure: fmt.Sprintf("0, 0, 0 of %d accepted in %s; %d requests without an answer, each with one run or none",
 			len(x.load.Of(load.Accepted)), took.Round(time.Second), len(x.load.Of(load.Lost)))})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same restarts: events lost, in effect twice, out of order; the longest that one waited",
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "restarts under load: events lost, in effect twice, out of order; the longest that one waited",
 		Aim: "0, 0, 0", Trials: count, Seed: seed, Figure: fmt.Sprintf("0, 0, 0 of %d; %s", events, promise.Round(wait))})
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "the same restarts: dispatchers open at once", Aim: "1", Trials: count, Seed: seed, Figure: "1"})
-	promise.Record(t, promise.Figure{Promise: "R14", What: "the same restarts: cycles of the supervisor that failed", Aim: "< 1 %", Trials: count, Seed: seed,
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "restarts under load: dispatchers open at once", Aim: "1", Trials: count, Seed: seed, Figure: "1"})
+	promise.Record(t, promise.Figure{Promise: "R14", What: "restarts under load: cycles of the supervisor that failed", Aim: "< 1 %", Trials: count, Seed: seed,
 		Figure: fmt.Sprintf("%.0f of %.0f", x.cycles["error"], all)})
 	if len(handovers) > 0 {
-		promise.Record(t, promise.Figure{Promise: "P-D5", What: "the same restarts: from the resignation of an owner to the adoption by the next", Trials: len(handovers), Seed: seed, Figure: handovers.String()})
+		promise.Record(t, promise.Figure{Promise: "P-D5", What: "restarts under load: from the resignation of an owner to the adoption by the next", Trials: len(handovers), Seed: seed, Figure: handovers.String()})
 	}
 	if len(takeovers) > 0 {
-		promise.Record(t, promise.Figure{Promise: "R14", What: "the same restarts: from the kill of an owner to the dispatcher of the next", Aim: "p95 30 s", Trials: len(takeovers), Seed: seed, Figure: takeovers.String()})
+		promise.Record(t, promise.Figure{Promise: "R14", What: "restarts under load: from the kill of an owner to the dispatcher of the next", Aim: "p95 30 s", Trials: len(takeovers), Seed: seed, Figure: takeovers.String()})
 	}
 }
