@@ -60,15 +60,16 @@ type driver struct {
 	// cancelAt is the time at which the run is canceled, if not zero.
 	cancelAt time.Time
 
-	events  []event
-	effects []interp.Effect
-	calls   []interp.Call
-	steps   map[int64]interp.StepRecord
-	order   []int64             // step numbers as first seen
-	taken   []interp.StepRecord // all records that were taken
-	summary interp.Summary
-	runs    []interp.RunRecord
-	yields  int
+	events    []event
+	scheduled interp.EffectID // number of events that were passed to schedule
+	effects   []interp.Effect
+	calls     []interp.Call
+	steps     map[int64]interp.StepRecord
+	order     []int64             // step numbers as first seen
+	taken     []interp.StepRecord // all records that were taken
+	summary   interp.Summary
+	runs      []interp.RunRecord
+	yields    int
 }
 
 type event struct {
@@ -102,7 +103,7 @@ func (w *driver) begin(e interp.StartChild) {
 	}
 	for range 2 {
 		if e.Awaited && !a.never && !a.refused {
-			w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: w.now.Add(a.after), act: func(w *driver) {
+			w.schedule(event{at: w.now.Add(a.after), act: func(w *driver) {
 				if !c.canceled {
 					w.m.ChildEnded(e.Key, a.Result, w.now)
 				}
@@ -121,7 +122,15 @@ type listener struct {
 
 // publish schedules the publication of an event.
 func (w *driver) publish(after time.Duration, text string) {
-	w.events = append(w.events, event{id: interp.EffectID(1<<60 + len(w.events)), at: epoch.Add(after), published: text})
+	w.schedule(event{at: epoch.Add(after), published: text})
+}
+
+// schedule adds an event that is neither a timer nor the result of an effect. Of the events at one time these come last,
+// in the order of their scheduling: the order must not depend on the events that are open, as a snapshot removes timers.
+func (w *driver) schedule(e event) {
+	w.scheduled++
+	e.id = 1<<60 + w.scheduled
+	w.events = append(w.events, e)
 }
 
 // dispatch delivers an event to the listeners that match it, as a dispatcher does: to those that were committed before,

@@ -13,7 +13,7 @@ import (
 
 // at schedules an action at a time after the start, independent of the machine's effects.
 func (w *driver) at(after time.Duration, act func(w *driver)) {
-	w.events = append(w.events, event{id: interp.EffectID(1<<61 + len(w.events)), at: epoch.Add(after), act: act})
+	w.schedule(event{at: epoch.Add(after), act: act})
 }
 
 func (w *driver) pauseAt(after time.Duration) {

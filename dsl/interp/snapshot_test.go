@@ -3,6 +3,7 @@ package interp_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,18 +176,51 @@ func TestSnapshotsPreserveOutcomeAndRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &program{t: t}
 		source := document("timeout: {after: {minutes: 5}}\ndo:\n" + p.tasks(2, "  "))
-		still := newDriver(t, source, `{"n": 1}`)
-		still.origin, still.child = answerOf, endOf
 		publish := publications(t)
-		publish(still)
-		wantOutcome, wantSteps, wantRun := outcomeOf(still)
+		snapshotsPreserve(t, source, rapid.IntRange(0, 3).Draw(t, "seldom"), func(w *driver) {
+			w.origin, w.child = answerOf, endOf
+			publish(w)
+		})
+	})
+}
 
-		seldom := rapid.IntRange(0, 3).Draw(t, "seldom")
+// Here a child ends at the time of an event, while a timer is open that a snapshot removes.
+func TestSnapshotsPreserveTheOrderOfSimultaneousEvents(t *testing.T) {
+	t.Parallel()
+	for events := range 4 {
+		snapshotsPreserve(t, document(`
+timeout: {after: {minutes: 5}}
+do:
+  - f:
+      fork:
+        branches:
+          - a: {do: [{w: {wait: {seconds: 1}}}, {r: {`+runTask("order", "")+`}}, {s: {set: {a: 1}}}]}
+          - l: {listen: {to: {any: [], until: 'length > `+strconv.Itoa(events)+`'}}, foreach: {do: [{s: {set: {a: 1}}}]}}`),
+			0, func(w *driver) {
+				w.child = ends(nil, time.Second)
+				for range events {
+					w.publish(0, `{"id": "0", "type": "t"}`)
+				}
+				w.publish(2*time.Second, `{"id": "1", "type": "t"}`)
+			})
+	}
+}
+
+// snapshotsPreserve compares a run without snapshots with runs that continue from a snapshot at every n-th point where
+// it is possible, n being seldom+1, and at every such point of a computation that yields after each turn.
+func snapshotsPreserve(t tb, source string, seldom int, prepare func(w *driver)) {
+	t.Helper()
+	still := newDriver(t, source, `{"n": 1}`)
+	prepare(still)
+	wantOutcome, wantSteps, wantRun := outcomeOf(still)
+
+	compare := func(budget int64, seldom int) {
+		t.Helper()
 		moved, count := newDriver(t, source, `{"n": 1}`), 0
-		moved.origin, moved.child = answerOf, endOf
-		publish(moved)
+		prepare(moved)
+		moved.limits.AdvanceFuel = budget
 		moved.between = func(w *driver) {
-			if count++; w.m.InFlight() == 0 && (seldom == 0 || count%(seldom+1) == 0) {
+			if count++; w.m.InFlight() == 0 && count%(seldom+1) == 0 {
 				w.restore()
 			}
 		}
@@ -194,22 +228,9 @@ func TestSnapshotsPreserveOutcomeAndRecords(t *testing.T) {
 		require.Equal(t, wantOutcome, gotOutcome, source)
 		require.Equal(t, wantSteps, gotSteps, source)
 		require.Equal(t, wantRun, gotRun, source)
-
-		// and once more with a tiny budget, with snapshots in the middle of the computation
-		yielding, count := newDriver(t, source, `{"n": 1}`), 0
-		yielding.origin, yielding.child = answerOf, endOf
-		publish(yielding)
-		yielding.limits.AdvanceFuel = 1
-		yielding.between = func(w *driver) {
-			if count++; w.m.InFlight() == 0 {
-				w.restore()
-			}
-		}
-		gotOutcome, gotSteps, gotRun = outcomeOf(yielding)
-		require.Equal(t, wantOutcome, gotOutcome, source)
-		require.Equal(t, wantSteps, gotSteps, source)
-		require.Equal(t, wantRun, gotRun, source)
-	})
+	}
+	compare(still.limits.AdvanceFuel, seldom)
+	compare(1, 0)
 }
 
 func TestSnapshotIsRefused(t *testing.T) {
