@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -37,10 +38,13 @@ func (s *Service) Preview(ctx context.Context, req StartRequest) (Preview, error
 		return Preview{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the expected total is given for a dry run, which returns it: leave it out").
 			WithField("expectedTotal", "only without a dry run")
 	}
+	reason := req.Reason
+	req.Reason = cmp.Or(reason, "dry run") // it changes nothing that would need one
 	b, ids, err := s.prepare(ctx, req)
 	if err != nil {
 		return Preview{}, err
 	}
+	b.Reason = reason
 	states, err := s.store.RunStates(ctx, b, ids)
 	if err != nil {
 		return Preview{}, err

@@ -15,6 +15,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
+// fieldsOf returns the paths of the fields at fault.
+func fieldsOf(t *testing.T, err error) (paths []string) {
+	t.Helper()
+	f, ok := apperror.From(err)
+	require.True(t, ok, "%v", err)
+	for _, field := range f.Fields {
+		paths = append(paths, field.Path)
+	}
+	return paths
+}
+
 func TestInvalidRequestsStartNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
@@ -29,7 +40,6 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"too many runs":       {func(r *batch.StartRequest) { r.RunIDs = names(batch.MaxIDs + 1) }, "runIds"},
 		"empty ID":            {func(r *batch.StartRequest) { r.RunIDs = []string{"r1", ""} }, "runIds[1]"},
 		"long ID":             {func(r *batch.StartRequest) { r.RunIDs = []string{strings.Repeat("x", 201)} }, "runIds[0]"},
-		"no reason":           {func(r *batch.StartRequest) { r.Reason = "" }, "reason"},
 		"long reason":         {func(r *batch.StartRequest) { r.Reason = strings.Repeat("x", 901) }, "reason"},
 		"NUL in the reason":   {func(r *batch.StartRequest) { r.Reason = "a\x00" }, "reason"},
 		"NUL in an ID":        {func(r *batch.StartRequest) { r.RunIDs = []string{"a\x00"} }, "runIds"},
@@ -79,7 +89,12 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "no/such"}, Reason: "x"})
+	_, _, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}})
+	require.Equal(t, []string{"reason"}, fieldsOf(t, err))
+	preview, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}})
+	require.NoError(t, err, "a dry run needs no reason")
+	require.Empty(t, preview.Batch.Reason)
+	_, _, err = p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "no/such"}, Reason: "x"})
 	require.True(t, apperror.Is(err, apperror.WorkflowNotFound))
 	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)

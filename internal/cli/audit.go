@@ -39,7 +39,7 @@ func auditCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	flags.bind(cmd)
-	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	noun.AddCommand(cmd, auditExportCommand(s))
 	return noun

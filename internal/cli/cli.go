@@ -51,6 +51,8 @@ type Options struct {
 	Bootstrap tokencmd.Bootstrap
 	// Commands are added to the root.
 	Commands []*cobra.Command
+	// Interactive is set where a person can be asked although Stdin and Stderr are no terminal.
+	Interactive bool
 }
 
 // New returns the root command.
@@ -62,14 +64,17 @@ func New(options Options) *cobra.Command {
 func build(options Options) (*cobra.Command, *session.Session) {
 	s := session.New(session.Streams{
 		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: time.Now,
+		Interactive: options.Interactive || session.IsTerminal(options.Stdin) && session.IsTerminal(options.Stderr),
 	})
 	root := session.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
 Commands are a noun, then a verb. They call the server at --address (`+session.AddressVariable+`, or the current context;
 default `+session.DefaultAddress+`) with a --token if it requires one (`+session.TokenVariable+`), and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 unavailable; waiting for a run ends with 10 when it
-failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
+Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused by the state of an object, 5 unavailable, 6 not signed in, 7 forbidden, 8 conflict with
+another request; waiting for a run ends with 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
+	root.Version = thisBuild(options.Version).Version
+	root.SetVersionTemplate(thisBuild(options.Version).line() + "\n")
 	root.SilenceErrors = true // Run prints them
 	root.SilenceUsage = true
 	root.SetIn(options.Stdin)
@@ -85,6 +90,9 @@ failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interru
 	root.AddCommand(options.Commands...)
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
+	group(root)
+	addAliases(root)
+	root.SetUsageFunc(usage)
 	return root, s
 }
 

@@ -32,7 +32,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		"run list --limit many":          {"many", "--limit"},
 		"run list --limit -1":            {"--limit", "-1"},
 		"run list --status finished":     {"finished", "completed"},
-		"run list --since yesterday":     {"--since", "yesterday", "7d"},
+		"run list --since tomorrow":      {"--since", "tomorrow", "7d"},
 		"run list --since 1h --until 2h": {"--since 1h", "not before", "--until 2h"},
 		"run list --order best":          {"best", "newest"},
 		"run list -o xml":                {`unknown output format "xml"`, "json"},
@@ -93,7 +93,7 @@ func TestProjectsAndAudit(t *testing.T) {
 	require.Regexp(t, `(?m)^default +operator, publisher`, shell.run(t, "project", "list").out.String())
 	require.Contains(t, shell.run(t, "project", "list", "-o", "wide").out.String(), "signalbox-default")
 	require.Contains(t, shell.run(t, "project", "create", "shop", "--description", "the shop", "-o", "json").out.String(), `"description": "the shop"`)
-	requireRefusal(t, shell.run(t, "project", "create", "default"), exit.Refused, "PROJECT_EXISTS")
+	requireRefusal(t, shell.run(t, "project", "create", "default"), exit.Conflict, "PROJECT_EXISTS")
 	require.Regexp(t, `(?m)^project +default$`, shell.run(t, "project", "show", "default").out.String())
 	requireRefusal(t, shell.run(t, "project", "show", "nope"), exit.NotFound, "PROJECT_NOT_FOUND")
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -146,7 +147,8 @@ func setFiles(cmd *cobra.Command, item *session.Context, change session.Context)
 }
 
 func contextDeleteCommand(s *session.Session) *cobra.Command {
-	return &cobra.Command{
+	var confirm session.Confirmation
+	cmd := &cobra.Command{
 		Use:               "delete NAME",
 		Short:             "Delete a context",
 		Args:              session.Args(1, 1, "NAME"),
@@ -156,6 +158,9 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
 				}
+				if err := confirm.Ask(s, fmt.Sprintf("Delete the context %q?", args[0])); err != nil {
+					return err
+				}
 				delete(file.Contexts, args[0])
 				if file.Current == args[0] {
 					file.Current = ""
@@ -164,6 +169,8 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 			})
 		},
 	}
+	confirm.Bind(cmd)
+	return cmd
 }
 
 func changeContexts(s *session.Session, change func(*session.ContextFile) error) error {

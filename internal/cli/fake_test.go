@@ -405,8 +405,9 @@ func (b *buffer) String() string {
 
 // shell runs command lines in their own home directory and environment.
 type shell struct {
-	env   config.Environment
-	stdin string
+	env         config.Environment
+	stdin       string
+	interactive bool // a person can be asked
 }
 
 func newShell(t *testing.T, address string) *shell {
@@ -426,7 +427,7 @@ func (s *shell) start(ctx context.Context, args ...string) *command {
 	go func() {
 		defer close(c.done)
 		c.code = cli.Run(ctx, cli.Options{
-			Version: "1.2.3", Stdin: strings.NewReader(s.stdin), Stdout: &c.out, Stderr: &c.err, Env: s.env,
+			Version: "1.2.3", Stdin: strings.NewReader(s.stdin), Stdout: &c.out, Stderr: &c.err, Env: s.env, Interactive: s.interactive,
 		}, args)
 	}()
 	return c

@@ -121,15 +121,20 @@ func printVersion(ctx context.Context, s *session.Session, info buildInfo, serve
 	if s.Format().Structured() {
 		return output.Value(s.Out, s.Format(), info)
 	}
-	line := fmt.Sprintf("signalbox %s (%s, %s)", info.Version, info.Go, info.Platform)
-	if info.Commit != "" {
-		line = fmt.Sprintf("signalbox %s (commit %s, %s, %s)", info.Version, info.Commit, info.Go, info.Platform)
-	}
+	line := info.line()
 	if info.Server != nil {
 		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter, info.Server.ServerID)
 	}
 	_, err := fmt.Fprintln(s.Out, line)
 	return err
+}
+
+// line describes the build in one line.
+func (i buildInfo) line() string {
+	if i.Commit == "" {
+		return fmt.Sprintf("signalbox %s (%s, %s)", i.Version, i.Go, i.Platform)
+	}
+	return fmt.Sprintf("signalbox %s (commit %s, %s, %s)", i.Version, i.Commit, i.Go, i.Platform)
 }
 
 func thisBuild(version string) buildInfo {

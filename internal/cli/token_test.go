@@ -136,13 +136,13 @@ func TestTokenSources(t *testing.T) {
 	shell := newShell(t, server.URL)
 	requireRefusal(t, shell.run(t, "whoami"), exit.Unavailable, "certificate")
 	shell.env["SIGNALBOX_CA_FILE"] = ca
-	requireRefusal(t, shell.run(t, "whoami"), exit.Refused, "this server requires a token", "UNAUTHENTICATED")
+	requireRefusal(t, shell.run(t, "whoami"), exit.NotSignedIn, "this server requires a token", "UNAUTHENTICATED")
 	c := shell.run(t, "whoami", "--token", "right")
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `(?m)^roles +\*=viewer shop=admin$`, c.out.String())
 	shell.env["SIGNALBOX_TOKEN"] = "right"
 	require.Zero(t, shell.run(t, "whoami").code)
-	requireRefusal(t, shell.run(t, "whoami", "--token", "wrong"), exit.Refused)
+	requireRefusal(t, shell.run(t, "whoami", "--token", "wrong"), exit.NotSignedIn)
 	requireRefusal(t, shell.run(t, "whoami", "--token", "two words"), exit.Usage, "--token holds no token")
 
 	// A context's token is only sent to the context's server.
@@ -151,7 +151,7 @@ func TestTokenSources(t *testing.T) {
 	require.Zero(t, shell.run(t, "context", "set", "there", "--address", server.URL, "--token-file", file, "--ca-file", ca).code)
 	require.Zero(t, shell.run(t, "whoami").code)
 	_, other := startTokenServer(t)
-	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.Refused, "requires a token")
+	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.NotSignedIn, "requires a token")
 	require.Zero(t, shell.run(t, "whoami", "--address", server.URL).code)
 	require.Zero(t, shell.run(t, "context", "set", "there", "--token-file", filepath.Join(t.TempDir(), "none")).code)
 	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the token of the current context", "none")

@@ -254,9 +254,9 @@ func (g *tokenServer) everyWayIn(t *testing.T, callers map[string]string) {
 	require.Equal(t, http.StatusNotFound, status, "the codec endpoint is off")
 
 	// The command line.
-	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitRefused, "lacks the role operator", "PERMISSION_DENIED")
+	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitForbidden, "lacks the role operator", "PERMISSION_DENIED")
 	requireOneLine(t, g.cli(t, callers["viewer"], "run", "list", "--project", "lab"), platform.ExitNotFound, "PROJECT_NOT_FOUND")
-	requireOneLine(t, g.cli(t, "none", "whoami"), platform.ExitRefused, "is not a Signalbox token", "UNAUTHENTICATED")
+	requireOneLine(t, g.cli(t, "none", "whoami"), platform.ExitNotSignedIn, "is not a Signalbox token", "UNAUTHENTICATED")
 	var projects []struct{ Name string }
 	g.cli(t, callers["viewer"], "project", "list", "-o", "json").JSON(t, &projects)
 	require.Len(t, projects, 1)
@@ -271,7 +271,7 @@ func (g *tokenServer) revocation(t *testing.T, root string) {
 	require.Equal(t, http.StatusOK, status)
 	status, reason := g.ask(t, http.MethodGet, "/v1/whoami", token, "")
 	require.Equal(t, []any{http.StatusUnauthorized, "TOKEN_REVOKED"}, []any{status, reason}, "at once")
-	requireOneLine(t, g.cli(t, token, "run", "list"), platform.ExitRefused, "was revoked", "TOKEN_REVOKED")
+	requireOneLine(t, g.cli(t, token, "run", "list"), platform.ExitNotSignedIn, "was revoked", "TOKEN_REVOKED")
 
 	// Every action is in the audit log, and no token is.
 	export := g.cli(t, root, "audit", "export", "--project", "-", "--format", "json")

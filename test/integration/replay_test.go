@@ -147,7 +147,7 @@ func (r replayedRun) once(t *testing.T) {
 	}
 	require.Len(t, r.AllRuns(t, r.name, 100), before+1)
 	other := newReplayed(t, r.Server)
-	other.refused(t, platform.ExitRefused, "REQUEST_ID_REUSED", "--request-id", request)
+	other.refused(t, platform.ExitConflict, "REQUEST_ID_REUSED", "--request-id", request)
 }
 
 func (r replayedRun) versions(t *testing.T) {

@@ -166,7 +166,7 @@ func TestRequestIDMakesOneRun(t *testing.T) {
 		require.Equal(t, ids[0], run.ID)
 
 		other := s.Publish(t, platform.Document("other", hello))
-		requireOneLine(t, s.CLI(t, "run", "start", other, "--request-id", name+"-42"), platform.ExitRefused, "request ID", ids[0])
+		requireOneLine(t, s.CLI(t, "run", "start", other, "--request-id", name+"-42"), platform.ExitConflict, "request ID", ids[0])
 	})
 }
 

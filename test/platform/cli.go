@@ -23,6 +23,9 @@ const (
 	ExitNotFound    = 3
 	ExitRefused     = 4
 	ExitUnavailable = 5
+	ExitNotSignedIn = 6
+	ExitForbidden   = 7
+	ExitConflict    = 8
 	ExitRunFailed   = 10
 	ExitRunCanceled = 11
 	ExitRunTimedOut = 12

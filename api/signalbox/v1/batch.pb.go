@@ -460,7 +460,7 @@ type StartBatchRequest struct {
 	// run.
 	RunIds []string     `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	Filter *BatchFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Required. The audit log records it.
+	// Required, except for a dry run. The audit log records it.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Maximum rate in items per second, from 0.1 to 500; 0 means 50.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`

@@ -30,9 +30,9 @@ func listCommand(s *session.Session) *cobra.Command {
 			return list(cmd.Context(), s, chosen, limit)
 		},
 	}
-	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only these `statuses`, separated by commas: selecting, running, paused, completed")
+	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only these `statuses`, separated by commas: selecting, running, paused, completed")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(batchStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	return cmd
 }
@@ -83,8 +83,8 @@ func showCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&items, "items", false, "list the runs with their outcomes")
-	cmd.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, succeeded, refused or failed")
-	cmd.Flags().IntVar(&limit, "limit", 200, "at most this many runs; 0 for all")
+	cmd.Flags().StringVarP(&status, "status", "s", "", "only runs with this `status`: pending, succeeded, refused or failed")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "at most this many runs; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd

@@ -3,6 +3,7 @@ package batchcmd
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ const askEvery = 500 * time.Millisecond
 
 type startFlags struct {
 	runcmd.Selection
+
+	confirmation session.Confirmation
 
 	action, reason, requestID string
 	rate                      float64
@@ -54,21 +57,25 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 			if err != nil {
 				return err
 			}
+			if err := flags.confirm(cmd.Context(), s, request); err != nil {
+				return err
+			}
 			return start(cmd.Context(), s, request, flags.wait)
 		},
 	}
 	cmd.Flags().StringVar(&flags.action, "action", "", "action for each run: cancel, terminate or replay")
-	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log and the runs' history")
+	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "", "why, for the audit log and the runs' history")
 	flags.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	flags.confirmation.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs, list those for which the action is refused, and start nothing")
 	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "start only if this many runs are selected, as --dry-run counts them")
-	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the batch has ended")
+	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the batch has ended")
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	s.BindClient(cmd)
+	s.BindRuns(cmd, math.MaxInt)
 	return cmd
 }
 
@@ -80,7 +87,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	if _, err := session.Words("action", []string{f.action}, actions()); err != nil {
 		return nil, err
 	}
-	if f.reason == "" {
+	if f.reason == "" && !f.dryRun {
 		return nil, exit.Usagef("%s: --reason is missing; it goes into the audit log with every run", cmd.CommandPath())
 	}
 	request := &signalboxv1.StartBatchRequest{
@@ -122,6 +129,27 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	filter, err := f.filter(s)
 	request.Filter = filter
 	return request, err
+}
+
+// confirm asks whether to start the batch, with what a dry run counts. The batch then selects as many runs as were shown, or is refused.
+func (f *startFlags) confirm(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest) error {
+	if request.GetDryRun() || !f.confirmation.Needed(s) {
+		return nil
+	}
+	preview := &signalboxv1.StartBatchRequest{
+		Project: request.GetProject(), Action: request.GetAction(), RunIds: request.GetRunIds(), Filter: request.GetFilter(), Version: request.GetVersion(),
+		Reason: request.GetReason(), RequestId: request.GetRequestId(), DryRun: true,
+	}
+	response, err := session.Call(ctx, s, s.Batches().StartBatch, preview, "count the runs")
+	if err != nil {
+		return err
+	}
+	total := response.GetBatch().GetTotal()
+	if request.ExpectedTotal == nil && request.GetFilter() != nil {
+		request.ExpectedTotal = &total
+	}
+	action := strings.ToUpper(f.action[:1]) + f.action[1:]
+	return f.confirmation.Ask(s, fmt.Sprintf("%s %s of %d selected?", action, output.Count(response.GetEligible(), "run"), total))
 }
 
 func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error) {

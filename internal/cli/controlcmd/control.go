@@ -79,7 +79,7 @@ func controlCommand(s *session.Session, c control) *cobra.Command {
 		},
 	}
 	bindReason(cmd, &reason, c.needsReason)
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func bindReason(cmd *cobra.Command, reason *string, needed bool) {
 	if needed {
 		usage += "; required"
 	}
-	cmd.Flags().StringVar(reason, "reason", "", usage)
+	cmd.Flags().StringVarP(reason, "reason", "r", "", usage)
 }
 
 // reasonGiven returns an error if a required reason is missing, before anything is sent.

@@ -59,7 +59,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write; standard output when empty")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	_ = cmd.Flags().MarkHidden("output") // what is written is a file of its own form
 	return cmd
 }

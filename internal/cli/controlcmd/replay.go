@@ -43,15 +43,15 @@ The new run has the labels of the earlier one, and those of --label, which repla
 			return replay(cmd.Context(), s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.input, "input", "", "another input: a `file` of JSON, - for standard input, or JSON itself")
+	cmd.Flags().StringVarP(&flags.input, "input", "i", "", "another input: a `file` of JSON, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.patch, "patch", "", "a JSON patch of the input: a `file`, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run, or latest; that of the earlier run when empty")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
-	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing; needs no reason")
 	flags.Bind(cmd)
 	bindReason(cmd, &flags.reason, true)
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 

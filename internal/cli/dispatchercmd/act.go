@@ -35,7 +35,7 @@ owner. If no other worker is available, the same worker becomes the owner again.
 			return s.Card(response, []output.Field{{Name: "asked", Value: ownerLine(response.GetOwner())}})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
 	s.BindServer(cmd)
 	return cmd
 }

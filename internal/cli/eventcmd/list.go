@@ -38,14 +38,14 @@ if no trigger or listener matched; --dead lists events with a dead delivery.`,
 			return list(cmd.Context(), s, flags)
 		},
 	}
-	cmd.Flags().StringSliceVar(&flags.statuses, "status", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
+	cmd.Flags().StringSliceVarP(&flags.statuses, "status", "s", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
 	cmd.Flags().StringVar(&flags.kind, "type", "", "only this `type`")
 	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
 	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
 	cmd.Flags().StringVar(&flags.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
 	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events with a dead delivery")
 	flags.period.Bind(cmd, "only events accepted")
-	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd

@@ -32,7 +32,7 @@ do not change: no run is started twice.`,
 	}
 	which.bind(cmd)
 	cmd.Flags().StringSliceVar(&ids, "delivery", nil, "only these deliveries, by `ID`, separated by commas")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
 	s.BindClient(cmd)
 	return cmd
 }

@@ -3,7 +3,7 @@
 // Commands return errors; Code and Line, called once at the end, decide. The codes are part of the command
 // line's contract:
 //
-//	0 ok · 1 failed · 2 usage · 3 not found · 4 refused · 5 unavailable
+//	0 ok · 1 failed · 2 usage · 3 not found · 4 refused · 5 unavailable · 6 not signed in · 7 forbidden · 8 conflict
 //	10 the run failed · 11 it was canceled or terminated · 12 it timed out (waiting for a run only)
 //	130 interrupted
 package exit
@@ -26,6 +26,9 @@ const (
 	NotFound    = 3
 	Refused     = 4
 	Unavailable = 5
+	NotSignedIn = 6
+	Forbidden   = 7
+	Conflict    = 8
 	RunFailed   = 10
 	RunCanceled = 11
 	RunTimedOut = 12
@@ -81,14 +84,20 @@ func Code(err error) int {
 	}
 }
 
-// codeOf: refused is what the state of things forbids; a request that is wrong in itself has failed.
+// codeOf: refused is what the state of an object forbids, and a conflict what another request was faster with; a request that is wrong in
+// itself has failed.
 func codeOf(answer *connect.Error) int {
 	switch answer.Code() {
 	case connect.CodeNotFound:
 		return NotFound
-	case connect.CodeFailedPrecondition, connect.CodeAlreadyExists, connect.CodeAborted,
-		connect.CodePermissionDenied, connect.CodeUnauthenticated:
+	case connect.CodeFailedPrecondition:
 		return Refused
+	case connect.CodeUnauthenticated:
+		return NotSignedIn
+	case connect.CodePermissionDenied:
+		return Forbidden
+	case connect.CodeAlreadyExists, connect.CodeAborted:
+		return Conflict
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return Unavailable
 	case connect.CodeCanceled:

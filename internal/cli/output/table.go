@@ -29,8 +29,12 @@ func Columns(names ...string) []Column {
 	return columns
 }
 
-// Style says how a terminal shows things; the zero value is plain text.
-type Style struct{ Color bool }
+// Style is how text is shown; the zero value is plain text.
+type Style struct {
+	Color bool
+	// NoHeaders leaves out the heads of the columns of tables.
+	NoHeaders bool
+}
 
 // ANSI's colours.
 const (
@@ -95,7 +99,9 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 	}
 	widths := make([]int, len(columns))
 	for _, i := range kept {
-		widths[i] = utf8.RuneCountInString(columns[i].Name)
+		if !style.NoHeaders {
+			widths[i] = utf8.RuneCountInString(columns[i].Name)
+		}
 		for _, row := range rows {
 			row[i] = Visible(row[i])
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
@@ -114,7 +120,9 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 		}
 		text.WriteByte('\n')
 	}
-	line(func(i int) (string, string) { return columns[i].Name, style.Faint(columns[i].Name) })
+	if !style.NoHeaders {
+		line(func(i int) (string, string) { return columns[i].Name, style.Faint(columns[i].Name) })
+	}
 	for _, row := range rows {
 		line(func(i int) (string, string) { return row[i], style.Status(row[i]) })
 	}

@@ -50,7 +50,7 @@ is listed as resolved for 24 hours; --state resolved lists these, and --state al
 	cmd.Flags().StringVar(&flags.project, "project", "", "only problems of this `project`")
 	cmd.Flags().StringVar(&flags.owner, "owner", "", "only problems of this `owner`")
 	cmd.Flags().StringVar(&flags.text, "text", "", "only problems that contain this `text`")
-	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects) // the flag is there
 	for flag, words := range map[string][]string{"kind": kinds(), "state": append(states(), "all")} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there

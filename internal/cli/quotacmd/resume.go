@@ -1,6 +1,8 @@
 package quotacmd
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -32,7 +34,7 @@ steps as the whole limit, in this period. Without this command, runs continue wh
 			return s.Card(response, []output.Field{{Name: "resumed", Value: output.Count(response.GetResumed(), "run")}})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
-	s.BindClient(cmd)
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
+	s.BindRuns(cmd, math.MaxInt)
 	return cmd
 }

@@ -42,8 +42,8 @@ waits for it, and prints the list again if the server cannot report what has cha
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
 	cmd.Flags().StringVar(&flags.by, "order", "newest", "`order`: newest, oldest or longest first")
 	cmd.Flags().StringVar(&flags.view, "view", "", "only the runs of this saved view, by `name` or ID, in its order")
-	cmd.Flags().IntVar(&flags.limit, "limit", 50, "at most this many; 0 for all")
-	cmd.Flags().BoolVar(&flags.watch, "watch", false, "print the runs as they change")
+	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
+	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "print the runs as they change")
 	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
 	return cmd

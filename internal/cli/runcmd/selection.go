@@ -45,7 +45,7 @@ func SelectionFlags() []string {
 
 // Bind adds the flags with their completions.
 func (f *Selection) Bind(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "only these `statuses`, separated by commas")
+	cmd.Flags().StringSliceVarP(&f.statuses, "status", "s", nil, "only these `statuses`, separated by commas")
 	cmd.Flags().StringSliceVar(&f.problems, "problem", nil, "only runs that are stuck with one of these `codes`, separated by commas; any for all of them")
 	cmd.Flags().StringVar(&f.workflow, "workflow", "", "only runs of this workflow, by `name`")
 	cmd.Flags().StringVar(&f.version, "version", "", "only runs of this `version` of the --workflow")
@@ -53,7 +53,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.notReplayed, "not-replayed", false, "only runs without a replay")
 	cmd.Flags().StringVar(&f.failureGroup, "failure-group", "", "only runs that failed in the same way, by the `key` that problem list shows")
 	cmd.Flags().StringVar(&f.text, "text", "", "only runs whose ID or request ID begins with this `text`")
-	cmd.Flags().StringArrayVar(&f.labels, "label", nil, "only runs with this label, as `key=value`; may be repeated for several")
+	cmd.Flags().StringArrayVarP(&f.labels, "label", "l", nil, "only runs with this label, as `key=value`; may be repeated for several")
 	cmd.Flags().StringVar(&f.parent, "parent", "", "only runs that the run with this `ID` started")
 	cmd.Flags().StringVar(&f.replayOf, "replay-of", "", "only replays of the run with this `ID`")
 	cmd.Flags().StringVar(&f.batch, "batch", "", "only runs that the batch with this `ID` selected")

@@ -28,7 +28,7 @@ func showCommand(s *session.Session) *cobra.Command {
 			return Print(s, response.GetRun())
 		},
 	}
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 

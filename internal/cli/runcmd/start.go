@@ -47,10 +47,10 @@ The same request ID starts only one run, however often the command is repeated.`
 			return start(cmd.Context(), s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVar(&flags.input, "input", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
+	cmd.Flags().StringVarP(&flags.input, "input", "i", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run; the newest published one when empty")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
-	cmd.Flags().BoolVar(&flags.wait, "wait", false, "return when the run has ended")
+	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing")
 	flags.Bind(cmd)
 	s.BindClient(cmd)

@@ -34,7 +34,7 @@ func stepCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&unredacted, "unredacted", false, "show sensitive values; requires an administrator, and is audited")
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 
@@ -84,7 +84,7 @@ steps that "run steps" does not list are included; the number of attempts is unk
 			return showTotals(cmd.Context(), s, args[0])
 		},
 	}
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 

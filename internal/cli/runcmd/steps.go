@@ -48,12 +48,12 @@ did not handle the error.`,
 	flags := cmd.Flags()
 	flags.StringVar(&request.Pointer, "pointer", "", "only steps of the task with this JSON `pointer`")
 	flags.StringVar(&request.ParentPath, "parent", "", "only steps that the step with this `path` contains directly; / for the document's own list")
-	flags.StringSliceVar(&request.Statuses, "status", nil, "only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
+	flags.StringSliceVarP(&request.Statuses, "status", "s", nil, "only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
 	flags.StringVar(&request.Text, "text", "", "only steps with this `text` in the name of the task, the error, the input or the output")
 	flags.BoolVar(&basic, "basic", false, "without inputs, outputs and attempts, for runs of many steps")
 	flags.BoolVar(&newest, "newest", false, "the newest step first")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(stepStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 

@@ -25,7 +25,7 @@ the command waits for it. Ctrl-C ends the command, not the run.`,
 			return watch(cmd.Context(), s, args[0])
 		},
 	}
-	s.BindClient(cmd)
+	s.BindRuns(cmd, 1)
 	return cmd
 }
 

@@ -15,7 +15,7 @@ type Labels struct{ texts []string }
 
 // Bind adds the flag.
 func (l *Labels) Bind(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&l.texts, "label", nil, "`key=value`: a label of the run; may be repeated")
+	cmd.Flags().StringArrayVarP(&l.texts, "label", "l", nil, "`key=value`: a label of the run; may be repeated")
 }
 
 // Given returns the labels by key; nil if there are none.

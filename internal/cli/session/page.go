@@ -41,14 +41,22 @@ func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
 	}
 }
 
-// Time reads a flag that is a moment (RFC 3339, or a day) or a time before now ("2h", "7d"). Empty is the zero time.
+// Time reads a flag that is a moment (RFC 3339, a day with or without a time, "today", "yesterday"; in UTC, as times are printed) or a
+// time before now ("2h", "7d", "1w"). Empty is the zero time.
 func (s *Session) Time(flag, text string) (time.Time, error) {
+	today := s.Now().UTC().Truncate(day)
+	switch text {
+	case "today":
+		return today, nil
+	case "yesterday":
+		return today.Add(-day), nil
+	}
 	if t, is := moment(text); is {
 		return t, nil
 	}
 	ago, err := span(text)
 	if err != nil || ago < 0 {
-		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\") or a moment (2026-01-31T12:00:00Z)", flag, text)
+		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\", \"1w\"), a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(-ago), nil
 }
@@ -74,12 +82,14 @@ func Span(flag, text string) (time.Duration, error) {
 	return length, nil
 }
 
-// moment reads a moment (RFC 3339, or a day), and reports whether it is one; empty is the zero time.
+const day = 24 * time.Hour
+
+// moment reads a moment (RFC 3339, or a day with or without a time), and reports whether it is one; empty is the zero time.
 func moment(text string) (t time.Time, is bool) {
 	if text == "" {
 		return t, true
 	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, true
 		}
@@ -87,11 +97,13 @@ func moment(text string) (t time.Time, is bool) {
 	return t, false
 }
 
-// span reads a duration, also in days.
+// span reads a duration, also in days or weeks.
 func span(text string) (time.Duration, error) {
-	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		n, err := strconv.Atoi(days)
-		return time.Duration(n) * 24 * time.Hour, err
+	for suffix, unit := range map[string]time.Duration{"d": day, "w": 7 * day} {
+		if number, is := strings.CutSuffix(text, suffix); is {
+			n, err := strconv.Atoi(number)
+			return time.Duration(n) * unit, err
+		}
 	}
 	return time.ParseDuration(text)
 }

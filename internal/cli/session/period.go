@@ -16,7 +16,7 @@ type Period struct {
 
 // Bind adds the flags; what begins their help: "only runs created".
 func (p *Period) Bind(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&p.since, "since", "", what+" in the last `time` (\"2h\", \"7d\") or since a moment (2026-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&p.since, "since", "", what+" in the last `time` (\"2h\", \"7d\", \"1w\"), or since a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z), in UTC")
 	cmd.Flags().StringVar(&p.until, "until", "", what+" before this `time`")
 }
 
@@ -25,7 +25,7 @@ func (p *Period) Length() time.Duration {
 	if _, is := moment(p.since); is {
 		return 0
 	}
-	length, _ := span(p.since) // Bounds reports the error
+	length, _ := span(p.since) // Bounds reports the error; a day such as yesterday has none
 	return length
 }
 

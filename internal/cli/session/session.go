@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,8 +52,10 @@ type Streams struct {
 	In  io.Reader
 	Out io.Writer // data
 	Err io.Writer // progress and errors
-	Env config.Environment
-	Now func() time.Time
+	// Interactive reports whether a person can be asked: In and Err are a terminal.
+	Interactive bool
+	Env         config.Environment
+	Now         func() time.Time
 }
 
 // Session is one invocation's settings and connection.
@@ -61,6 +64,8 @@ type Session struct {
 
 	address, project, format string
 	token, caFile            string
+	jq                       string
+	noHeaders                bool
 	timeout                  time.Duration
 	timeoutSet               bool
 	transport                *http.Transport // of the client, before anything is known of the server
@@ -89,14 +94,24 @@ func New(streams Streams) *Session {
 // Close lets go of the connections.
 func (s *Session) Close() { s.client.CloseIdleConnections() }
 
-// BindOutput adds -o to a command.
+// formats are the values of -o.
+func formats() []string { return append(output.Formats(), formatName) }
+
+// BindOutput adds -o, --jq and --no-headers to a command.
 func (s *Session) BindOutput(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.format, "output", "o", string(output.Table), "`format` of the output: table, wide, json or yaml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	flags := cmd.Flags()
+	flags.StringVarP(&s.format, "output", "o", string(output.Table), "`format` of the output: table, wide, json, yaml, or name for IDs and names only")
+	flags.StringVarP(&s.jq, "jq", "q", "", "print what this jq `expression` makes of the JSON output, texts without quotes")
+	flags.BoolVar(&s.noHeaders, "no-headers", false, "tables without the line of column heads")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	global(flags, "output", "jq", "no-headers")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !s.Format().Known() {
-			return exit.Usagef("unknown output format %q; use table, wide, json or yaml", s.format)
+		if !slices.Contains(formats(), s.format) {
+			return exit.Usagef("unknown output format %q; use %s", s.format, formatList())
+		}
+		if err := s.filterOutput(flags.Changed("output")); err != nil {
+			return err
 		}
 		if inner != nil {
 			return inner(cmd, args)
@@ -112,6 +127,7 @@ func (s *Session) BindServer(cmd *cobra.Command) {
 	flags.StringVar(&s.address, "address", "", "Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
 	s.bindAccess(cmd)
 	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout, "give up after this long; waiting and watching have no limit unless one is given")
+	global(flags, "address", "token", "ca-file", "timeout")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		s.timeoutSet = flags.Changed("timeout")
@@ -125,7 +141,8 @@ func (s *Session) BindServer(cmd *cobra.Command) {
 // BindClient adds the flags of BindServer and --project.
 func (s *Session) BindClient(cmd *cobra.Command) {
 	s.BindServer(cmd)
-	cmd.Flags().StringVar(&s.project, "project", "", "`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
+	cmd.Flags().StringVarP(&s.project, "project", "p", "", "`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
+	global(cmd.Flags(), "project")
 }
 
 // Format returns what to print.
@@ -322,7 +339,9 @@ func (s *Session) Note(format string, args ...any) {
 }
 
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
-func (s *Session) Style() output.Style { return output.Style{Color: s.colored(s.Out)} }
+func (s *Session) Style() output.Style {
+	return output.Style{Color: s.colored(s.Out), NoHeaders: s.noHeaders}
+}
 
 // ErrStyle is Style for progress.
 func (s *Session) ErrStyle() output.Style { return output.Style{Color: s.colored(s.Err)} }
@@ -331,9 +350,9 @@ func (s *Session) colored(w io.Writer) bool {
 	return s.Env["NO_COLOR"] == "" && s.Env["TERM"] != "dumb" && IsTerminal(w)
 }
 
-// IsTerminal reports whether w is a terminal.
-func IsTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 

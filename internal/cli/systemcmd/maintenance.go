@@ -45,7 +45,7 @@ Other servers follow within seconds. It requires the role admin in all projects,
 			return printMaintenance(s, response.GetMaintenance(), err)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`text` that callers see whose runs are refused; required for on")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "`text` that callers see whose runs are refused; required for on")
 	s.BindServer(cmd)
 	return cmd
 }

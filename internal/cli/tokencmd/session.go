@@ -20,7 +20,7 @@ are an admin, newest first.`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), s, limit) },
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindServer(cmd)
 	return cmd
 }
@@ -61,7 +61,7 @@ func revokeSessionCommand(s *session.Session) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
 	s.BindServer(cmd)
 	return cmd
 }

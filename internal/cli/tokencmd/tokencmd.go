@@ -38,7 +38,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Args:  session.Args(0, 0, ""),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindServer(cmd)
 	return cmd
 }
@@ -82,11 +82,15 @@ func roles(all map[string]string) string {
 
 func revokeCommand(s *session.Session) *cobra.Command {
 	var reason string
+	var confirm session.Confirmation
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Permanently invalidate a token, at once",
 		Args:  session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := confirm.Ask(s, fmt.Sprintf("Revoke token %q? It cannot be made valid again.", args[0])); err != nil {
+				return err
+			}
 			request := &signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}
 			response, err := session.Call(cmd.Context(), s, s.Tokens().RevokeToken, request, "revoke token %q", args[0])
 			if err != nil {
@@ -95,7 +99,8 @@ func revokeCommand(s *session.Session) *cobra.Command {
 			return show(s, response.GetToken())
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
+	confirm.Bind(cmd)
 	s.BindServer(cmd)
 	return cmd
 }

@@ -163,6 +163,7 @@ func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
 
 func deleteCommand(s *session.Session) *cobra.Command {
 	var revision int64
+	var confirm session.Confirmation
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a view, by its name or ID",
@@ -176,6 +177,13 @@ func deleteCommand(s *session.Session) *cobra.Command {
 			if cmd.Flags().Changed("revision") {
 				request.Revision = revision
 			}
+			shared := ""
+			if now.GetShared() {
+				shared = "shared "
+			}
+			if err := confirm.Ask(s, fmt.Sprintf("Delete the %sview %q?", shared, now.GetName())); err != nil {
+				return err
+			}
 			if _, err := session.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q", args[0]); err != nil {
 				return err
 			}
@@ -184,6 +192,7 @@ func deleteCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().Int64Var(&revision, "revision", 0, "`revision` of the view as you have read it; the present one when not given")
+	confirm.Bind(cmd)
 	s.BindClient(cmd)
 	return cmd
 }

@@ -43,7 +43,7 @@ A value that is not known is "-".`,
 	known := []string{"draft", "published", "paused"}
 	cmd.Flags().StringVar(&text, "text", "", "only names that contain this `text`")
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only these `states`, separated by commas: draft, published, paused")
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most this many; 0 for all")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most this many; 0 for all")
 	cmd.Flags().BoolVar(&stats, "stats", false, "with statistics of the runs")
 	period.bind(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is there

@@ -16,6 +16,8 @@ import (
 )
 
 type stopFlags struct {
+	session.Confirmation
+
 	reason, requestID string
 	expect            int64
 	dryRun            bool
@@ -40,12 +42,16 @@ It requires both roles publisher and operator.`,
 			if err != nil {
 				return err
 			}
+			if err := flags.confirm(cmd.Context(), s, request); err != nil {
+				return err
+			}
 			return stop(cmd.Context(), s, request)
 		},
 	}
-	cmd.Flags().StringVar(&flags.reason, "reason", "", "why, for the audit log, the runs' history and the callers that start the workflow")
+	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "", "why, for the audit log, the runs' history and the callers that start the workflow")
 	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "show what starts runs, the open runs and those that cannot be canceled, and change nothing")
+	flags.Bind(cmd)
 	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "stop only if at most this many runs are open, as --dry-run counts them")
 	s.BindClient(cmd)
 	return cmd
@@ -68,6 +74,23 @@ func (f *stopFlags) request(cmd *cobra.Command, s *session.Session, name string)
 		request.RequestId = uuid.NewString()
 	}
 	return request, nil
+}
+
+// confirm asks whether to stop the workflow, with what a dry run counts. No more runs than were shown are then canceled.
+func (f *stopFlags) confirm(ctx context.Context, s *session.Session, request *signalboxv1.StopWorkflowRequest) error {
+	if request.GetDryRun() || !f.Needed(s) {
+		return nil
+	}
+	preview := &signalboxv1.StopWorkflowRequest{Project: request.GetProject(), Workflow: request.GetWorkflow(), RequestId: request.GetRequestId(), DryRun: true}
+	response, err := session.Call(ctx, s, s.Workflows().StopWorkflow, preview, "count the open runs of workflow %q", request.GetWorkflow())
+	if err != nil {
+		return err
+	}
+	open := response.GetBatch().GetTotal()
+	if request.ExpectedOpen == nil {
+		request.ExpectedOpen = &open
+	}
+	return f.Ask(s, fmt.Sprintf("Pause workflow %q and cancel %s of %d open?", request.GetWorkflow(), output.Count(response.GetEligible(), "run"), open))
 }
 
 func stop(ctx context.Context, s *session.Session, request *signalboxv1.StopWorkflowRequest) error {

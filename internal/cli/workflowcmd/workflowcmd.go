@@ -5,6 +5,8 @@
 package workflowcmd
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -59,7 +61,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 			return printWorkflow(s, response.GetWorkflow())
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit log and the callers that start the workflow")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log and the callers that start the workflow")
 	s.BindClient(cmd)
 	return cmd
 }
@@ -84,6 +86,7 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 }
 
 func deleteCommand(s *session.Session) *cobra.Command {
+	var confirm session.Confirmation
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a workflow; its finished runs stay readable",
@@ -92,6 +95,9 @@ readable.`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := confirm.Ask(s, fmt.Sprintf("Delete workflow %q of project %s? Its draft is lost.", args[0], s.Project())); err != nil {
+				return err
+			}
 			_, err := session.Call(cmd.Context(), s, s.Workflows().DeleteWorkflow, &signalboxv1.DeleteWorkflowRequest{
 				Project: s.Project(), Workflow: args[0],
 			}, "delete workflow %q", args[0])
@@ -105,6 +111,7 @@ readable.`,
 			return nil
 		},
 	}
+	confirm.Bind(cmd)
 	s.BindClient(cmd)
 	return cmd
 }

@@ -312,7 +312,7 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
   filter?: BatchFilter | undefined;
 
   /**
-   * Required. The audit log records it.
+   * Required, except for a dry run. The audit log records it.
    *
    * @generated from field: string reason = 5;
    */
