@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
@@ -14,10 +16,29 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
+// readPermissions reads the file of --permissions; it returns nil if there is none.
+func readPermissions(file string) (*embedded.Permissions, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--permissions: %w", err)
+	}
+	permissions := &embedded.Permissions{}
+	if err := yaml.UnmarshalWithOptions(text, permissions, yaml.DisallowUnknownField()); err != nil {
+		return nil, fmt.Errorf("--permissions %q: %w", file, err)
+	}
+	if err := permissions.Validate(); err != nil {
+		return nil, fmt.Errorf("--permissions %q: %w", file, err)
+	}
+	return permissions, nil
+}
+
 // temporalCommand returns `signalbox dev temporal`.
 func temporalCommand() *cobra.Command {
 	var opts embedded.Options
-	var level string
+	var level, permissions string
 	cmd := &cobra.Command{
 		Use:   "temporal",
 		Short: "Run the embedded Temporal alone, in its own process",
@@ -31,6 +52,9 @@ independently of it.`,
 				return exit.Usagef("%w", err)
 			}
 			opts.Log = log
+			if opts.Permissions, err = readPermissions(permissions); err != nil {
+				return exit.Usagef("%w", err)
+			}
 			server := embedded.New(opts)
 			ctx := cmd.Context()
 			err = command.Interrupted(ctx, server.Start(ctx))
@@ -48,6 +72,8 @@ independently of it.`,
 	cmd.Flags().IntVar(&opts.Port, "port", 7233, "`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
 	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` for the data; without it, data is in memory")
 	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace; created if it is missing")
+	cmd.Flags().StringVar(&permissions, "permissions", "", "YAML `file` with the calls of each role, to test permissions: "+
+		"a client's API key is the name of its role, and all other calls are refused and logged; without it, every client may do everything")
 	cmd.Flags().StringVar(&level, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	return cmd
 }

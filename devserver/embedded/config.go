@@ -24,6 +24,18 @@ func (s *Server) config(p portSet) *config.Config {
 		History:    config.HistoryArchival{State: config.ArchivalDisabled},
 		Visibility: config.VisibilityArchival{State: config.ArchivalDisabled},
 	}
+	services := map[string]config.Service{
+		string(primitives.FrontendService): service(p.frontend),
+		string(primitives.HistoryService):  service(p.history),
+		string(primitives.MatchingService): service(p.matching),
+		string(primitives.WorkerService):   service(p.worker),
+	}
+	public := config.PublicClient{HostPort: s.address}
+	if p.internalFrontend != 0 {
+		// The server's own workers have no API key: they use a frontend of their own, as in a cluster with an authorizer.
+		services[string(primitives.InternalFrontendService)] = service(p.internalFrontend)
+		public = config.PublicClient{}
+	}
 	return &config.Config{
 		Persistence: config.Persistence{
 			DefaultStore: store, VisibilityStore: store, NumHistoryShards: 1,
@@ -36,14 +48,9 @@ func (s *Server) config(p portSet) *config.Config {
 			},
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		Services: map[string]config.Service{
-			string(primitives.FrontendService): service(p.frontend),
-			string(primitives.HistoryService):  service(p.history),
-			string(primitives.MatchingService): service(p.matching),
-			string(primitives.WorkerService):   service(p.worker),
-		},
-		Archival:     disabled,
-		PublicClient: config.PublicClient{HostPort: s.address},
+		Services:            services,
+		Archival:            disabled,
+		PublicClient:        public,
 		NamespaceDefaults: config.NamespaceDefaults{Archival: config.ArchivalNamespaceDefaults{
 			History:    config.HistoryArchivalNamespaceDefaults{State: config.ArchivalDisabled},
 			Visibility: config.VisibilityArchivalNamespaceDefaults{State: config.ArchivalDisabled},
@@ -74,12 +81,16 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 		address := net.JoinHostPort(host, strconv.Itoa(port))
 		return static.Hosts{Self: address, All: []string{address}}
 	}
-	return map[primitives.ServiceName]static.Hosts{
+	hosts := map[primitives.ServiceName]static.Hosts{
 		primitives.FrontendService: one(p.frontend),
 		primitives.HistoryService:  one(p.history),
 		primitives.MatchingService: one(p.matching),
 		primitives.WorkerService:   one(p.worker),
 	}
+	if p.internalFrontend != 0 {
+		hosts[primitives.InternalFrontendService] = one(p.internalFrontend)
+	}
+	return hosts
 }
 
 // dynamicConfig overrides settings that are slow by default for a server of one process.

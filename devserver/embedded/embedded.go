@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -45,7 +47,9 @@ type Options struct {
 	// DataFile is the SQLite file; empty keeps everything in memory.
 	DataFile  string
 	Namespace string
-	Log       *slog.Logger
+	// Permissions, where set, restrict the calls of clients; nil allows all.
+	Permissions *Permissions
+	Log         *slog.Logger
 }
 
 // Server is one Temporal server. It is started once and stopped once.
@@ -68,7 +72,7 @@ func (s *Server) Address() string { return s.address }
 // Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be interrupted: if ctx
 // ends earlier, Start returns at once and leaves the rest to Stop, which must then be called.
 func (s *Server) Start(ctx context.Context) error {
-	ports, release, err := freePorts(ctx, s.opts.Port)
+	ports, release, err := freePorts(ctx, s.opts.Port, s.opts.Permissions != nil)
 	if err != nil {
 		return err
 	}
@@ -96,13 +100,14 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting the embedded Temporal: %w", err)
 	}
+	allowed, roles := s.authorization()
 	server, err := temporal.NewServer(
 		temporal.WithConfig(cfg),
-		temporal.ForServices(temporal.DefaultServices),
+		temporal.ForServices(slices.Collect(maps.Keys(cfg.Services))),
 		temporal.WithStaticHosts(ports.hosts()),
 		temporal.WithLogger(logAdapter{log: s.opts.Log.With("component", "temporal-server"), stopping: &s.stopping}),
-		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return authorization.NewNoopClaimMapper() }),
+		temporal.WithAuthorizer(allowed),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return roles }),
 		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
 		temporal.WithDynamicConfigClient(dynamicConfig()),
 	)
@@ -113,6 +118,16 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 		return nil, errors.Join(fmt.Errorf("starting the embedded Temporal: %w", err), server.Stop())
 	}
 	return server, nil
+}
+
+// authorization returns what decides on the calls of clients, and what maps their API keys to roles.
+func (s *Server) authorization() (authorization.Authorizer, authorization.ClaimMapper) {
+	if s.opts.Permissions == nil {
+		return authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
+	}
+	return &authorizer{
+		permissions: s.opts.Permissions, namespace: s.opts.Namespace, log: s.opts.Log, logged: map[loggedCall]bool{},
+	}, keyMapper{}
 }
 
 // Stop stops all services, including those that an interrupted start is still starting, or abandons them if ctx ends first. After a failed
@@ -203,12 +218,12 @@ func removeAll(file string) error {
 	return nil
 }
 
-// portSet has the ports of the services.
-type portSet struct{ frontend, history, matching, worker int }
+// portSet has the ports of the services. internalFrontend is 0 where the server itself uses the same frontend as clients.
+type portSet struct{ frontend, internalFrontend, history, matching, worker int }
 
 // freePorts finds free ports, which stay reserved until release is called. It fails if the requested port is taken: if Temporal found that
 // out later, it would end the process.
-func freePorts(ctx context.Context, frontend int) (ports portSet, release func(), err error) {
+func freePorts(ctx context.Context, frontend int, internalFrontend bool) (ports portSet, release func(), err error) {
 	var claims []func()
 	release = func() {
 		for _, claim := range claims {
@@ -223,7 +238,11 @@ func freePorts(ctx context.Context, frontend int) (ports portSet, release func()
 		}
 		defer listener.Close() // after the loop, so that no port is found twice
 	}
-	for _, port := range []*int{&ports.frontend, &ports.history, &ports.matching, &ports.worker} {
+	needed := []*int{&ports.frontend, &ports.history, &ports.matching, &ports.worker}
+	if internalFrontend {
+		needed = append(needed, &ports.internalFrontend)
+	}
+	for _, port := range needed {
 		if *port != 0 {
 			continue
 		}
