@@ -47,10 +47,11 @@ modules:
 	@scripts/require-modules.sh . devserver test
 
 .PHONY: generate
-generate: $(PROTO_TOOLS) ui/node_modules ## Generate the API for Go and the web UI, its OpenAPI document and the reference pages
+generate: $(PROTO_TOOLS) $(TOOLS)/dashboards ui/node_modules ## Generate the API for Go and the web UI, its OpenAPI document, the dashboards and the reference pages
 	@$(TOOLS)/protoimports .build/proto
 	@$(TOOLS)/buf generate
 	@$(TOOLS)/buf generate --template ui/buf.gen.yaml
+	@$(TOOLS)/dashboards deploy/grafana/dashboards
 	@$(GO) generate ./...
 	@cd devserver && $(GO) generate ./...
 
@@ -85,7 +86,7 @@ setup: ## Install what the tests need from Debian's packages (as root), or say w
 	@scripts/services.sh install
 
 .PHONY: verify
-verify: lint ui/node_modules ## Check that generated code is fresh and everything passes the linters
+verify: lint ui/node_modules $(TOOLS)/dashboards ## Check that generated code is fresh and everything passes the linters
 	@scripts/verify-generated.sh "$(TOOLS)"
 	@echo "verify: all fresh, no findings"
 
@@ -134,7 +135,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 ##@ Tools
 
 .PHONY: tools
-tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport ## Build the pinned tools into .build/bin
+tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport $(TOOLS)/dashboards ## Build the pinned tools into .build/bin
 
 # A change of the file that pins a tool's version rebuilds the tool.
 $(TOOLS)/buf: tools/go.mod
@@ -145,6 +146,9 @@ $(TOOLS)/protoc-gen-connect-openapi: tools/go.mod
 
 $(TOOLS)/protoimports: tools/go.mod $(wildcard tools/protoimports/*.go)
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ ./protoimports
+
+$(TOOLS)/dashboards: tools/go.mod $(wildcard tools/dashboards/*.go)
+	@cd tools && $(TOOL_BUILD) -o $@ ./dashboards
 
 $(TOOLS)/testreport: $(wildcard tools/testreport/*.go)
 	@cd tools && $(TOOL_BUILD) -o $@ ./testreport

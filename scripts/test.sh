@@ -49,7 +49,7 @@ all() {
 		# starts platforms of its own, and its tests already run side by side.
 		CGO_ENABLED=0 events "${module}" -trimpath -p=1 ./...
 	done
-	CGO_ENABLED=0 events tools ./testreport ./protoimports
+	CGO_ENABLED=0 events tools ./testreport ./protoimports ./dashboards
 	return "${status}"
 }
 

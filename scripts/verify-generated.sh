@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Generates the API's code into a temporary folder and compares it with the repository.
+# Generates the API's code and the dashboards into a temporary folder and compares them with the repository.
 # The tests of the packages behind the reference pages compare those pages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,14 +9,16 @@ fresh=$(mktemp -d)
 trap 'rm -rf "${fresh}"' EXIT
 "${tools}/buf" generate -o "${fresh}"
 "${tools}/buf" generate --template ui/buf.gen.yaml -o "${fresh}"
+mkdir -p "${fresh}/deploy/grafana/dashboards"
+"${tools}/dashboards" "${fresh}/deploy/grafana/dashboards"
 
 status=0
 while IFS= read -r -d '' file; do
 	if ! cmp -s "${fresh}/${file}" "${file}"; then
-		echo "verify: ${file} is not what the protos generate; run make generate" >&2
+		echo "verify: ${file} is not what its source generates; run make generate" >&2
 		status=1
 	fi
-done < <(cd "${fresh}" && find api ui/src/gen -type f -print0)
+done < <(cd "${fresh}" && find api ui/src/gen deploy -type f -print0)
 while IFS= read -r -d '' file; do
 	if [ ! -f "${fresh}/${file}" ]; then
 		echo "verify: ${file} has no proto any more; delete it" >&2
