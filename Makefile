@@ -10,6 +10,8 @@ LDFLAGS := -s -w
 # Each module is built by its own go.mod, as its users build it; the workspace is for editors. All builds of the Temporal
 # server use the same flags: each other set of flags would take minutes more.
 GO := GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go
+PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures promise/figures.jsonl -out ../docs/promises.md \
+	-reliability ../docs/reliability.md -alerts ../docs/alerting.md
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
 
@@ -127,10 +129,20 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
 		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos) || status=$$?; \
-		(cd test && $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures promise/figures.jsonl -out ../docs/promises.md \
-			-reliability ../docs/reliability.md ../.build/promises.jsonl) || status=$$?; \
+		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
+	@$(if $(RUN),,$(MAKE) alerts)
+
+# Most of the time is spent waiting for the windows of rules, so several platforms run at once.
+.PHONY: alerts
+alerts: setup build ## Plant every fault (RUN=regexp: some) under Prometheus with the durations of production and write docs/alerting.md; takes two hours
+	@mkdir -p .build && rm -f .build/alerts.jsonl && touch .build/alerts.jsonl
+	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/alerts.jsonl" ../scripts/services.sh with \
+		env $(GO) test -trimpath -count=1 -parallel=8 -timeout 24h -run 'TestAlertsArriveAndAreResolved/$(RUN)' ./operations) || status=$$?; \
+		(cd test && $(PAGES) ../.build/alerts.jsonl) || status=$$?; \
+		exit $$status
 
 ##@ Tools
 

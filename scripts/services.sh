@@ -77,7 +77,7 @@ start_postgres() {
 	local port=$1
 	as_postgres "${bin}/initdb" -D "${data}/postgres" -U signalbox -A trust -E UTF8 --no-sync >"${data}/initdb.log"
 	as_postgres "${bin}/pg_ctl" -D "${data}/postgres" -l "${data}/postgres.log" -s -w start -o \
-		"-c port=${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c max_connections=300"
+		"-c port=${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c full_page_writes=off -c max_connections=600"
 }
 
 start_redis() {

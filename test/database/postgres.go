@@ -33,6 +33,17 @@ type account struct{ uid, gid uint32 }
 // StartPostgres creates and starts a server. If the programs of Postgres are missing, it skips the test with the given function.
 func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 	t.Helper()
+	return startPostgres(t, skip, 0)
+}
+
+// StartPostgresOnDisk is StartPostgres with the data in a file system of its own, of the given size in MB. Only root can make one.
+func StartPostgresOnDisk(t platform.T, skip func(args ...any), size int) *Postgres {
+	t.Helper()
+	return startPostgres(t, skip, size)
+}
+
+func startPostgres(t platform.T, skip func(args ...any), disk int) *Postgres {
+	t.Helper()
 	bin := programs()
 	if bin == "" {
 		skip("initdb is missing; `make setup` installs Postgres")
@@ -43,6 +54,9 @@ func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 		t.Fatalf("make a folder for Postgres: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(data) }) // what remains is in the system's temporary folder
+	if disk > 0 {
+		mountDisk(t, skip, data, disk)
+	}
 	p := &Postgres{bin: bin, data: data, port: platform.FreePort(t)}
 	if os.Geteuid() == 0 {
 		p.account = postgresAccount(t)

@@ -1,114 +1,17 @@
 package operations_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
-
-// soon is enough for a process to start on a busy machine.
-const soon = time.Minute
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Clean(path))
-	require.NoError(t, err)
-	return string(text)
-}
-
-// alertmanager is a running Alertmanager.
-type alertmanager struct{ url string }
-
-// startAlertmanager runs Alertmanager with the configuration of deploy/prometheus. Each replacement changes the text of the configuration
-// and must occur in it.
-func startAlertmanager(t *testing.T, replacements map[string]string) *alertmanager {
-	t.Helper()
-	binary := program(t, "prometheus-alertmanager", "alertmanager")
-	config := replaceAll(t, read(t, prometheus+"/alertmanager.yaml"), replacements)
-	folder := t.TempDir()
-	file := filepath.Join(folder, "alertmanager.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	address := platform.Address(platform.FreePort(t))
-	p := platform.StartProcess(t, "alertmanager", binary, nil, []string{
-		"--config.file=" + file, "--storage.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + address, "--cluster.listen-address=",
-	})
-	t.Cleanup(p.Kill)
-	a := &alertmanager{url: "http://" + address}
-	platform.Eventually(t, soon, func() string { return fetch(t, a.url+"/-/ready", nil) })
-	return a
-}
-
-// fetch reads JSON into v, if v is not nil, and returns what is wrong.
-func fetch(t *testing.T, url string, v any) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	require.NoError(t, err)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = res.Body.Close() }() // read below
-	if res.StatusCode != http.StatusOK {
-		return res.Status
-	}
-	if v == nil {
-		return ""
-	}
-	if err := json.NewDecoder(res.Body).Decode(v); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-// received is an alert that Alertmanager has.
-type received struct {
-	Labels map[string]string `json:"labels"`
-	Status struct {
-		State       string   `json:"state"`
-		InhibitedBy []string `json:"inhibitedBy"`
-	} `json:"status"`
-}
-
-func (r received) inhibited() bool { return len(r.Status.InhibitedBy) > 0 }
-
-func (a *alertmanager) alerts(t *testing.T) (list []received, wrong string) {
-	t.Helper()
-	wrong = fetch(t, a.url+"/api/v2/alerts", &list)
-	return list, wrong
-}
-
-func (a *alertmanager) post(t *testing.T, list []map[string]string) {
-	t.Helper()
-	type alert struct {
-		Labels map[string]string `json:"labels"`
-	}
-	var body []alert
-	for _, labels := range list {
-		body = append(body, alert{labels})
-	}
-	text, err := json.Marshal(body)
-	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/v2/alerts", bytes.NewReader(text))
-	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, http.StatusOK, res.StatusCode)
-}
 
 // labels parses "Name key=value …".
 func labels(text string) map[string]string {
@@ -156,7 +59,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 			[]string{"InboxLag project=bank severity=page", "RunsStuck code=BACKLOG severity=page"},
 		},
 		{"ServersOnDifferentTemporals severity=page", []string{"ReconcileCorrections kind=execution_missing severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
-		{"TemporalLimited severity=page host_port=t:7233", []string{"StartLatencyBudgetBurn severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
+		{"TemporalLimited severity=page host_port=t:7233", []string{"StartLatencyBudgetBurn severity=page", "NoPollers project=shop severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
 		{"StoreSlow severity=ticket instance=a", []string{"ProjectionLag severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
 		{
 			"ProjectWithoutWorkers severity=page project=shop",
@@ -177,7 +80,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 	for _, test := range tests {
 		t.Run(strings.Fields(test.cause)[0], func(t *testing.T) {
 			t.Parallel()
-			a := startAlertmanager(t, map[string]string{"group_wait: 10s": "group_wait: 1s", "group_interval: 1m": "group_interval: 1s"})
+			a := startAlertmanager(t, alertmanagerOptions{faster: quicker})
 			posted := []map[string]string{labels(test.cause)}
 			for _, text := range slices.Concat(test.silenced, test.loud) {
 				posted = append(posted, labels(text))

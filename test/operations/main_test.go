@@ -18,8 +18,11 @@ func TestMain(m *testing.M) {
 	if err := platform.AllowParallel(4); err != nil {
 		panic(err)
 	}
-	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+	os.Exit(platform.Main(m, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
 }
+
+// shared is the Temporal of all platforms whose incident does not break it. Each has a namespace of its own there.
+var shared *platform.Shared[*platform.Temporal]
 
 const (
 	root       = "../.."

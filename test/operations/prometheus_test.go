@@ -5,9 +5,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,10 +25,29 @@ type scraper struct {
 
 // scraperOptions are what differs from deploy/prometheus.
 type scraperOptions struct {
-	targets      []string // host:port of each server
-	alertmanager string   // host:port; "": alerts are sent to none
-	// config and rules change the text of a file: each key must occur in it.
-	config, rules map[string]string
+	targets      []string      // host:port of each server
+	alertmanager string        // host:port; "": alerts are sent to none
+	past         time.Duration // for so long no time was lost before the start
+	faster       int           // all intervals and the durations of the rules are divided by it; 0: those of production
+}
+
+var (
+	durations = regexp.MustCompile(`(for: |keep_firing_for: |interval: |timeout: |group_wait: |\[)(\d+)([smhd])`)
+	units     = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+)
+
+// faster divides the durations of a configuration or of rules. Seconds that are numbers in expressions stay as they are.
+func faster(t *testing.T, text string, by int) string {
+	t.Helper()
+	if by <= 1 {
+		return text
+	}
+	return durations.ReplaceAllStringFunc(text, func(found string) string {
+		parts := durations.FindStringSubmatch(found)
+		n, err := strconv.Atoi(parts[2])
+		require.NoError(t, err)
+		return fmt.Sprintf("%s%dms", parts[1], (time.Duration(n) * units[parts[3]] / time.Duration(by)).Milliseconds())
+	})
 }
 
 // startPrometheus runs Prometheus and waits until it is ready. It scrapes from then on.
@@ -43,10 +64,13 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 		config = replaceAll(t, config, map[string]string{"alertmanager:9093": o.alertmanager})
 	}
 	file := filepath.Join(folder, "prometheus.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(replaceAll(t, config, o.config)), 0o600))
-	rules := replaceAll(t, read(t, prometheus+"/rules.yaml"), o.rules)
+	require.NoError(t, os.WriteFile(file, []byte(faster(t, config, o.faster)), 0o600))
+	rules := faster(t, read(t, prometheus+"/rules.yaml"), o.faster)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(rules), 0o600))
 
+	if o.past > 0 {
+		backfill(t, filepath.Join(folder, "data"), o.past)
+	}
 	address := platform.Address(platform.FreePort(t))
 	s := &scraper{url: "http://" + address}
 	s.Process = platform.StartProcess(t, "prometheus", binary, nil, []string{
@@ -55,6 +79,21 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	t.Cleanup(s.Kill) // its data is not needed
 	platform.Eventually(t, soon, func() string { return fetch(t, s.url+"/-/ready", nil) })
 	return s
+}
+
+// backfill writes the samples of a platform that was available until now: shares of time are small only where the time is long.
+func backfill(t *testing.T, data string, past time.Duration) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("# TYPE signalbox:lost:bool gauge\n")
+	const interval = 15 * time.Second
+	for at := time.Now().Add(-past).Truncate(interval); at.Before(time.Now().Add(-interval)); at = at.Add(interval) {
+		fmt.Fprintf(&text, "signalbox:lost:bool 0 %d\n", at.Unix())
+	}
+	text.WriteString("# EOF\n")
+	file := filepath.Join(t.TempDir(), "past.txt")
+	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	runIn(t, filepath.Dir(file), "promtool", "tsdb", "create-blocks-from", "openmetrics", file, data)
 }
 
 // replaceAll replaces each key by its value. A key that does not occur is an error: the test would use other settings than it states.
@@ -114,7 +153,7 @@ func (s *scraper) waitForScrapes(t *testing.T, targets int) {
 func TestPrometheusScrapesAServer(t *testing.T) {
 	t.Parallel()
 	server := platform.StartDev(t)
-	s := startPrometheus(t, scraperOptions{targets: []string{server.Address}, config: map[string]string{"interval: 15s": "interval: 1s", "scrape_timeout: 10s": "scrape_timeout: 1s"}})
+	s := startPrometheus(t, scraperOptions{targets: []string{server.Address}, faster: 10})
 	s.waitForScrapes(t, 1)
 	platform.Eventually(t, soon, func() string {
 		lost, wrong := s.query(t, "signalbox:lost:bool")

@@ -79,6 +79,25 @@ type Figure struct {
 	Seed    uint64 `json:"seed"` // of random schedules; 0 for none
 	Test    string `json:"test"` // set by Record
 	Full    bool   `json:"full"` // set by Record
+	Alert   *Alert `json:"alert,omitempty"`
+}
+
+// Alert are the times of one alert of one fault. The page of alerts lists them, not that of promises.
+type Alert struct {
+	Name      string        `json:"name"`
+	Severity  string        `json:"severity"`
+	Fault     string        `json:"fault"`
+	Fired     time.Duration `json:"fired"`     // from the fault until it fired in Prometheus
+	Delivered time.Duration `json:"delivered"` // from the fault until it arrived at the receiver of Alertmanager
+	Resolved  time.Duration `json:"resolved"`  // from the repair until its resolution arrived there; 0 before that
+}
+
+func (a *Alert) String() string {
+	text := fmt.Sprintf("fired after %s, delivered after %s", Round(a.Fired), Round(a.Delivered))
+	if a.Resolved > 0 {
+		text += fmt.Sprintf(", resolved after %s", Round(a.Resolved))
+	}
+	return text
 }
 
 // Record logs a figure and appends it to the file of promises, if one is set.

@@ -1,6 +1,6 @@
-// Command page turns the figures that tests have recorded into docs/promises.md, and into the tables of docs/reliability.md.
+// Command page turns the figures that tests have recorded into docs/promises.md, docs/alerting.md, and the tables of docs/reliability.md.
 //
-//	page -tests . -figures promise/figures.jsonl -out ../docs/promises.md -reliability ../docs/reliability.md [NEW]
+//	page -tests . -figures promise/figures.jsonl -out ../docs/promises.md -reliability ../docs/reliability.md -alerts ../docs/alerting.md [NEW]
 //
 // NEW is a file that tests have written. Its figures replace those of the same tests in the file of all figures, which is kept in the
 // repository: promises are proved in several runs, on several days.
@@ -44,6 +44,7 @@ func main() {
 	flag.StringVar(&f.figures, "figures", "", "file of all figures; new ones are written to it")
 	flag.StringVar(&f.out, "out", "", "the page of promises to write")
 	flag.StringVar(&f.reliability, "reliability", "", "the page whose tables are written")
+	flag.StringVar(&f.alerts, "alerts", "", "the page of the times of alerts to write")
 	processors := flag.Int("processors", 0, "processors of the machine, for the page")
 	flag.Parse()
 	f.fresh = flag.Arg(0)
@@ -54,7 +55,7 @@ func main() {
 }
 
 // files are the files that the command reads and writes.
-type files struct{ tests, figures, fresh, out, reliability string }
+type files struct{ tests, figures, fresh, out, reliability, alerts string }
 
 func (f files) write(processors int) error {
 	all, err := read(f.figures)
@@ -86,6 +87,9 @@ func (f files) write(processors int) error {
 	if err := os.WriteFile(f.reliability, []byte(filled), 0o644); err != nil {
 		return err
 	}
+	if err := os.WriteFile(f.alerts, []byte(alertsPage(all, processors)), 0o644); err != nil {
+		return err
+	}
 	return os.WriteFile(f.out, []byte(page(all, processors)+rest(all, known)+meanings()), 0o644)
 }
 
@@ -113,9 +117,10 @@ func order(a, b promise.Figure) int {
 	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(b.Trials, a.Trials))
 }
 
-// newest returns the figures of full length in order. Of figures that grow during a test, the one with the most trials is kept.
+// newest returns the figures of full length in order, without those of alerts, which have a page of their own. Of figures that grow during
+// a test, the one with the most trials is kept.
 func newest(all []promise.Figure) []promise.Figure {
-	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full })
+	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full || f.Alert != nil })
 	slices.SortStableFunc(all, order)
 	return slices.CompactFunc(all, func(a, b promise.Figure) bool {
 		return a.Promise == b.Promise && a.Test == b.Test && a.What == b.What

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,6 +23,24 @@ func TestPageListsFullRunsOnly(t *testing.T) {
 	require.Contains(t, text, "| P-1 | a \\| b | 1 s | 40 | 0.5 s |  | `TestA` |\n| P-2 | later |  | 3 | 2 s | 7 | `TestB` |\n")
 	require.NotContains(t, text, "not in full")
 	require.NotContains(t, text, "0.1 s", "an earlier figure of the same test")
+}
+
+// Of each alert and fault the latest figure is listed, with whole seconds.
+func TestAlertsHaveTheirOwnPage(t *testing.T) {
+	t.Parallel()
+	alert := func(fault, name string, delivered time.Duration, full bool) promise.Figure {
+		return promise.Figure{Promise: "R12", What: fault + name, Full: full, Alert: &promise.Alert{
+			Name: name, Severity: "page", Fault: fault, Fired: delivered - 10*time.Second, Delivered: delivered, Resolved: 3 * time.Minute,
+		}}
+	}
+	all := []promise.Figure{
+		alert("Redis killed", "LeasesUnavailable", time.Hour, true), alert("Redis killed", "LeasesUnavailable", 89600*time.Millisecond, true),
+		alert("Redis killed", "LeasesUnavailable", time.Second, false), alert("a disk full", "StoreUnavailable", time.Minute, true),
+	}
+	text := alertsPage(all, 2)
+	require.Contains(t, text, "|---|---|---|---|---|---|\n| a disk full | [StoreUnavailable](runbooks/StoreUnavailable.md) | page | 50s | 1m0s | 3m0s |\n"+
+		"| Redis killed | [LeasesUnavailable](runbooks/LeasesUnavailable.md) | page | 1m20s | 1m30s | 3m0s |\n\n")
+	require.NotContains(t, page(all, 2), "R12")
 }
 
 func TestPageListsPromisesWithoutFullLengthFigures(t *testing.T) {

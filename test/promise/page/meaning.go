@@ -32,6 +32,7 @@ func promised() []meaning {
 		{"P-D9", "A cycle of the supervisor reads 10,000 dispatchers, 300 of them active, in less than 2 s."},
 		{"P-D10", "The history of an idle dispatcher does not grow."},
 		{"P-R1", "An accepted run is executed once and a refused one not at all; rows agree with Temporal."},
+		{"R12", "Each fault of the platform raises its alert, which arrives at the receiver and is resolved after the repair; symptoms are silent."},
 		{"R14", "Takeover within 30 s (p95), clean-up within 2 minutes (p95), no duplicates in rolling restarts, less than 1 % of the supervisor's cycles fail."},
 		{"bounded", "Workloads that are as large or as hostile as can be keep memory below its limit and do not slow other projects beyond theirs."},
 		{"quotas", "A limit of steps holds across restarts, and loses none."},

@@ -1,0 +1,197 @@
+package operations_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/test/feed"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+const hello = "  - note:\n      set: {seen: true}\n"
+
+// publishEvents publishes an event per second that starts a run, until the end of the test.
+func (w *watched) publishEvents(t *testing.T) {
+	t.Helper()
+	kind := fmt.Sprintf("io.example.%x", time.Now().UnixNano())
+	w.Publish(t, feed.Starter("starts", kind))
+	feed.Start(t, feed.Options{Type: kind, PerSecond: 1, Servers: []*platform.Server{w.Server}})
+}
+
+// eventIncidents are those of the inbox.
+func eventIncidents() map[string]incident {
+	return map[string]incident{
+		"Temporal refuses starts for a while": {
+			parts: parts{frontend: true},
+			breaks: func(t *testing.T, w *watched) {
+				w.publishEvents(t)
+				w.faulted = time.Now()
+				w.frontend.Fail("StartWorkflowExecution", serviceerror.NewUnavailable("history shard"))
+			},
+			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
+			alerts: []expected{{
+				name: "InboxLag", severity: "page", sees: []string{"pending|routed"}, verifies: []string{dispatching},
+			}},
+			also: []string{"RunsStuck", "TemporalLimited"},
+		},
+		"an event that the workflow's schema rejects": {
+			breaks: func(t *testing.T, w *watched) {
+				w.names["WORKFLOW"] = w.Publish(t, picky("1.0.0", "integer"))
+				out := w.CLI(t, "event", "send", "--type", "io.example.picky", "--source", "/picky", "--id", "4711", "--data", `{"n":"text"}`)
+				require.Zero(t, out.Code, out)
+				w.faulted = time.Now()
+				w.names["ID"] = "4711"
+			},
+			repairs: func(t *testing.T, w *watched) {
+				w.Publish(t, picky("1.0.1", "string"))
+				w.fix(t, "DeadLetters", `signalbox event redeliver ID --project NAME --reason "the cause is corrected"`)
+			},
+			alerts: []expected{{
+				name: "DeadLetters", severity: "ticket", sees: []string{"4711"}, verifies: []string{"no events"},
+			}},
+		},
+	}
+}
+
+// picky is a workflow that events start, with an input whose number has a type.
+func picky(version, number string) string {
+	return "document: {dsl: '1.0.3', namespace: shop, name: picky, version: '" + version + "'}\n" +
+		"input: {schema: {format: json, document: {type: array, items: {type: object, properties: {data: {type: object, properties: {n: {type: " + number + "}}}}}}}}\n" +
+		"schedule: {on: {one: {with: {type: io.example.picky}}}}\n" + "do:\n" + hello
+}
+
+// runIncidents are those of runs and of problems.
+func runIncidents() map[string]incident {
+	return map[string]incident{
+		"the database refuses an event of a run": {
+			breaks: func(t *testing.T, w *watched) {
+				w.names["ID"] = w.retry(t)
+			},
+			repairs: func(t *testing.T, w *watched) { w.exec(t, "DROP TRIGGER refuse ON events") },
+			alerts: []expected{{
+				name: "RunsStuck", severity: "page", sees: []string{"ACTIVITY_RETRYING", "no room"}, verifies: []string{"no runs"},
+			}},
+			also: []string{"ProblemsUnacknowledged"},
+		},
+		"a problem that no person acknowledges": {
+			breaks: func(t *testing.T, w *watched) {
+				w.retry(t)
+				w.awaitProblem(t, "ACTIVITY_RETRYING")
+			},
+			alerts: []expected{
+				{name: "ProblemsUnacknowledged", severity: "page", sees: []string{"ACTIVITY_RETRYING"}, fixes: []string{`signalbox problem acknowledge ID --note "I act on it"`}, verifies: []string{`(?m)^open +0|0 open|acknowledged`}},
+				{name: "AcknowledgeTimeHigh", severity: "ticket", after: true, sees: []string{"acknowledged"}, verifies: []string{"mean|average"}},
+			},
+			settles: func(t *testing.T, w *watched) {
+				for _, name := range []string{"first", "second", "third"} {
+					w.fail(t, name)
+					w.awaitProblem(t, name)
+					w.fix(t, "AcknowledgeTimeHigh", `signalbox problem acknowledge ID --note "I act on it"`)
+				}
+			},
+			also: []string{"RunsStuck"},
+		},
+		"failed runs that no person acknowledges": {
+			breaks: func(t *testing.T, w *watched) {
+				w.fail(t, "fails")
+				w.awaitProblem(t, "fails")
+			},
+			alerts: []expected{{
+				name: "ProblemsUnacknowledged", severity: "ticket", sees: []string{"fails"}, fixes: []string{`signalbox problem snooze ID --until 12h`}, verifies: []string{`(?m)^open +0|0 open|snoozed`},
+			}},
+		},
+		// The run is started while no worker is alive; afterwards the only worker serves another project.
+		"a run whose task blocks its worker": {
+			parts: parts{workers: 1, args: []string{"--runs-poison-after", "1m"}},
+			breaks: func(t *testing.T, w *watched) {
+				w.stop(t, 0)
+				w.names["ID"] = w.Start(t, w.Publish(t, platform.Document("blocks", hello)), "").GetId()
+				w.restart(t, 0, "--projects", side)
+				w.faulted = time.Now()
+				w.block(t)
+			},
+			alerts: []expected{{
+				name: "PoisonRuns", severity: "ticket", sees: []string{"POISON", "DEADLOCK"}, fixes: []string{"signalbox project set NAME --end-poison"}, verifies: []string{"no runs"},
+			}},
+			also: []string{"NoPollers", "ProjectWithoutWorkers", "RunsStuck", "ProblemsUnacknowledged"},
+		},
+		"an execution deleted in Temporal": {
+			breaks: func(t *testing.T, w *watched) {
+				name := w.Publish(t, platform.Document("waits", "  - wait:\n      wait: {hours: 10}\n"))
+				id := w.Start(t, name, "").GetId()
+				w.Await(t, id, patience, "waiting")
+				w.faulted = time.Now()
+				_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+					Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+				})
+				require.NoError(t, err)
+			},
+			alerts: []expected{{
+				name: "ReconcileCorrections", severity: "ticket", sees: []string{"execution_missing"}, verifies: []string{"compared with Temporal"},
+			}},
+			also: []string{"ProblemsUnacknowledged", "RunsStuck"},
+		},
+	}
+}
+
+// block polls the task queue of the project default under the ID of a worker, as one with a deadlock in its code does.
+func (w *watched) block(t *testing.T) {
+	t.Helper()
+	release := make(chan struct{})
+	hangs := worker.New(w.client, "signalbox-default", worker.Options{Identity: w.workers[0].id})
+	hangs.RegisterWorkflowWithOptions(func(workflow.Context) error {
+		<-release
+		return nil
+	}, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	require.NoError(t, hangs.Start())
+	t.Cleanup(func() {
+		close(release)
+		hangs.Stop()
+	})
+}
+
+// retry starts a run whose activity fails again and again, since the database refuses its event. It returns the run's ID.
+func (w *watched) retry(t *testing.T) string {
+	t.Helper()
+	w.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`,
+		`CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'retold') EXECUTE FUNCTION refuse()`)
+	name := w.Publish(t, platform.Document("retold", "  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: seen}}}}\n"))
+	w.faulted = time.Now()
+	return w.Start(t, name, "").GetId()
+}
+
+// fail runs a workflow that fails.
+func (w *watched) fail(t *testing.T, name string) {
+	t.Helper()
+	workflow := w.Publish(t, platform.Document(name, "  - fail:\n      raise: {error: {type: 'https://example.com/errors/refused', status: 400, title: refused}}\n"))
+	w.Await(t, w.Start(t, workflow, "").GetId(), patience, "failed")
+}
+
+// awaitProblem waits until a problem is listed that has a text, and makes it the one of the runbooks' commands.
+func (w *watched) awaitProblem(t *testing.T, text string) {
+	t.Helper()
+	platform.Eventually(t, 5*time.Minute, func() string {
+		var list struct{ Problems []json.RawMessage }
+		w.CLI(t, "problem", "list", "-o", "json").JSON(t, &list)
+		for _, each := range list.Problems {
+			var problem struct{ ID string }
+			require.NoError(t, json.Unmarshal(each, &problem))
+			if strings.Contains(string(each), text) {
+				w.names["ID"] = problem.ID
+				return ""
+			}
+		}
+		return fmt.Sprintf("%s is not in %s", text, list)
+	})
+}

@@ -1,0 +1,23 @@
+package operations_test
+
+import "maps"
+
+// incidents returns all incidents, by the fault.
+func incidents() map[string]incident {
+	all := map[string]incident{}
+	for _, some := range []map[string]incident{
+		serverIncidents(), storeIncidents(), connectionIncidents(), workerIncidents(), dispatcherIncidents(),
+		terminationIncidents(), eventIncidents(), runIncidents(),
+	} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// notPlanted returns the alerts without an incident, each with the reason.
+func notPlanted() map[string]string {
+	return map[string]string{
+		"StartLatencyBudgetBurn ticket": "the page for the same objective silences it for the first 6 hours of a fault; its windows are up to 3 days long",
+		"LostTimeBudgetBurn ticket":     "the page for the same objective silences it for the first 6 hours after an outage; its windows are up to 3 days long",
+	}
+}
