@@ -108,7 +108,7 @@ func TestWaitExitCodeFollowsRunStatus(t *testing.T) {
 			c := shell.start(t.Context(), "run", "start", "hello", "--wait", "-o", "json")
 			eventually(t, c, "run running")
 			a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/greet", Task: "greet", Kind: "set", Status: "completed"})
-			eventually(t, c, "1 completed set /do/0/greet")
+			eventually(t, c, "1 completed greet (set) /do/0/greet")
 			a.end(t, "run-1", test.status, test.change)
 			<-c.done
 			require.Equal(t, test.code, c.code, c.err.String())
@@ -198,23 +198,23 @@ func TestWatchShowsLinesOrRecords(t *testing.T) {
 	at := func(second int) *timestamppb.Timestamp {
 		return timestamppb.New(time.Date(2026, 1, 31, 12, 0, second, 0, time.UTC))
 	}
-	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/a", Kind: "set", Status: "completed", StartTime: at(0), EndTime: at(2)})
-	a.put("run-1", &signalboxv1.Step{Number: 2, Path: "/do/1/b", Kind: "wait", Status: "waiting", WaitingKind: "timer", WaitUntil: at(9)})
+	a.put("run-1", &signalboxv1.Step{Number: 1, Path: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartTime: at(0), EndTime: at(2)})
+	a.put("run-1", &signalboxv1.Step{Number: 2, Path: "/do/1/b", Task: "b", Kind: "wait", Status: "waiting", WaitingKind: "timer", WaitUntil: at(9)})
 	lines := shell.start(t.Context(), "run", "watch", "run-1")
 	records := shell.start(t.Context(), "run", "watch", "run-1", "-o", "json")
 	eventually(t, lines, "2 waiting")
 	eventually(t, records, `"waiting"`)
-	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.Problem{Title: "Not there", Status: 404}})
+	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Task: "c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.Problem{Title: "Not there", Status: 404}})
 	eventually(t, lines, "3 failed")
 	a.end(t, "run-1", "failed", nil)
 	<-lines.done
 	<-records.done
 	require.Equal(t, exit.RunFailed, lines.code)
-	require.Equal(t, `1 completed set /do/0/a 2s
-2 waiting wait /do/1/b (timer until 12:00:09Z)
-run running demo/hello 1.0.0
-3 failed call /do/2/c\x1b[2J try 2: 404 Not there
-run failed demo/hello 1.0.0
+	require.Equal(t, `12:00:02 1 completed a (set) 2s /do/0/a
+--:--:-- 2 waiting b (wait) (timer until 12:00:09Z) /do/1/b
+12:00:00 run running demo/hello 1.0.0
+--:--:-- 3 failed c\x1b[2J (call) try 2 /do/2/c\x1b[2J: 404 Not there
+12:00:01 run failed demo/hello 1.0.0
 `, lines.out.String())
 	require.Equal(t, exit.RunFailed, records.code)
 	var statuses []string

@@ -245,3 +245,20 @@ func TestProjectAnnotations(t *testing.T) {
 	require.Contains(t, shell.run(t, "project", "annotations", "-o", "json").out.String(), `"kind": "outage"`)
 	requireRefusal(t, shell.run(t, "project", "annotations", "--kind", "start"), exit.Usage, `"start" is not one of`)
 }
+
+func TestWorkflowInit(t *testing.T) {
+	t.Parallel()
+	shell := newShell(t, "")
+	file := filepath.Join(t.TempDir(), "order.yaml")
+	c := shell.run(t, "workflow", "init", "--namespace", "shop", file)
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, shell.run(t, "workflow", "validate", file, "-o", "json").out.String(), `"workflow": "shop/order"`)
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	requireRefusal(t, shell.run(t, "workflow", "init", file), exit.Conflict, file, "exists")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	requireRefusal(t, shell.run(t, "workflow", "init", filepath.Join(t.TempDir(), "not a name.yaml")), exit.Failed, `"not a name"`)
+	requireRefusal(t, shell.run(t, "workflow", "init", filepath.Join(t.TempDir(), "none", "x.yaml")), exit.Failed, "init")
+}

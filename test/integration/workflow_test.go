@@ -1,6 +1,10 @@
 package integration_test
 
 import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,7 +22,7 @@ func TestVersionsAreImmutable(t *testing.T) {
 		name := s.Publish(t, source)
 		changed := strings.Replace(source, "Hello", "Goodbye", 1)
 
-		requireOneLine(t, s.CLI(t, "workflow", "publish", file(t, "w.yaml", changed)), platform.ExitRefused, name, "1.0.0")
+		requireOneLine(t, s.CLI(t, "workflow", "publish", file(t, "w.yaml", changed)), platform.ExitConflict, name, "1.0.0")
 		_, err := s.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
 			Project: platform.DefaultProject, Source: changed,
 		}))
@@ -152,5 +156,35 @@ func TestShortNameResolvesWhileUnique(t *testing.T) {
 		reason, code := platform.Reason(err)
 		require.Equal(t, "WORKFLOW_AMBIGUOUS", reason)
 		require.Equal(t, connect.CodeInvalidArgument, code)
+	})
+}
+
+// A first workflow is written, run, broken, mended and run again, by one command each.
+func TestWorkflowRunPublishesAndRuns(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *platform.Server) {
+		path := filepath.Join(t.TempDir(), "first-"+strings.ToLower(rand.Text()[:8])+".yaml")
+		require.Equal(t, platform.ExitOK, s.CLI(t, "workflow", "init", path).Code)
+		run := func(args ...string) platform.Result {
+			return s.CLI(t, append([]string{"workflow", "run", path, "-i", `{"url": "` + s.URL + `/livez"}`}, args...)...)
+		}
+		r := run("--jq", ".output")
+		require.Equal(t, platform.ExitOK, r.Code, r.String())
+		require.JSONEq(t, `{"status": 200, "healthy": true}`, r.Stdout)
+		require.Contains(t, r.Stderr, "published default/first-")
+		again := run("--detach", "-o", "name")
+		require.Equal(t, platform.ExitOK, again.Code, again.String())
+		require.NotContains(t, again.Stderr, "published")
+		require.Contains(t, s.CLI(t, "run", "watch", again.Stdout[:18]).Stdout, "completed summarize (set)", "the beginning of the ID is enough")
+
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(source, []byte("healthy:"), []byte("well:")), 0o600))
+		requireOneLine(t, run(), platform.ExitConflict, "0.1.0", "VERSION_TAKEN", "--bump")
+		r = run("--bump", "--jq", ".version, .output.well")
+		require.Equal(t, "0.1.1\ntrue\n", r.Stdout, r.String())
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(source, []byte("set:"), []byte("sett:")), 0o600))
+		r = run("--bump")
+		require.Equal(t, platform.ExitFailed, r.Code, r.String())
+		require.Contains(t, r.Stderr, path+":", "the problems have positions")
 	})
 }

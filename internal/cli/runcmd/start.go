@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,10 +15,43 @@ import (
 )
 
 type startFlags struct {
+	Input
+
+	version      string
+	wait, dryRun bool
+}
+
+// Input is the flags of what a new run is given.
+type Input struct {
 	session.Labels
 
-	input, version, requestID string
-	wait, dryRun              bool
+	input, requestID string
+}
+
+// Bind adds the flags.
+func (f *Input) Bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.input, "input", "i", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
+	cmd.Flags().StringVar(&f.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	f.Labels.Bind(cmd)
+}
+
+// request is the request to start a run of a workflow.
+func (f *Input) request(s *session.Session, name, version string) (*signalboxv1.StartRunRequest, error) {
+	labels, err := f.Given()
+	if err != nil {
+		return nil, err
+	}
+	request := &signalboxv1.StartRunRequest{
+		Project: s.Project(), Workflow: name, Version: version, Labels: labels, RequestId: cmp.Or(f.requestID, uuid.NewString()),
+	}
+	if f.input != "" {
+		given, err := session.ReadJSON("input", f.input, s.In)
+		if err != nil {
+			return nil, err
+		}
+		request.Input = &signalboxv1.JsonValue{Json: given}
+	}
+	return request, nil
 }
 
 func startCommand(s *session.Session) *cobra.Command {
@@ -47,9 +81,7 @@ The same request ID starts only one run, however often the command is repeated.`
 			return start(cmd.Context(), s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVarP(&flags.input, "input", "i", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run; the newest published one when empty")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing")
 	flags.Bind(cmd)
@@ -61,33 +93,34 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 	if err := NoWait(flags.dryRun, flags.wait); err != nil {
 		return err
 	}
-	request := &signalboxv1.StartRunRequest{
-		Project: s.Project(), Workflow: name, Version: flags.version, RequestId: flags.requestID, DryRun: flags.dryRun,
-	}
-	var err error
-	if request.Labels, err = flags.Given(); err != nil {
+	request, err := flags.request(s, name, flags.version)
+	if err != nil {
 		return err
 	}
-	if flags.input != "" {
-		given, err := session.ReadJSON("input", flags.input, s.In)
-		if err != nil {
-			return err
-		}
-		request.Input = &signalboxv1.JsonValue{Json: given}
+	request.DryRun = flags.dryRun
+	return send(ctx, s, request, flags.wait)
+}
+
+// Start starts a run of a version of a workflow, prints it, and waits for its end if asked to.
+func (f *Input) Start(ctx context.Context, s *session.Session, name, version string, wait bool) error {
+	request, err := f.request(s, name, version)
+	if err != nil {
+		return err
 	}
-	if request.GetRequestId() == "" {
-		request.RequestId = uuid.NewString()
-	}
+	return send(ctx, s, request, wait)
+}
+
+func send(ctx context.Context, s *session.Session, request *signalboxv1.StartRunRequest, wait bool) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
 	response, err := session.Send(patience, s, s.Runs().StartRun, request)
 	if err != nil {
-		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", name)
+		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", request.GetWorkflow())
 	}
-	if flags.dryRun {
+	if request.GetDryRun() {
 		return Checked(s, response.GetRun())
 	}
-	return Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
+	return Started(patience, s, response.GetRun(), response.GetCreated(), wait)
 }
 
 // NoWait returns an error if a dry run is to wait for a run.

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -142,14 +145,14 @@ func (s *screen) draw() {
 	_, _ = io.WriteString(s.w, text.String())
 }
 
-// paint colours a line's status after cutting, so that no escape is cut in two. Statuses stand in the second word.
+// paint colours a line's status after cutting, so that no escape is cut in two. Statuses are the third word.
 func (s *screen) paint(row string) string {
-	words := strings.SplitAfterN(row, " ", 3)
-	if len(words) < 3 {
+	words := strings.SplitAfterN(row, " ", 4)
+	if len(words) < 4 {
 		return row
 	}
-	status := strings.TrimSpace(words[1])
-	return words[0] + s.style.Status(status) + words[1][len(status):] + words[2]
+	status := strings.TrimSpace(words[2])
+	return words[0] + words[1] + s.style.Status(status) + words[2][len(status):] + words[3]
 }
 
 func cut(text string, width int) string {
@@ -161,7 +164,7 @@ func cut(text string, width int) string {
 }
 
 func runLine(run *signalboxv1.Run, style output.Style) string {
-	line := "run " + style.Status(run.GetStatus())
+	line := clock(run.GetEndTime(), run.GetStartTime(), run.GetCreateTime()) + " run " + style.Status(run.GetStatus())
 	if detail := statusDetail(run); detail != "" {
 		line += " (" + detail + ")"
 	}
@@ -173,7 +176,7 @@ func runLine(run *signalboxv1.Run, style output.Style) string {
 }
 
 func stepLine(step *signalboxv1.Step, style output.Style) string {
-	line := fmt.Sprintf("%d %s %s %s", step.GetNumber(), style.Status(step.GetStatus()), step.GetKind(), output.Visible(step.GetPath()))
+	line := fmt.Sprintf("%s %d %s %s (%s)", clock(step.GetEndTime(), step.GetStartTime()), step.GetNumber(), style.Status(step.GetStatus()), output.Visible(step.GetTask()), step.GetKind())
 	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
 		line += " (" + step.GetWaitingKind() + until(step) + ")"
 	}
@@ -183,10 +186,21 @@ func stepLine(step *signalboxv1.Step, style output.Style) string {
 	if took := stepTook(step); took != "" {
 		line += " " + took
 	}
+	line += " " + output.Visible(step.GetPath())
 	if problem := step.GetError(); problem != nil {
 		line += ": " + problemLine(problem)
 	}
 	return line
+}
+
+// clock is the time of day of the first time that is known, as long as a time is, so that lines align.
+func clock(times ...*timestamppb.Timestamp) string {
+	for _, t := range times {
+		if t != nil {
+			return t.AsTime().Format(time.TimeOnly)
+		}
+	}
+	return "--:--:--"
 }
 
 // stepStatus is everything about a step that is worth a new line.

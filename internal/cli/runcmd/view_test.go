@@ -12,7 +12,7 @@ import (
 )
 
 func step(number int64, status string) *signalboxv1.Step {
-	return &signalboxv1.Step{Number: number, Kind: "set", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
+	return &signalboxv1.Step{Number: number, Kind: "set", Task: "greet", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
 }
 
 // frame returns the terminal's content after the last drawing: each drawing overwrites the previous one.
@@ -27,13 +27,13 @@ func frame(t *testing.T, text string) []string {
 func TestScreenRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := newScreen(&out, output.Style{}, 30)
+	s := newScreen(&out, output.Style{}, 45)
 	run := &signalboxv1.Run{Status: "running", Workflow: "demo/hello", Version: "1.0.0"}
 	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: []*signalboxv1.Step{step(1, "completed"), step(2, "running")}})
 	require.NotContains(t, out.String(), "\x1b", "nothing to replace yet")
 	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: []*signalboxv1.Step{step(2, "completed")}})
 	require.Contains(t, out.String(), "\x1b[3A", "up over two steps and the run")
-	require.Equal(t, []string{"1 completed set /do/0/xxxxxxx…", "2 completed set /do/0/xxxxxxx…", "run running demo/hello 1.0.0"}, frame(t, out.String()))
+	require.Equal(t, []string{"--:--:-- 1 completed greet (set) /do/0/xxxxx…", "--:--:-- 2 completed greet (set) /do/0/xxxxx…", "--:--:-- run running demo/hello 1.0.0"}, frame(t, out.String()))
 
 	s.lost("here:1")
 	require.Len(t, frame(t, out.String()), 4)
@@ -48,7 +48,7 @@ func TestScreenRedrawsInPlace(t *testing.T) {
 	rows := frame(t, out.String())
 	require.Len(t, rows, screenSteps+2)
 	require.Equal(t, "… 25 earlier steps", rows[0])
-	require.True(t, strings.HasPrefix(rows[1], "26 "))
+	require.True(t, strings.HasPrefix(rows[1], "--:--:-- 26 "))
 }
 
 func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
@@ -58,7 +58,7 @@ func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
 	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(3, "running")}, Run: &signalboxv1.Run{Status: "failed", Workflow: "w"}})
 	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(1, "failed"), step(2, "completed")}})
 	rows := frame(t, out.String())
-	require.True(t, strings.HasPrefix(rows[0], "1 \x1b[31mfailed\x1b[0m set"), rows[0])
-	require.True(t, strings.HasPrefix(rows[2], "3 \x1b[34mrunning\x1b[0m set"), rows[2])
-	require.True(t, strings.HasPrefix(rows[3], "run \x1b[31mfailed\x1b[0m w"), rows[3])
+	require.True(t, strings.HasPrefix(rows[0], "--:--:-- 1 \x1b[31mfailed\x1b[0m greet"), rows[0])
+	require.True(t, strings.HasPrefix(rows[2], "--:--:-- 3 \x1b[34mrunning\x1b[0m greet"), rows[2])
+	require.True(t, strings.HasPrefix(rows[3], "--:--:-- run \x1b[31mfailed\x1b[0m w"), rows[3])
 }

@@ -18,6 +18,7 @@ const stdinName = "-"
 // document is a workflow's source and where it came from.
 type document struct {
 	name   string
+	file   string // empty: it was read from standard input
 	source []byte
 }
 
@@ -34,7 +35,7 @@ func readDocument(name string, stdin io.Reader) (document, error) {
 	if err != nil {
 		return document{}, exit.Errorf(exit.Failed, "read the workflow: %w", err)
 	}
-	return document{name: name, source: source}, nil
+	return document{name: name, file: name, source: source}, nil
 }
 
 // workflowFiles resolves arguments: files as they are, folders to the YAML and JSON files in and below them. A file

@@ -17,7 +17,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("workflow", "Validate, publish and manage workflow definitions", "")
-	noun.AddCommand(validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
+	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }

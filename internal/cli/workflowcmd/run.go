@@ -1,0 +1,84 @@
+package workflowcmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// otherContent is the server's reason for refusing other content under a published version.
+const otherContent = "VERSION_TAKEN"
+
+type runFlags struct {
+	runcmd.Input
+
+	bump, detach bool
+}
+
+func runCommand(s *session.Session) *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Validate and publish a file, and run it",
+		Long: `Validate a file, publish it unless this content is published already, start a run of it, and wait for its end. The outputs and exit
+codes are those of "run start --wait".
+
+If the file has changed since its version was published, the command is refused; with --bump it writes the next free version (the
+third number plus one) into the file first.`,
+		Example: `  signalbox workflow run order.yaml --input '{"sku": "A-7"}'
+  signalbox workflow run order.yaml --input order.json --bump`,
+		Args: session.Args(1, 1, "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), s, args[0], &flags)
+		},
+	}
+	flags.Bind(cmd)
+	cmd.Flags().BoolVar(&flags.bump, "bump", false, "write the next version into the file if its version is published with other content")
+	cmd.Flags().BoolVar(&flags.detach, "detach", false, "do not wait for the end of the run")
+	s.BindClient(cmd)
+	return cmd
+}
+
+func run(ctx context.Context, s *session.Session, file string, flags *runFlags) error {
+	doc, err := readDocument(file, s.In)
+	if err != nil {
+		return err
+	}
+	if checked := check(doc); !checked.Valid {
+		return wrongDocument("run", doc, checked.Findings)
+	}
+	response, err := publishOnce(ctx, s, doc, flags.bump)
+	if err != nil {
+		return err
+	}
+	name, version := response.GetWorkflow().GetName(), response.GetVersion().GetVersion()
+	if response.GetCreated() {
+		s.Note("published %s %s", name, version)
+	}
+	return flags.Start(ctx, s, name, version, !flags.detach)
+}
+
+// publishOnce publishes a document, if bump is set with the next free version.
+func publishOnce(ctx context.Context, s *session.Session, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
+	for {
+		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
+		response, err := session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+		switch {
+		case err == nil:
+			return response, nil
+		case exit.Reason(err) != otherContent:
+			return nil, refusedDocument(s, err, "publish", doc)
+		case !bump:
+			return nil, s.FailedHint(err, "--bump writes the next version into the file", "publish %s", doc.name)
+		}
+		if doc, err = withNextVersion(doc); err != nil {
+			return nil, err
+		}
+		s.Note("%s has version %s now", doc.name, check(doc).Version)
+	}
+}
