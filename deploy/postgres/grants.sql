@@ -50,6 +50,6 @@ GRANT SELECT, INSERT, DELETE ON trigger_types TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON triggers TO signalbox;
 GRANT SELECT, INSERT, DELETE ON versions TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON views TO signalbox;
-GRANT SELECT, INSERT, DELETE ON workers TO signalbox;
+GRANT SELECT, INSERT, UPDATE, DELETE ON workers TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON workflows TO signalbox;
 COMMIT;
