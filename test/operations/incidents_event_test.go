@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -32,19 +31,6 @@ func (w *watched) publishEvents(t *testing.T) {
 // eventIncidents are those of the inbox.
 func eventIncidents() map[string]incident {
 	return map[string]incident{
-		"Temporal refuses starts for a while": {
-			parts: parts{frontend: true},
-			breaks: func(t *testing.T, w *watched) {
-				w.publishEvents(t)
-				w.faulted = time.Now()
-				w.frontend.Fail("StartWorkflowExecution", serviceerror.NewUnavailable("history shard"))
-			},
-			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
-			alerts: []expected{{
-				name: "InboxLag", severity: "page", sees: []string{"pending|routed"}, verifies: []string{dispatching},
-			}},
-			also: []string{"RunsStuck", "TemporalLimited"},
-		},
 		"an event that the workflow's schema rejects": {
 			breaks: func(t *testing.T, w *watched) {
 				w.names["WORKFLOW"] = w.Publish(t, picky("1.0.0", "integer"))

@@ -98,7 +98,7 @@ func (w *watched) restartAPI(t *testing.T) {
 	w.Server = platform.StartServer(t, o)
 }
 
-// limitMemory starts a worker again with a limit of which it uses this share.
+// limitMemory starts a worker again with a limit of which it uses this share. The variable of the Go runtime accepts limits that are as low.
 func (w *watched) limitMemory(t *testing.T, share float64) {
 	t.Helper()
 	w.stop(t, 0)
@@ -115,7 +115,7 @@ func (w *watched) limitMemory(t *testing.T, share float64) {
 	})
 	w.stop(t, 0)
 	w.faulted = time.Now()
-	w.restart(t, 0, "--memory-limit", fmt.Sprint(int64(used/share)))
+	w.restartIn(t, 0, fmt.Sprintf("GOMEMLIMIT=%d", int64(used/share)))
 }
 
 // moreMemory raises the limit, as the runbook does.
@@ -162,9 +162,14 @@ func (w *watched) restartUntrusted(t *testing.T, n int) {
 	require.NoError(t, err)
 	w.untrusted = t.TempDir()
 	cert, key := writeClient(t, a, w.untrusted, 30*24*time.Hour)
+	w.restartIn(t, n, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+key)
+}
+
+// restartIn starts a worker again on its port, with further variables, and waits until its API is ready.
+func (w *watched) restartIn(t *testing.T, n int, env ...string) {
+	t.Helper()
 	o := w.options
-	o.Port = portOf(t, w.workers[n].Address)
-	o.Env = append(slices.Clone(o.Env), "SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+key)
+	o.Port, o.Env = portOf(t, w.workers[n].Address), slices.Concat(o.Env, env)
 	s := platform.LaunchServer(t, o)
 	s.AwaitAPI(t)
 	w.workers[n] = &member{Server: s, id: s.ID(t)}

@@ -54,7 +54,7 @@ func storeIncidents() map[string]incident {
 		},
 		"the database slow": {
 			parts:   parts{proxy: true},
-			breaks:  func(_ *testing.T, w *watched) { w.database.Slow(300 * time.Millisecond) },
+			breaks:  func(_ *testing.T, w *watched) { w.database.Slow(130 * time.Millisecond) },
 			repairs: func(_ *testing.T, w *watched) { w.database.Slow(0) },
 			alerts: []expected{{
 				name: "StoreSlow", severity: "ticket", sees: []string{"db_client_operation_duration_seconds_bucket"}, verifies: []string{`\d+`},
@@ -80,18 +80,6 @@ func storeIncidents() map[string]incident {
 				name: "LeasesUnavailable", severity: "page", sees: []string{`"leases"[^}]*"down"`, "Redis"}, verifies: []string{`default.*(routing|parked)`},
 			}},
 			silent: []string{"DispatcherMissing"},
-		},
-		"the table of steps slow": {
-			breaks: func(t *testing.T, w *watched) {
-				w.exec(t, "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(4); RETURN NULL; END $$",
-					"CREATE TRIGGER wait BEFORE INSERT OR UPDATE ON steps FOR EACH STATEMENT EXECUTE FUNCTION wait()")
-				w.faulted = time.Now()
-				w.startRuns(t, 2*time.Second)
-			},
-			repairs: func(t *testing.T, w *watched) { w.exec(t, "DROP TRIGGER wait ON steps") },
-			alerts: []expected{{
-				name: "ProjectionLag", severity: "ticket", sees: []string{"state"}, verifies: []string{"completed"},
-			}},
 		},
 	}
 }
