@@ -209,7 +209,7 @@ func (p panel) steps() []dashboard.Threshold {
 func (p panel) timeline(id, columns uint32) cog.Builder[dashboard.Panel] {
 	texts := map[string]dashboard.ValueMappingResult{}
 	for n, s := range p.states {
-		texts[s.value] = dashboard.ValueMappingResult{Text: new(s.text), Color: new(s.color), Index: new(int32(n))} //nolint:gosec // a few
+		texts[s.value] = dashboard.ValueMappingResult{Text: new(s.text), Color: new(s.color), Index: new(int32(n))}
 	}
 	g := statetimeline.NewPanelBuilder().Id(id).Title(p.title).Description(p.description()).Datasource(source()).Span(columns).Height(high).
 		Unit(p.unit).NoValue("unknown").
@@ -235,7 +235,7 @@ func (p panel) timeline(id, columns uint32) cog.Builder[dashboard.Panel] {
 }
 
 func (p panel) target(n int, q query) *prometheus.DataqueryBuilder {
-	target := prometheus.NewDataqueryBuilder().RefId("ABCDEF"[n:n+1]).Datasource(source()).Expr(q.expr).LegendFormat(q.legend).Range()
+	target := prometheus.NewDataqueryBuilder().RefId("ABCDEF"[n : n+1]).Datasource(source()).Expr(q.expr).LegendFormat(q.legend).Range()
 	if p.bars {
 		target.Interval("1m")
 	}
