@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -177,6 +178,23 @@ func (p *parser) eventPattern(v value) (out, literal map[string]eventfilter.Valu
 		p.report(CodeValue, v, "any: [] takes every event", "the with of an event filter must not be empty")
 	}
 	return out, literal
+}
+
+// ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen task has it.
+func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Problems) {
+	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
+	root, found := tree.Parse(source, tree.Limits{
+		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
+	})
+	for _, f := range found {
+		p.addTreeProblem(f)
+	}
+	var with map[string]eventfilter.Value
+	if root != nil {
+		p.lines = bytes.Split(source, []byte("\n"))
+		with, _ = p.eventPattern(value{node: root})
+	}
+	return with, limitProblems(p.problems.sorted(), p.limits.MaxProblems)
 }
 
 // pattern returns the expression for an attribute that is a regular expression. A text that does not compile as

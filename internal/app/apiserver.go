@@ -90,6 +90,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s, TaskQueue: contract.TaskQueue, Now: time.Now,
 	})
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
+	options.Webhooks = c.webhooks.service
 	options.Views = view.NewService(s.Views(), c.runs.service, time.Now)
 	options.RunLists = livelist.New(s.sealed.rows, c.records.changes)
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service

@@ -77,6 +77,7 @@ type components struct {
 	maintenance *maintenance.Mode
 	runs        *runs
 	events      *events
+	webhooks    *webhooks
 	quotas      *quotaControl
 	batches     *batches
 	diagnosis   *diagnosis
@@ -144,6 +145,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.add("events", a.events.service)
 	a.add("inbox", a.events.inbox)
 
+	a.webhooks = newWebhooks(a.process, a.storage)
 	if a.quotas, err = newQuotaControl(a.process, a.storage, a.records, a.connection, a.runs); err != nil {
 		return err
 	}
@@ -178,6 +180,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("admission", a.quotas.admission)
 	a.add("quotas", a.quotas.service)
 	a.add("batch runner", a.batches.runner)
+	a.add("webhooks", a.webhooks.sender)
 	a.add("retention", newRetention(a.process, a.storage))
 	a.add("schedules", a.definitions.schedules)
 	a.add("diagnosis", a.diagnosis.watcher)

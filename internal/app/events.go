@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
@@ -81,6 +82,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 		Dispatchers: e.overview.List, Begin: func(ctx context.Context, project string) {
 			e.dispatchers.InitMetrics(project)
 			p.telemetry.Runs.Begin(ctx, project, countedStatuses()...)
+			p.telemetry.Webhooks.Begin(ctx, project, sender.Outcomes()...)
 		}, Usable: c.usable,
 		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
 			return s.Events().Backlogs(ctx, timing(p.cfg).WithDefaults().StaleAfter)

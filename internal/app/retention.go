@@ -14,7 +14,7 @@ func newRetention(p *process, s *storage) *retention.Cleaner {
 		return retention.Limits{MaxAge: l.MaxAge, MaxCount: l.MaxCount}
 	}
 	return retention.New(s, retention.Options{
-		Every: r.Interval, Now: time.Now, Metrics: p.telemetry.Retention,
+		WebhookDeliveries: p.cfg.Webhooks.KeepDeliveries, Every: r.Interval, Now: time.Now, Metrics: p.telemetry.Retention,
 		Policy: retention.Policy{
 			retention.Runs: limits(r.Runs), retention.Events: limits(r.Events), retention.Audit: limits(r.Audit),
 			retention.Owners: limits(r.Owners), retention.Batches: limits(r.Batches),

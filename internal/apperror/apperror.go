@@ -105,6 +105,10 @@ const (
 	ViewChanged          = "VIEW_CHANGED"
 	ViewExists           = "VIEW_EXISTS"
 	TooManyViews         = "TOO_MANY_VIEWS"
+	WebhookNotFound      = "WEBHOOK_NOT_FOUND"
+	WebhookExists        = "WEBHOOK_EXISTS"
+	WebhookPaused        = "WEBHOOK_PAUSED"
+	TooManyWebhooks      = "TOO_MANY_WEBHOOKS"
 )
 
 // Field is one invalid part of a request.

@@ -62,6 +62,17 @@ const (
 	// ViewSave and ViewDelete are changes of shared views. The subject is the ID of the view, the reason its name.
 	ViewSave   = "view.save"
 	ViewDelete = "view.delete"
+	// WebhookCreate and the following are changes of webhooks. The subject is the name of the webhook, for WebhookRedeliver the ID of the
+	// delivery. WebhookDisable is a pause by the platform, after failures.
+	WebhookCreate       = "webhook.create"
+	WebhookUpdate       = "webhook.update"
+	WebhookPause        = "webhook.pause"
+	WebhookDisable      = "webhook.disable"
+	WebhookUnpause      = "webhook.unpause"
+	WebhookRotateSecret = "webhook.rotate_secret"
+	WebhookDelete       = "webhook.delete"
+	WebhookTest         = "webhook.test"
+	WebhookRedeliver    = "webhook.redeliver"
 	// RetentionDelete sums up what one pass of retention deleted in a project.
 	RetentionDelete = "retention.delete"
 	// DispatcherHandOver and DispatcherReconcile were requested by an actor.

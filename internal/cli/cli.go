@@ -32,6 +32,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/viewcmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/webhookcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
@@ -82,7 +83,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SetErr(options.Stderr)
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
+		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),

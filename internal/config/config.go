@@ -40,6 +40,7 @@ type Config struct {
 	Dispatch    Dispatch   `yaml:"dispatch" doc:"The dispatchers, which route events to runs: timeouts of owners and workers."`
 	Supervisor  Supervisor `yaml:"supervisor" doc:"The supervisor, which ends dispatchers that crashed owners left behind."`
 	Calls       Calls      `yaml:"calls" doc:"Calls from workflows to other systems."`
+	Webhooks    Webhooks   `yaml:"webhooks" doc:"Sending events to other systems."`
 	Secrets     Secrets    `yaml:"secrets" doc:"Providers of the secrets that workflows use. The first of dir, env_prefix and command that has a secret is used."`
 	Retention   Retention  `yaml:"retention" doc:"How long finished data is retained. Without a limit everything is kept."`
 	Migration   Migration  `yaml:"migration" doc:"The older engine's database that servers follow during a cutover."`

@@ -74,7 +74,7 @@ func (j Journal) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 	entry := auditEntry(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
 		ID:     evictionID(e),
-		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.Own + "worker.evicted", Subject: e.Name.TaskQueue,
+		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.WorkerEvicted, Subject: e.Name.TaskQueue,
 		Time: e.At, DataContentType: "application/json", Data: entry.Detail,
 	}})
 	return errors.Join(err, j.log.WriteAuditOnce(ctx, entry))

@@ -13,6 +13,21 @@ import (
 // OwnerChanged is the type of the event that reports a dispatcher's new owner. Its source is [DispatcherSource].
 const OwnerChanged = Own + "dispatcher.owner.changed"
 
+// WorkerEvicted is the type of the event that reports workers without heartbeats.
+const WorkerEvicted = Own + "worker.evicted"
+
+// The types of the events that are stored only where a webhook, a trigger or a listener may receive them.
+const (
+	// RunFailed and RunTimedOut report the end of a run. Their ID is that of the run.
+	RunFailed   = Own + "run.failed"
+	RunTimedOut = Own + "run.timed_out"
+	// DeliveryDeadLettered reports a delivery that was given up.
+	DeliveryDeadLettered = Own + "delivery.dead"
+	// ConnectionDown and ConnectionUp report the beginning and the end of an outage of Temporal, once for all servers.
+	ConnectionDown = Own + "connection.down"
+	ConnectionUp   = Own + "connection.up"
+)
+
 // DispatcherSource returns the source of the events of a project's dispatcher.
 func DispatcherSource(project, taskQueue string) string {
 	return "/projects/" + project + "/dispatchers/" + taskQueue

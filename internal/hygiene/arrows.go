@@ -28,7 +28,7 @@ type Ban struct {
 // A package without a rule is a finding, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/quota", "internal/redact"}
+	domain := []string{"internal/run", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
@@ -107,7 +107,7 @@ func Bans() []Ban {
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "the store does not depend on Temporal or the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API uses the domain's interfaces, not their implementations"},
 	}
-	for _, noun := range []string{"run", "batch", "problem", "retention", "migrate", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "maintenance", "token", "session", "quota"} {
+	for _, noun := range []string{"run", "batch", "problem", "retention", "migrate", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), []string{"internal/migrate/legacy"}, "the domain makes decisions and does no I/O"})
 	}
 	return bans

@@ -1,5 +1,5 @@
 // Package retention deletes finished data past its age or count limit: ended runs, delivered events, entries of the audit log, the
-// history of owners, ended batches, ended sessions, and recorded outages.
+// history of owners, ended batches, ended sessions, recorded outages, and finished deliveries of webhooks.
 //
 //	c := retention.New(store, retention.Options{Policy: …, Every: time.Hour, Now: time.Now, Metrics: tel.Retention})
 //	err := c.Start(ctx)
@@ -92,6 +92,8 @@ type Store interface {
 	DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error)
 	// DeleteOutages deletes up to limit recorded outages that were over before the given time, and returns how many.
 	DeleteOutages(ctx context.Context, before time.Time, limit int) (int64, error)
+	// DeleteWebhookDeliveries deletes up to limit deliveries of webhooks that were finished before the given time, and returns how many.
+	DeleteWebhookDeliveries(ctx context.Context, before time.Time, limit int) (int64, error)
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	WriteAudit(ctx context.Context, e audit.Entry) error
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
@@ -107,6 +109,8 @@ type Metrics interface {
 // Options are the policy and the dependencies.
 type Options struct {
 	Policy Policy
+	// WebhookDeliveries is how long finished deliveries of webhooks are kept.
+	WebhookDeliveries time.Duration
 	// Every is the time from one pass to the next.
 	Every   time.Duration
 	Now     func() time.Time
@@ -190,7 +194,8 @@ func (c *Cleaner) Pass(ctx context.Context) error {
 		if len(projects) < projectsPage {
 			// Also where the policy retains everything: sessions are credentials, and outages only annotate charts.
 			return errors.Join(c.cleanOrphans(ctx), c.cleanAged(ctx, "sessions", sessionsFor, c.store.DeleteSessions),
-				c.cleanAged(ctx, "outages", outagesFor, c.store.DeleteOutages))
+				c.cleanAged(ctx, "outages", outagesFor, c.store.DeleteOutages),
+				c.cleanAged(ctx, "webhook_deliveries", c.opts.WebhookDeliveries, c.store.DeleteWebhookDeliveries))
 		}
 	}
 }

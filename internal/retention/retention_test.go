@@ -38,6 +38,8 @@ type rows struct {
 	sessions int64
 	// outages are those that are over.
 	outages int64
+	// deliveries are those of webhooks that are finished.
+	deliveries int64
 }
 
 func newRows() *rows {
@@ -99,6 +101,17 @@ func (r *rows) DeleteOutages(_ context.Context, before time.Time, limit int) (in
 	}
 	deleted := min(r.outages, int64(limit))
 	r.outages -= deleted
+	return deleted, nil
+}
+
+func (r *rows) DeleteWebhookDeliveries(_ context.Context, before time.Time, limit int) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if limit < 1 || before.IsZero() {
+		return 0, fmt.Errorf("before %s, limit %d", before, limit)
+	}
+	deleted := min(r.deliveries, int64(limit))
+	r.deliveries -= deleted
 	return deleted, nil
 }
 
@@ -219,16 +232,16 @@ func TestOnlyOneProcessDeletes(t *testing.T) {
 }
 
 // Two pages of each, the second one not full.
-func TestSessionsAndOutagesAreDeletedWithoutLimits(t *testing.T) {
+func TestAgedRowsAreDeletedWithoutLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := newRows()
-		free.sessions, free.outages = 700, 501
+		free.sessions, free.outages, free.deliveries = 700, 501, 502
 		k := cleaner(free, retention.Policy{retention.Runs: {}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Minute)
 		require.NoError(t, k.Stop(t.Context()))
-		require.Equal(t, map[string]int64{"sessions": 700, "outages": 501}, free.counted)
+		require.Equal(t, map[string]int64{"sessions": 700, "outages": 501, "webhook_deliveries": 502}, free.counted)
 	})
 }
 

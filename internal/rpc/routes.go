@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
@@ -189,6 +190,9 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	}
 	if o.Views != nil {
 		add(signalboxv1connect.NewViewServiceHandler(views.New(o.Views), options))
+	}
+	if o.Webhooks != nil {
+		add(signalboxv1connect.NewWebhookServiceHandler(webhooks.New(o.Webhooks), options))
 	}
 	if o.RunLists != nil {
 		add(signalboxv1connect.NewWatchServiceHandler(watch.NewService(runs, o.RunLists, o.Batches, o.Platform), options))

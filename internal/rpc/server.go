@@ -39,6 +39,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
@@ -67,6 +68,8 @@ type Options struct {
 	Events      handler.EventService
 	EventLimits event.Limits
 	Dispatchers platform.DispatcherService
+	// Webhooks is optional.
+	Webhooks webhooks.Service
 	// Views is optional.
 	Views views.Service
 	// Problems is optional.

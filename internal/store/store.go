@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/views"
+	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -185,6 +186,14 @@ func (s *Store) Verdicts() *runrow.VerdictRows { return s.verdicts }
 
 // Views returns the part of the store for saved views.
 func (s *Store) Views() *views.Store { return views.New(s.db) }
+
+// Webhooks returns the part of the store for webhooks and their deliveries.
+func (s *Store) Webhooks() *webhooks.Store { return webhooks.New(s.db, s.events) }
+
+// DeleteWebhookDeliveries implements [retention.Store].
+func (s *Store) DeleteWebhookDeliveries(ctx context.Context, before time.Time, limit int) (int64, error) {
+	return s.Webhooks().DeleteDeliveries(ctx, before, limit)
+}
 
 // Problems returns the part of the store that finds and stores problems.
 func (s *Store) Problems() *problems.Store { return problems.New(s.db) }

@@ -53,6 +53,8 @@ type Telemetry struct {
 	// Migration counts runs copied from an older engine's database.
 	Migration *Migration
 	API       *API
+	// Webhooks counts attempts to deliver events to webhooks.
+	Webhooks *Webhooks
 	// Problems measures how long problems are open.
 	Problems *Problems
 
@@ -99,13 +101,14 @@ func New(options Options) (*Telemetry, error) {
 // create creates the instruments that need no source.
 func (t *Telemetry) create(version string) error {
 	meter := t.Meter(scope)
-	var errs [6]error
+	var errs [7]error
 	t.Runs, errs[0] = newRuns(t)
 	t.Retention, errs[1] = newRetention(meter)
 	t.Migration, errs[2] = newMigration(meter)
 	t.Problems, errs[3] = newProblems(meter)
 	t.API, errs[4] = newAPI(meter)
-	errs[5] = buildInfo(meter, version)
+	t.Webhooks, errs[5] = newWebhooks(meter)
+	errs[6] = buildInfo(meter, version)
 	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("create the instruments: %w", err)
 	}

@@ -247,6 +247,11 @@ func (s *Session) Views() signalboxv1connect.ViewServiceClient {
 	return signalboxv1connect.NewViewServiceClient(s.client, s.url())
 }
 
+// Webhooks returns the client of the WebhookService.
+func (s *Session) Webhooks() signalboxv1connect.WebhookServiceClient {
+	return signalboxv1connect.NewWebhookServiceClient(s.client, s.url())
+}
+
 // Workflows returns the client of the WorkflowService.
 func (s *Session) Workflows() signalboxv1connect.WorkflowServiceClient {
 	return signalboxv1connect.NewWorkflowServiceClient(s.client, s.url())

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
@@ -71,10 +72,10 @@ func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, err e
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
 	}
-	var blocked *blockedError
+	var blocked *netguard.BlockedError
 	switch {
 	case errors.As(err, &blocked):
-		detail := fmt.Sprintf("%s was rejected: %s", subject(r), blocked.what)
+		detail := fmt.Sprintf("%s was rejected: %s", subject(r), blocked.What)
 		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthorization, http.StatusForbidden, "Call refused", detail)
 	case errors.Is(err, errTooLarge):
 		return tooLarge(r, err)

@@ -62,6 +62,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 )
@@ -111,8 +112,7 @@ type Caller struct {
 
 // New returns a caller. It starts nothing before its first call.
 func New(o Options) *Caller {
-	g := guard{allowed: o.AllowPrivate}
-	dialer := &net.Dialer{KeepAlive: keepAlive, ControlContext: g.control}
+	dialer := &net.Dialer{KeepAlive: keepAlive, ControlContext: netguard.New(o.AllowPrivate).Control}
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
@@ -311,18 +311,18 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	if len(via) > maxRedirects {
-		return &blockedError{what: fmt.Sprintf("the call was redirected more than %d times", maxRedirects)}
+		return &netguard.BlockedError{What: fmt.Sprintf("the call was redirected more than %d times", maxRedirects)}
 	}
 	first := via[0]
 	switch {
 	case next.URL.Scheme != "http" && next.URL.Scheme != "https":
-		return &blockedError{what: fmt.Sprintf("a redirect leads to the scheme %q", next.URL.Scheme)}
+		return &netguard.BlockedError{What: fmt.Sprintf("a redirect leads to the scheme %q", next.URL.Scheme)}
 	case via[len(via)-1].URL.Scheme == "https" && next.URL.Scheme == "http":
-		return &blockedError{what: fmt.Sprintf("a redirect leads from https to http at %q", next.URL.Host)}
+		return &netguard.BlockedError{What: fmt.Sprintf("a redirect leads from https to http at %q", next.URL.Host)}
 	}
 	if next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
 		if policy.secret && next.Body != nil && next.Body != http.NoBody {
-			return &blockedError{what: fmt.Sprintf("a redirect would carry a request with secrets in it to %q", next.URL.Host)}
+			return &netguard.BlockedError{What: fmt.Sprintf("a redirect would carry a request with secrets in it to %q", next.URL.Host)}
 		}
 		dropPrivateHeaders(next.Header)
 	}

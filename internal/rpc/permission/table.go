@@ -63,6 +63,7 @@ func Table() []Rule {
 	add(signalboxv1connect.RunServiceName, runs()...)
 	add(signalboxv1connect.WatchServiceName, Rule{"Watch", auth.Viewer, Project, ""})
 	add(signalboxv1connect.ViewServiceName, views()...)
+	add(signalboxv1connect.WebhookServiceName, webhooks()...)
 	add(signalboxv1connect.BatchServiceName, batches()...)
 	add(signalboxv1connect.ProblemServiceName, problems()...)
 	add(signalboxv1connect.EventServiceName, events()...)
@@ -149,6 +150,23 @@ func views() []Rule {
 		{"ListViews", auth.Viewer, Project, "the caller's own and the shared ones"},
 		{"SaveView", auth.Viewer, Project, shared},
 		{"DeleteView", auth.Viewer, Project, shared},
+	}
+}
+
+func webhooks() []Rule {
+	return []Rule{
+		{"CreateWebhook", auth.Admin, Project, "the response has the secret"},
+		{"ListWebhooks", auth.Viewer, Project, "without secrets and secret parts of addresses"},
+		{"GetWebhook", auth.Viewer, Project, "likewise"},
+		{"UpdateWebhook", auth.Admin, Project, ""},
+		{"PauseWebhook", auth.Admin, Project, ""},
+		{"UnpauseWebhook", auth.Admin, Project, ""},
+		{"RotateWebhookSecret", auth.Admin, Project, "the response has the secret"},
+		{"DeleteWebhook", auth.Admin, Project, ""},
+		{"TestWebhook", auth.Operator, Project, ""},
+		{"ListWebhookDeliveries", auth.Viewer, Project, ""},
+		{"GetWebhookDelivery", auth.Viewer, Project, ""},
+		{"RedeliverWebhookDelivery", auth.Operator, Project, ""},
 	}
 }
 

@@ -50,6 +50,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0035_outages.sql", "3ee759bb0b83", "a36eca190b1c"},
 		{"0036_run_labels.sql", "4f1d8aff05c4", "7cd5176428d7"},
 		{"0037_maintenance.sql", "62ab8770f928", "62ab8770f928"},
+		{"0038_webhooks.sql", "37f534c64492", "e8841a5d4da9"},
 	}
 }
 

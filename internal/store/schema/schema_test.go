@@ -343,6 +343,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE maintenance SET active = TRUE, reason = 'upgrade', since = 5`},
 			want:   map[string]string{`SELECT reason FROM maintenance WHERE active`: "upgrade"},
 		},
+		38: {
+			insert: []string{`INSERT INTO webhook_positions (project, position) VALUES ('shop', 7)`},
+			want:   map[string]string{`SELECT CAST(position AS TEXT) FROM webhook_positions`: "7"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

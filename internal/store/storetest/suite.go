@@ -34,6 +34,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/views"
+	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -64,6 +65,7 @@ type reports interface {
 	Annotations() *annotations.Store
 	Problems() *problems.Store
 	Views() *views.Store
+	Webhooks() *webhooks.Store
 }
 
 // waited are the parts of the store that store and read what runs wait for.
@@ -151,6 +153,11 @@ func cases() []test {
 		{"problems", testProblems},
 		{"views", testViews},
 		{"views at once", testViewsAtOnce},
+		{"webhooks", testWebhooks},
+		{"events match webhooks once", testWebhookMatching},
+		{"deliveries of webhooks", testWebhookDeliveries},
+		{"deliveries of webhooks at once", testWebhookClaimsAtOnce},
+		{"retention of webhook deliveries", testWebhookRetention},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"list runs and filters agree", testFilterMatches},

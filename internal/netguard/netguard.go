@@ -1,4 +1,11 @@
-package httpcall
+// Package netguard rejects connections to addresses that are not public, so that requests to addresses which users choose do not reach
+// the platform's own network.
+//
+//	dialer := &net.Dialer{ControlContext: netguard.New(allowed).Control}
+//
+// It checks the address of the connection itself, after the resolution of names: a name cannot resolve to another address afterwards.
+// It does not check ports, and does not limit redirects.
+package netguard
 
 import (
 	"context"
@@ -8,27 +15,31 @@ import (
 	"syscall"
 )
 
-// guard rejects connections to addresses that are not public.
-type guard struct {
+// Guard rejects connections to addresses that are not public.
+type Guard struct {
 	allowed []netip.Prefix
 }
 
-// control is called for every socket, after resolution and before the connection: it checks the address of the
+// New returns a guard that permits these networks as well.
+func New(allowed []netip.Prefix) Guard { return Guard{allowed} }
+
+// Control is called for every socket, after resolution and before the connection: it checks the address of the
 // connection itself.
-func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+func (g Guard) Control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &blockedError{what: fmt.Sprintf("the address %q cannot be checked", address)}
+		return &BlockedError{What: fmt.Sprintf("the address %q cannot be checked", address)}
 	}
-	if addr := target.Addr(); !g.permits(addr) {
-		return &blockedError{
-			what: fmt.Sprintf("the address %s is not public; an operator can allow its network in calls.allow_private", addr),
+	if addr := target.Addr(); !g.Permits(addr) {
+		return &BlockedError{
+			What: fmt.Sprintf("the address %s is not public; an operator can allow its network in calls.allow_private", addr),
 		}
 	}
 	return nil
 }
 
-func (g guard) permits(addr netip.Addr) bool {
+// Permits reports whether connections to an address are allowed.
+func (g Guard) Permits(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	for _, prefix := range g.allowed {
 		if prefix.Contains(addr.WithZone("")) {
@@ -36,7 +47,7 @@ func (g guard) permits(addr netip.Addr) bool {
 		}
 	}
 	if inner, ok := embedded(addr); ok {
-		return g.permits(inner)
+		return g.Permits(inner)
 	}
 	return public(addr)
 }
@@ -103,7 +114,8 @@ func embedded(addr netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// blockedError reports a connection or redirect that was not made.
-type blockedError struct{ what string }
+// BlockedError reports a connection or redirect that was not made.
+type BlockedError struct{ What string }
 
-func (e *blockedError) Error() string { return e.what }
+// Error returns what was blocked, and the setting that allows it.
+func (e *BlockedError) Error() string { return e.What }

@@ -1,0 +1,259 @@
+// Package webhookcmd is the noun "webhook": send events of a project to other systems, and show and repeat the deliveries.
+//
+//	root.AddCommand(webhookcmd.New(s))
+package webhookcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+// New returns the noun with its verbs.
+func New(s *session.Session) *cobra.Command {
+	noun := session.Noun("webhook", "Send events of a project to other systems by HTTP", "")
+	noun.AddCommand(listCommand(s), showCommand(s), createCommand(s), updateCommand(s), pauseCommand(s), unpauseCommand(s), rotateCommand(s),
+		testCommand(s), deleteCommand(s), deliveriesCommand(s), deliveryCommand(s), redeliverCommand(s))
+	return noun
+}
+
+// named returns a command with the name of a webhook as its argument.
+func named(s *session.Session, verb, short, long string, run func(ctx context.Context, name string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " NAME", Short: short, Long: long, Args: session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) },
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func listCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the webhooks of the project", Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
+	}
+	s.BindClient(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, s *session.Session) error {
+	response, err := session.Call(ctx, s, s.Webhooks().ListWebhooks, &signalboxv1.ListWebhooksRequest{Project: s.Project()}, "list webhooks")
+	if err != nil {
+		return err
+	}
+	return session.Listing[*signalboxv1.Webhook]{
+		Thing: "webhook", None: "no webhooks in project " + s.Project(),
+		Columns: output.Columns("NAME", "STATUS", "FORMAT", "TYPES", "PENDING", "URL", "+LAST SUCCESS", "+LAST ERROR", "+CREATED BY", "+AGE"),
+		Row: func(w *signalboxv1.Webhook) []string {
+			return []string{
+				w.GetName(), w.GetStatus(), w.GetFormat(), strings.Join(w.GetFilter().GetTypes(), ","), fmt.Sprint(w.GetPending()), w.GetUrl(),
+				output.Moment(w.GetLastSuccessTime()), w.GetLastError(), w.GetCreator(), s.Age(w.GetCreateTime().AsTime()),
+			}
+		},
+	}.Print(s, response.GetWebhooks(), false)
+}
+
+func showCommand(s *session.Session) *cobra.Command {
+	return named(s, "show", "Show a webhook", "", func(ctx context.Context, name string) error {
+		response, err := session.Call(ctx, s, s.Webhooks().GetWebhook, &signalboxv1.GetWebhookRequest{Project: s.Project(), Name: name}, "show webhook %q", name)
+		if err != nil {
+			return err
+		}
+		return card(s, response.GetWebhook())
+	})
+}
+
+func card(s *session.Session, w *signalboxv1.Webhook) error {
+	fields := []output.Field{
+		{Name: "webhook", Value: w.GetName()}, {Name: "status", Value: w.GetStatus()}, {Name: "url", Value: w.GetUrl()}, {Name: "format", Value: w.GetFormat()},
+		{Name: "types", Value: strings.Join(w.GetFilter().GetTypes(), ",")}, {Name: "with", Value: w.GetFilter().GetWith().GetJson()},
+		{Name: "pending", Value: fmt.Sprint(w.GetPending())}, {Name: "oldest pending", Value: output.Moment(w.GetOldestPendingTime())},
+		{Name: "last success", Value: output.Moment(w.GetLastSuccessTime())}, {Name: "failing since", Value: output.Moment(w.GetFailingTime())},
+		{Name: "last error", Value: w.GetLastError()}, {Name: "paused", Value: output.Moment(w.GetPauseTime())}, {Name: "reason", Value: w.GetPauseReason()},
+		{Name: "previous secret until", Value: output.Moment(w.GetPreviousSecretExpireTime())},
+		{Name: "created", Value: output.Moment(w.GetCreateTime()) + " by " + w.GetCreator()}, {Name: "updated", Value: output.Moment(w.GetUpdateTime()) + " by " + w.GetUpdater()},
+	}
+	var shown []output.Field
+	for _, f := range fields {
+		if f.Value != "" {
+			shown = append(shown, f)
+		}
+	}
+	return s.Card(w, shown)
+}
+
+// settings are the flags of a webhook.
+type settings struct {
+	url, format, routingKey, with string
+	types                         []string
+}
+
+func (f *settings) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.url, "url", "", "`address` of the receiver; it may contain credentials, which are not shown again")
+	cmd.Flags().StringSliceVar(&f.types, "type", nil, "event `types`, separated by commas; one that ends with * matches the types that begin so")
+	cmd.Flags().StringVar(&f.with, "with", "", "attributes that events must have, as the with of a listen task: `JSON`")
+	cmd.Flags().StringVar(&f.routingKey, "routing-key", "", "integration `key` of the PagerDuty service")
+}
+
+func (f *settings) filter() *signalboxv1.WebhookFilter {
+	m := &signalboxv1.WebhookFilter{Types: f.types}
+	if f.with != "" {
+		m.With = &signalboxv1.JsonValue{Json: f.with}
+	}
+	return m
+}
+
+func createCommand(s *session.Session) *cobra.Command {
+	var f settings
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Create a webhook, and print its secret",
+		Long: `Create a webhook. It receives the events that are accepted from then on and match --type and --with.
+
+The secret, with which receivers check the signature of requests (Standard Webhooks), is printed to standard output and not shown again.`,
+		Example: `  signalbox webhook create audit --url https://example.com/hook --type 'io.signalbox.*'
+  signalbox webhook create orders --url https://example.com/hook --type com.example.order.failed --with '{"data":{"country":"DE"}}'
+  signalbox webhook create pager --format pagerduty --routing-key KEY --type io.signalbox.run.failed,io.signalbox.connection.*`,
+		Args: session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			response, err := session.Call(cmd.Context(), s, s.Webhooks().CreateWebhook, &signalboxv1.CreateWebhookRequest{
+				Project: s.Project(), Name: args[0], Url: f.url, Format: f.format, Filter: f.filter(), RoutingKey: f.routingKey,
+			}, "create webhook %q", args[0])
+			if err != nil {
+				return err
+			}
+			return secret(s, response, response.GetWebhook(), response.GetSecret(), "created")
+		},
+	}
+	f.bind(cmd)
+	cmd.Flags().StringVar(&f.format, "format", "cloudevents", "`format` of the requests: cloudevents, alertmanager, pagerduty or slack")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"cloudevents", "alertmanager", "pagerduty", "slack"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.MarkFlagRequired("type")
+	s.BindClient(cmd)
+	return cmd
+}
+
+// secret prints a secret: for people alone on standard output, so that it can be piped.
+func secret(s *session.Session, response proto.Message, w *signalboxv1.Webhook, text, done string) error {
+	if s.Format().Structured() {
+		return output.Message(s.Out, s.Format(), response)
+	}
+	s.Note("webhook %q is %s; keep its secret, it is not shown again:", w.GetName(), done)
+	_, err := fmt.Fprintln(s.Out, text)
+	return err
+}
+
+func updateCommand(s *session.Session) *cobra.Command {
+	var f settings
+	cmd := &cobra.Command{
+		Use: "update NAME", Short: "Change the address, the filter or the routing key of a webhook",
+		Long: `Change the settings of a webhook that are given as flags. --type and --with are changed together: give both where both apply.
+Unfinished deliveries use the new address.`,
+		Args: session.Args(1, 1, "NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := &signalboxv1.UpdateWebhookRequest{Project: s.Project(), Name: args[0]}
+			changed := cmd.Flags().Changed
+			if changed("url") {
+				request.Url = &f.url
+			}
+			if changed("routing-key") {
+				request.RoutingKey = &f.routingKey
+			}
+			if changed("with") && !changed("type") {
+				return exit.Usagef("--with: give --type, too; they are changed together")
+			}
+			if changed("type") {
+				request.Filter = f.filter()
+			}
+			response, err := session.Call(cmd.Context(), s, s.Webhooks().UpdateWebhook, request, "update webhook %q", args[0])
+			if err != nil {
+				return err
+			}
+			return card(s, response.GetWebhook())
+		},
+	}
+	f.bind(cmd)
+	s.BindClient(cmd)
+	return cmd
+}
+
+func pauseCommand(s *session.Session) *cobra.Command {
+	var reason string
+	cmd := named(s, "pause", "Pause a webhook",
+		"Pause a webhook. Events that are accepted while it is paused are not delivered; unfinished deliveries wait.",
+		func(ctx context.Context, name string) error {
+			response, err := session.Call(ctx, s, s.Webhooks().PauseWebhook, &signalboxv1.PauseWebhookRequest{Project: s.Project(), Name: name, Reason: reason}, "pause webhook %q", name)
+			if err != nil {
+				return err
+			}
+			return card(s, response.GetWebhook())
+		})
+	cmd.Flags().StringVar(&reason, "reason", "", "`reason`, for the audit log")
+	return cmd
+}
+
+func unpauseCommand(s *session.Session) *cobra.Command {
+	return named(s, "unpause", "Continue a paused webhook", "Continue a paused webhook. Its unfinished deliveries are due at once.",
+		func(ctx context.Context, name string) error {
+			response, err := session.Call(ctx, s, s.Webhooks().UnpauseWebhook, &signalboxv1.UnpauseWebhookRequest{Project: s.Project(), Name: name}, "unpause webhook %q", name)
+			if err != nil {
+				return err
+			}
+			return card(s, response.GetWebhook())
+		})
+}
+
+func rotateCommand(s *session.Session) *cobra.Command {
+	keep := 24 * time.Hour
+	cmd := named(s, "rotate-secret", "Replace the secret of a webhook, and print the new one",
+		"Replace the secret of a webhook. For the time of --keep, requests have a signature of the previous secret, too.",
+		func(ctx context.Context, name string) error {
+			response, err := session.Call(ctx, s, s.Webhooks().RotateWebhookSecret, &signalboxv1.RotateWebhookSecretRequest{
+				Project: s.Project(), Name: name, KeepPrevious: durationpb.New(keep),
+			}, "rotate the secret of webhook %q", name)
+			if err != nil {
+				return err
+			}
+			return secret(s, response, response.GetWebhook(), response.GetSecret(), "rotated")
+		})
+	cmd.Flags().DurationVar(&keep, "keep", keep, "how long the previous secret stays valid, at most 720h")
+	return cmd
+}
+
+func testCommand(s *session.Session) *cobra.Command {
+	return named(s, "test", "Send a test event to a webhook", "Send an event of the type io.signalbox.webhook.test, once. Exit code 1 where the receiver does not accept it.",
+		func(ctx context.Context, name string) error {
+			response, err := session.Call(ctx, s, s.Webhooks().TestWebhook, &signalboxv1.TestWebhookRequest{Project: s.Project(), Name: name}, "test webhook %q", name)
+			if err != nil {
+				return err
+			}
+			d := response.GetDelivery()
+			if err := deliveryCard(s, d); err != nil {
+				return err
+			}
+			if d.GetStatus() != "delivered" {
+				return exit.Errorf(exit.Failed, "the receiver of webhook %q did not accept the event: %s", name, d.GetReason())
+			}
+			return nil
+		})
+}
+
+func deleteCommand(s *session.Session) *cobra.Command {
+	return named(s, "delete", "Delete a webhook with its deliveries", "", func(ctx context.Context, name string) error {
+		_, err := session.Call(ctx, s, s.Webhooks().DeleteWebhook, &signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
+		if err != nil {
+			return err
+		}
+		s.Note("webhook %q is deleted", name)
+		return nil
+	})
+}

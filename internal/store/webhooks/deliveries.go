@@ -1,0 +1,151 @@
+package webhooks
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
+)
+
+const (
+	deliveryColumns = `d.id, d.project, d.webhook, d.position, d.status, d.due_at, d.attempts, d.retry_from, d.failures, d.http_status, d.created_at,
+d.updated_at, d.event_id, d.event_source, d.event_type, d.reason`
+	selectDeliveries = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d`
+	selectWhole      = `SELECT ` + deliveryColumns + `, d.history, d.event FROM webhook_deliveries d`
+)
+
+func deliveryFields(d *webhook.Delivery) []any {
+	return []any{
+		&d.ID, &d.Project, &d.Webhook, &d.Position, &d.Status, sqlrow.TimeInto(&d.NextAt), &d.Attempts, sqlrow.TimeInto(&d.RetryFrom), &d.Failures,
+		&d.HTTPStatus, sqlrow.TimeInto(&d.CreatedAt), sqlrow.TimeInto(&d.UpdatedAt), &d.EventID, &d.EventSource, &d.EventType, &d.Reason,
+	}
+}
+
+func scanDelivery(row sqlrow.Scanner) (d webhook.Delivery, err error) {
+	return d, row.Scan(deliveryFields(&d)...)
+}
+
+func scanWhole(row sqlrow.Scanner) (d webhook.Delivery, err error) {
+	return d, row.Scan(append(deliveryFields(&d), sqlrow.JSONInto(&d.History), sqlrow.RawInto(&d.Event))...)
+}
+
+// insert adds deliveries that do not exist, due at once. It returns how many it added.
+func (s *Store) insert(ctx context.Context, c sqldb.Conn, now int64, list []webhook.Delivery) (int64, error) {
+	return sqlrow.InsertMany(ctx, c, s.db.Dialect(), "webhook_deliveries", `id, project, webhook, position, status, due_at, claimed_until, claim, attempts,
+retry_from, failures, http_status, created_at, updated_at, event_id, event_source, event_type, reason, event`, ` ON CONFLICT (id) DO NOTHING`, list,
+		func(d webhook.Delivery) ([]any, error) {
+			return []any{
+				d.ID, d.Project, d.Webhook, d.Position, webhook.Pending, now, nil, "", 0, now, 0, 0, now, now, d.EventID, d.EventSource, d.EventType, "",
+				string(d.Event),
+			}, nil
+		})
+}
+
+// InsertTest implements [webhook.Store].
+func (s *Store) InsertTest(ctx context.Context, d webhook.Delivery, lease time.Duration, e audit.Entry) (claim webhook.Claim, err error) {
+	err = s.db.Write(ctx, "insert test delivery", func(ctx context.Context, c sqldb.Conn) error {
+		now, err := s.now(ctx, c)
+		if err != nil {
+			return err
+		}
+		if _, err := s.insert(ctx, c, now, []webhook.Delivery{d}); err != nil {
+			return err
+		}
+		if err := ledger.Add(ctx, c, e); err != nil {
+			return err
+		}
+		claims, err := s.claim(ctx, c, now, d.Webhook, ` AND d.id = $2`, []any{d.Webhook, d.ID}, 1, lease)
+		if err == nil && len(claims) == 1 {
+			claim = claims[0]
+		}
+		return err
+	})
+	return claim, err
+}
+
+// now returns the database's time in microseconds.
+func (s *Store) now(ctx context.Context, c sqldb.Conn) (now int64, err error) {
+	err = c.QueryRowContext(ctx, `SELECT `+s.db.Dialect().Now).Scan(&now)
+	return now, err
+}
+
+// ListDeliveries implements [webhook.Store]. Each status has index ranges of its own, which are merged.
+func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (list []webhook.Delivery, err error) {
+	var w sqlrow.Where
+	w.Is("d.webhook", "=", f.Webhook)
+	if f.After != nil {
+		w.Conditions = append(w.Conditions, "(d.created_at, d.id) < ("+w.Arg(f.After.At.UnixMicro())+", "+w.Arg(f.After.ID)+")")
+	}
+	if len(f.Statuses) > 0 {
+		marks := make([]string, len(f.Statuses))
+		for i, status := range f.Statuses {
+			marks[i] = w.Arg(status)
+		}
+		w.Conditions = append(w.Conditions, "d.status IN ("+strings.Join(marks, ", ")+")")
+	}
+	err = s.db.Read(ctx, "list webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		list, err = sqlrow.Collect(ctx, c, selectDeliveries+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+sqlrow.Limit(f.Limit), w.Args, scanDelivery)
+		return err
+	})
+	return list, err
+}
+
+// GetDelivery implements [webhook.Store].
+func (s *Store) GetDelivery(ctx context.Context, project, id string) (d webhook.Delivery, err error) {
+	err = s.db.Read(ctx, "get webhook delivery", func(ctx context.Context, c sqldb.Conn) error {
+		d, err = sqlrow.One(ctx, c, selectWhole+` WHERE d.id = $1 AND d.project = $2`, []any{id, project}, scanWhole, func() error { return missing(ctx, c, project, id) })
+		if err != nil {
+			return err
+		}
+		d.WebhookName, err = sqlrow.One(ctx, c, `SELECT name FROM webhooks WHERE id = $1`, []any{d.Webhook}, sqlrow.ScanText, func() error { return missing(ctx, c, project, id) })
+		return err
+	})
+	return d, err
+}
+
+func missing(ctx context.Context, c sqldb.Conn, project, id string) error {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
+		return err
+	}
+	return webhook.NoDelivery(project, id)
+}
+
+// Redeliver implements [webhook.Store].
+func (s *Store) Redeliver(ctx context.Context, project, id string, e audit.Entry) error {
+	return s.db.Write(ctx, "redeliver to webhook", func(ctx context.Context, c sqldb.Conn) error {
+		now := s.db.Dialect().Now
+		changed, err := sqlrow.Affected(ctx, c, `UPDATE webhook_deliveries SET status = 'pending', retry_from = `+now+`, failures = 0, updated_at = `+now+`,
+due_at = CASE WHEN EXISTS (SELECT 1 FROM webhooks w WHERE w.id = webhook_deliveries.webhook AND w.paused_at IS NOT NULL) THEN NULL ELSE `+now+` END
+WHERE id = $1 AND project = $2 AND (claimed_until IS NULL OR claimed_until <= `+now+`)`, id, project)
+		if err != nil {
+			return err
+		}
+		if changed {
+			return ledger.Add(ctx, c, e)
+		}
+		there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM webhook_deliveries WHERE id = $1 AND project = $2`, id, project)
+		if err == nil && !there {
+			err = missing(ctx, c, project, id)
+		}
+		return err
+	})
+}
+
+// DeleteDeliveries deletes up to limit finished deliveries that were last changed before the given time, and returns how many.
+func (s *Store) DeleteDeliveries(ctx context.Context, before time.Time, limit int) (deleted int64, err error) {
+	err = s.db.Exec(ctx, "delete webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
+		result, err := c.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
+SELECT id FROM webhook_deliveries WHERE status <> 'pending' AND updated_at < $1`+sqlrow.Limit(limit)+`) AND status <> 'pending'`, before.UnixMicro())
+		if err != nil {
+			return err
+		}
+		deleted, err = result.RowsAffected()
+		return err
+	})
+	return deleted, err
+}

@@ -1,0 +1,159 @@
+// Package webhooks stores webhooks and their deliveries in the store's database. It implements [webhook.Store] and [webhook.Queue], whose
+// comments define the behaviour; package store opens it:
+//
+//	list, err := store.Webhooks().ListWebhooks(ctx, "shop")
+//
+// A process that matches events locks the project's row of positions, and commits the deliveries with the new position: each event is
+// matched once. A process that claims deliveries locks the webhook's row. Times are the database's own.
+package webhooks
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
+)
+
+// Store stores webhooks and deliveries. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct {
+	db     *sqldb.DB
+	events *events.Store
+}
+
+var (
+	_ webhook.Store = (*Store)(nil)
+	_ webhook.Queue = (*Store)(nil)
+)
+
+// New returns a store on an open database. Package store migrates its schema.
+func New(db *sqldb.DB, events *events.Store) *Store { return &Store{db, events} }
+
+const (
+	columns = `w.id, w.project, w.name, w.url, w.format, w.filter, w.sealed, w.since, w.paused_at, w.pause_reason, w.failing_since, w.last_error,
+w.succeeded_at, w.previous_until, w.creator, w.updater, w.created_at, w.updated_at`
+	selectWebhooks = `SELECT ` + columns + ` FROM webhooks w`
+	// selectListed adds the unfinished deliveries.
+	selectListed = `SELECT ` + columns + `,
+(SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending'),
+(SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending') FROM webhooks w`
+)
+
+func fields(w *webhook.Webhook) []any {
+	return []any{
+		&w.ID, &w.Project, &w.Name, &w.URL, &w.Format, sqlrow.JSONInto(&w.Filter), &w.Sealed, &w.Since, sqlrow.TimeInto(&w.PausedAt), &w.PauseReason,
+		sqlrow.TimeInto(&w.FailingSince), &w.LastError, sqlrow.TimeInto(&w.SucceededAt), sqlrow.TimeInto(&w.PreviousUntil), &w.Creator, &w.Updater,
+		sqlrow.TimeInto(&w.CreatedAt), sqlrow.TimeInto(&w.UpdatedAt),
+	}
+}
+
+func scanWebhook(row sqlrow.Scanner) (w webhook.Webhook, err error) {
+	return w, row.Scan(fields(&w)...)
+}
+
+func scanListed(row sqlrow.Scanner) (w webhook.Webhook, err error) {
+	return w, row.Scan(append(fields(&w), &w.Pending, sqlrow.TimeInto(&w.OldestPending))...)
+}
+
+// ListWebhooks implements [webhook.Store].
+func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhook.Webhook, err error) {
+	err = s.db.Read(ctx, "list webhooks", func(ctx context.Context, c sqldb.Conn) error {
+		list, err = sqlrow.Collect(ctx, c, selectListed+` WHERE w.project = $1 ORDER BY w.name`+sqlrow.Limit(webhook.MaxPerProject), []any{project}, scanListed)
+		if err == nil && len(list) == 0 {
+			return ledger.NeedProject(ctx, c, project)
+		}
+		return err
+	})
+	return list, err
+}
+
+// ChangeWebhook implements [webhook.Store]. It locks the position of the project, so that changes and matching follow each other.
+func (s *Store) ChangeWebhook(ctx context.Context, project string, change func([]webhook.Webhook) (webhook.Change, error)) error {
+	return s.db.Write(ctx, "change webhook", func(ctx context.Context, c sqldb.Conn) error {
+		if err := s.lockPosition(ctx, c, project); err != nil {
+			return err
+		}
+		list, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.project = $1 ORDER BY w.name`+s.db.Dialect().LockRows, []any{project}, scanWebhook)
+		if err != nil {
+			return err
+		}
+		done, err := change(list)
+		if err != nil {
+			return err
+		}
+		if err := s.write(ctx, c, done); err != nil {
+			return err
+		}
+		return ledger.Add(ctx, c, done.Entry)
+	})
+}
+
+// lockPosition locks the row of a project until the transaction ends, and creates it where there is none.
+func (s *Store) lockPosition(ctx context.Context, c sqldb.Conn, project string) error {
+	if err := ledger.NeedProject(ctx, c, project); err != nil {
+		return err
+	}
+	if _, err := c.ExecContext(ctx, `INSERT INTO webhook_positions (project, position) VALUES ($1, 0) ON CONFLICT (project) DO NOTHING`, project); err != nil {
+		return err
+	}
+	_, err := sqlrow.Collect(ctx, c, `SELECT position FROM webhook_positions WHERE project = $1`+s.db.Dialect().LockRows, []any{project}, sqlrow.ScanNumber)
+	return err
+}
+
+func (s *Store) write(ctx context.Context, c sqldb.Conn, done webhook.Change) error {
+	if done.To == nil {
+		for _, statement := range []string{`DELETE FROM webhook_deliveries WHERE webhook = $1`, `DELETE FROM webhooks WHERE id = $1`} {
+			if _, err := c.ExecContext(ctx, statement, done.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := *done.To
+	if done.Head {
+		head, err := s.events.Position(ctx, c, w.Project)
+		if err != nil {
+			return err
+		}
+		w.Since = head
+	}
+	if err := save(ctx, c, w); err != nil {
+		return err
+	}
+	switch {
+	case done.Stop:
+		return stop(ctx, c, w.ID)
+	case done.Resume:
+		_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = `+s.db.Dialect().Now+`, retry_from = `+s.db.Dialect().Now+`, failures = 0
+WHERE webhook = $1 AND status = 'pending' AND due_at IS NULL`, w.ID)
+		return err
+	}
+	return nil
+}
+
+// stop takes the due times from the unfinished deliveries of a webhook.
+func stop(ctx context.Context, c sqldb.Conn, id string) error {
+	_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = NULL WHERE webhook = $1 AND due_at IS NOT NULL`, id)
+	return err
+}
+
+func save(ctx context.Context, c sqldb.Conn, w webhook.Webhook) error {
+	if err := sqlrow.Storable("reason", w.PauseReason); err != nil {
+		return err
+	}
+	filter, err := sqlrow.AsJSON(w.Filter, false)
+	if err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, `INSERT INTO webhooks (id, project, name, url, format, filter, sealed, since, paused_at, pause_reason, disabled, failing_since,
+last_error, succeeded_at, previous_until, creator, updater, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, FALSE, $11, $12, $13, $14, $15, $16, $17, $18)
+ON CONFLICT (id) DO UPDATE SET url = excluded.url, filter = excluded.filter, sealed = excluded.sealed, since = excluded.since,
+paused_at = excluded.paused_at, pause_reason = excluded.pause_reason, disabled = webhooks.disabled AND excluded.paused_at IS NOT NULL,
+failing_since = excluded.failing_since, previous_until = excluded.previous_until, updater = excluded.updater, updated_at = excluded.updated_at`,
+		w.ID, w.Project, w.Name, w.URL, w.Format, filter, w.Sealed, w.Since, sqlrow.Micros(w.PausedAt), w.PauseReason, sqlrow.Micros(w.FailingSince),
+		w.LastError, sqlrow.Micros(w.SucceededAt), sqlrow.Micros(w.PreviousUntil), w.Creator, w.Updater, w.CreatedAt.UnixMicro(), w.UpdatedAt.UnixMicro())
+	return err
+}

@@ -1,0 +1,168 @@
+package payload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
+)
+
+// The severities, of which PagerDuty accepts no others.
+const (
+	critical = "critical"
+	failure  = "error"
+	warning  = "warning"
+	info     = "info"
+)
+
+// maxKey is the longest key that PagerDuty accepts, in bytes.
+const maxKey = 255
+
+// cloudEvent is the JSON form of an event.
+type cloudEvent struct {
+	ID      string          `json:"id"`
+	Source  string          `json:"source"`
+	Type    string          `json:"type"`
+	Subject string          `json:"subject"`
+	Time    time.Time       `json:"time"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// notice is what an event means to a person.
+type notice struct {
+	event   cloudEvent
+	project string
+	// alert is the name of the condition, key identifies it.
+	alert, key, severity string
+	summary, detail      string
+	labels               map[string]string
+	// since is when the condition began. resolves: the event ends it. resolvable: another event will end it.
+	since                time.Time
+	resolves, resolvable bool
+}
+
+// data are the members of the data of the platform's events that notices use.
+type data struct {
+	RunID     string    `json:"runId"`
+	Workflow  string    `json:"workflow"`
+	Version   string    `json:"version"`
+	Delivery  string    `json:"deliveryId"`
+	Attempts  int       `json:"attempts"`
+	Reason    string    `json:"reason"`
+	Since     time.Time `json:"since"`
+	Kind      string    `json:"kind"`
+	Duration  float64   `json:"durationSeconds"`
+	TaskQueue string    `json:"taskQueue"`
+	How       string    `json:"how"`
+	Evicted   []string  `json:"evicted"`
+	Webhook   string    `json:"webhook"`
+	Actor     string    `json:"actor"`
+	Owner     struct {
+		ServerID string `json:"serverId"`
+		Epoch    int64  `json:"epoch"`
+	} `json:"owner"`
+	Error struct {
+		Title  string `json:"title"`
+		Detail string `json:"detail"`
+		Task   string `json:"instance"`
+	} `json:"error"`
+}
+
+func noticeOf(project string, d webhook.Delivery) (notice, error) {
+	n := notice{project: project, alert: "SignalboxEvent", severity: info}
+	if err := json.Unmarshal(d.Event, &n.event); err != nil {
+		return n, fmt.Errorf("read the event: %w", err)
+	}
+	if n.event.Time.IsZero() {
+		n.event.Time = d.CreatedAt
+	}
+	n.event.Time = n.event.Time.UTC()
+	n.since = n.event.Time
+	n.key = keyOf(project, n.event.Source, n.event.ID)
+	n.summary = n.event.Type + " from " + n.event.Source
+	if n.event.Subject != "" {
+		n.summary += " (" + n.event.Subject + ")"
+	}
+	if strings.HasPrefix(n.event.Type, event.Own) {
+		var of data
+		// Data in another form than the platform's leaves the fields empty.
+		_ = json.Unmarshal(n.event.Data, &of)
+		n.own(of)
+	}
+	return n, nil
+}
+
+// own describes an event of the platform.
+func (n *notice) own(of data) {
+	switch n.event.Type {
+	case event.RunFailed, event.RunTimedOut:
+		n.alert, n.severity = "SignalboxRunFailed", failure
+		verb := "failed"
+		if n.event.Type == event.RunTimedOut {
+			n.alert, verb = "SignalboxRunTimedOut", "timed out"
+		}
+		n.summary = fmt.Sprintf("Run %s of %s@%s in project %s %s", of.RunID, of.Workflow, of.Version, n.project, verb)
+		n.detail = strings.TrimSpace(of.Error.Title + "\n" + of.Error.Detail)
+		n.labels = map[string]string{"workflow": of.Workflow, "version": of.Version, "run_id": of.RunID}
+	case event.DeliveryDeadLettered:
+		n.alert, n.severity = "SignalboxDeliveryDead", failure
+		n.summary = fmt.Sprintf("A delivery in project %s was given up after %d attempts", n.project, of.Attempts)
+		n.detail = of.Reason
+		n.labels = map[string]string{"workflow": of.Workflow, "run_id": of.RunID, "delivery_id": of.Delivery}
+	case event.ConnectionDown, event.ConnectionUp:
+		n.connection(of)
+	case event.OwnerChanged:
+		n.alert = "SignalboxDispatcherOwnerChanged"
+		n.summary = fmt.Sprintf("The dispatcher of project %s has a new owner: %s, epoch %d (%s)", n.project, of.Owner.ServerID, of.Owner.Epoch, of.How)
+		n.detail = of.Reason
+		n.labels = map[string]string{"task_queue": of.TaskQueue, "outcome": of.How}
+	case event.WorkerEvicted:
+		n.alert, n.severity = "SignalboxWorkerEvicted", warning
+		n.summary = fmt.Sprintf("%d workers of project %s stopped sending heartbeats", len(of.Evicted), n.project)
+		if len(of.Evicted) == 1 {
+			n.summary = fmt.Sprintf("Worker %s of project %s stopped sending heartbeats", of.Evicted[0], n.project)
+		}
+		n.labels = map[string]string{"task_queue": of.TaskQueue}
+	case webhook.Test:
+		n.alert = "SignalboxTest"
+		n.summary = fmt.Sprintf("Test of webhook %s in project %s", of.Webhook, n.project)
+		n.detail = "Sent by " + of.Actor
+	}
+}
+
+// connection describes the beginning and the end of an outage, which share their key.
+func (n *notice) connection(of data) {
+	n.alert, n.severity, n.resolvable = "SignalboxTemporalDisconnected", critical, true
+	n.key = keyOf(n.project, "connection", "")
+	if !of.Since.IsZero() {
+		n.since = of.Since.UTC()
+	}
+	n.summary = fmt.Sprintf("Temporal is unavailable to project %s", n.project)
+	n.detail = "Since " + n.since.Format(time.RFC3339)
+	if of.Kind != "" {
+		n.detail += ": " + of.Kind
+	}
+	if n.event.Type == event.ConnectionUp {
+		n.resolves = true
+		n.summary = fmt.Sprintf("Temporal is available again to project %s", n.project)
+		n.detail = fmt.Sprintf("It was unavailable for %v", time.Duration(of.Duration*float64(time.Second)).Round(time.Second))
+	}
+}
+
+// keyOf returns a key of bounded length.
+func keyOf(project, source, id string) string {
+	key := "signalbox/" + project + "/" + strings.TrimPrefix(source, "/")
+	if id != "" {
+		key += "/" + id
+	}
+	if len(key) <= maxKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "signalbox/" + hex.EncodeToString(sum[:])
+}

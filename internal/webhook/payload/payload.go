@@ -1,0 +1,132 @@
+// Package payload makes the bodies of webhook requests, in the form that each kind of receiver expects. It is pure.
+//
+//	body, contentType, err := payload.Body(w, target, delivery)
+//
+// The format cloudevents sends the event itself. The others send a notice: a summary, a severity and a key by which the receiver
+// recognises that two events are about the same condition. Events of the platform have notices of their own; all other events get one that
+// names their type and source.
+package payload
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/webhook"
+)
+
+const (
+	jsonType = "application/json"
+	// openFor is the end of an alert that an event of its own resolves: Alertmanager ends an alert without an end after minutes.
+	openFor = 24 * time.Hour
+	// maxSummary is the longest summary that PagerDuty accepts, maxText the longest text of a block of Slack, in bytes.
+	maxSummary = 1024
+	maxText    = 2900
+)
+
+// Body returns the body of the request for a delivery, in the format of its webhook, and its media type.
+func Body(w webhook.Webhook, t webhook.Target, d webhook.Delivery) (body []byte, contentType string, err error) {
+	if w.Format == webhook.CloudEvents {
+		return d.Event, "application/cloudevents+json", nil
+	}
+	n, err := noticeOf(w.Project, d)
+	if err != nil {
+		return nil, "", err
+	}
+	var value any
+	switch w.Format {
+	case webhook.Alertmanager:
+		value = []any{alert(n)}
+	case webhook.PagerDuty:
+		value = pagerDuty(n, t.RoutingKey)
+	case webhook.Slack:
+		value = slack(n)
+	case webhook.CloudEvents:
+	}
+	if value == nil {
+		return nil, "", fmt.Errorf("the format %q is not supported", w.Format)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return nil, "", fmt.Errorf("encode the body for %s: %w", w.Format, err)
+	}
+	return bytes.TrimSpace(b.Bytes()), jsonType, nil
+}
+
+// alert returns an alert of Alertmanager's API v2.
+func alert(n notice) map[string]any {
+	labels := map[string]string{"alertname": n.alert, "project": n.project, "severity": n.severity}
+	if !n.resolvable {
+		labels["event_type"] = n.event.Type // the events of a condition have the same labels
+	}
+	for name, value := range n.labels {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	annotations := map[string]string{"summary": n.summary}
+	if n.detail != "" {
+		annotations["description"] = n.detail
+	}
+	a := map[string]any{"labels": labels, "annotations": annotations, "startsAt": n.since.Format(time.RFC3339Nano)}
+	switch {
+	case n.resolves:
+		a["endsAt"] = n.event.Time.Format(time.RFC3339Nano)
+	case n.resolvable:
+		a["endsAt"] = n.since.Add(openFor).Format(time.RFC3339Nano)
+	}
+	return a
+}
+
+// pagerDuty returns an event of PagerDuty's Events API v2.
+func pagerDuty(n notice, routingKey string) map[string]any {
+	e := map[string]any{"routing_key": routingKey, "event_action": "trigger", "dedup_key": n.key, "client": "Signalbox"}
+	if n.resolves {
+		e["event_action"] = "resolve"
+		return e
+	}
+	p := map[string]any{
+		"summary": clip(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity, "timestamp": n.event.Time.Format(time.RFC3339Nano),
+		"group": n.project, "class": n.event.Type,
+	}
+	if n.labels["workflow"] != "" {
+		p["component"] = n.labels["workflow"]
+	}
+	if len(n.event.Data) > 0 {
+		p["custom_details"] = n.event.Data
+	}
+	e["payload"] = p
+	return e
+}
+
+// slack returns a message of Slack's incoming webhooks.
+func slack(n notice) map[string]any {
+	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
+	text := "*" + escape(n.summary) + "*"
+	if n.detail != "" {
+		text += "\n" + escape(n.detail)
+	}
+	markdown := func(text string) map[string]string {
+		return map[string]string{"type": "mrkdwn", "text": clip(text, maxText)}
+	}
+	return map[string]any{
+		"text": escape(clip(n.summary, maxText)),
+		"blocks": []any{
+			map[string]any{"type": "section", "text": markdown(text)},
+			map[string]any{"type": "context", "elements": []any{
+				markdown(escape(fmt.Sprintf("project %s · %s · %s", n.project, n.event.Type, n.event.Time.Format(time.RFC3339)))),
+			}},
+		},
+	}
+}
+
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+}
