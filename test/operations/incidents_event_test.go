@@ -168,9 +168,9 @@ func (w *watched) fail(t *testing.T, name string) {
 func (w *watched) awaitProblem(t *testing.T, text string) {
 	t.Helper()
 	platform.Eventually(t, 5*time.Minute, func() string {
-		var list struct{ Problems []json.RawMessage }
+		var list []json.RawMessage
 		w.CLI(t, "problem", "list", "-o", "json").JSON(t, &list)
-		for _, each := range list.Problems {
+		for _, each := range list {
 			var problem struct{ ID string }
 			require.NoError(t, json.Unmarshal(each, &problem))
 			if strings.Contains(string(each), text) {
