@@ -119,6 +119,18 @@ func (d *DB) databaseProblem(err error) string {
 	return ""
 }
 
+// insufficientPrivilege is Postgres' code for a missing right.
+const insufficientPrivilege = "42501"
+
+// MissingRight returns Postgres' message if the error is that the user lacks a right.
+func MissingRight(err error) (message string, missing bool) {
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pe.Code != insufficientPrivilege {
+		return "", false
+	}
+	return pe.Message, true
+}
+
 func postgresProblem(pe *pgconn.PgError) string {
 	switch pe.Code {
 	case "53100":
@@ -127,8 +139,8 @@ func postgresProblem(pe *pgconn.PgError) string {
 		return "it is read-only: it may be a standby, point the dsn at the primary"
 	case "40001", "40P01":
 		return "too many writers at once on the same rows"
-	case "42501":
-		return pe.Message + ": grant the user rights on the tables"
+	case insufficientPrivilege:
+		return pe.Message + ": grant it to the user of the dsn: run grants.sql of this release as the owner of the tables"
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {
 	case "08", "28", "3D", "53", "57", "58":

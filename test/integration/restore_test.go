@@ -1,0 +1,250 @@
+package integration_test
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// installation is a platform that is backed up under load and restored.
+type installation struct {
+	*environment
+
+	listens string // a workflow that waits for the event go
+	short   string // a workflow of 50 ms
+
+	mu   sync.Mutex
+	load []string // IDs of the runs that the load has started
+}
+
+// dump backs up the database with pg_dump.
+func (i *installation) dump(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "signalbox.dump")
+	out, err := exec.Command("pg_dump", "--format=custom", "--file="+file, i.store.DSN).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return file
+}
+
+// copyTemporal backs up Temporal's database as it is at one moment.
+func (i *installation) copyTemporal(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "temporal.db")
+	db, err := sql.Open("sqlite", "file:"+i.temporal.File+"?_pragma=busy_timeout(10000)")
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "VACUUM INTO '"+file+"'")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	return file
+}
+
+// startLoad starts short runs, one after another, until the returned function is called.
+func (i *installation) startLoad(t *testing.T) (stop func()) {
+	t.Helper()
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if r, err := i.TryStart(t.Context(), i.short, ""); err == nil {
+				i.mu.Lock()
+				i.load = append(i.load, r.GetId())
+				i.mu.Unlock()
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(done)
+		group.Wait()
+	})
+}
+
+func (i *installation) open(t *testing.T, n int) (ids []string) {
+	t.Helper()
+	for range n {
+		id := i.Start(t, i.listens, "").GetId()
+		i.Await(t, id, soon, "waiting")
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// history is what happened around two backups.
+type history struct {
+	before            []string // open at both backups
+	canceled          string   // open at the first backup, canceled before the second one
+	between           []string // started between the backups, open at the second one
+	done              string   // started and completed between them
+	after             string   // started after both
+	first, second     string   // files
+	firstIsOfDatabase bool
+}
+
+// backUp backs up one part, and the other one a moment later, under load. Then both end like in a loss of power.
+func (i *installation) backUp(t *testing.T, databaseFirst bool) history {
+	t.Helper()
+	stop := i.startLoad(t)
+	defer stop()
+	h := history{firstIsOfDatabase: databaseFirst}
+	open := i.open(t, 3)
+	h.before, h.canceled = open[:2], open[2]
+	parts := []func(*testing.T) string{i.dump, i.copyTemporal}
+	if !databaseFirst {
+		slices.Reverse(parts)
+	}
+	h.first = parts[0](t)
+	_, err := i.Control(t.Context(), "cancel", h.canceled, "between the backups")
+	require.NoError(t, err)
+	i.Await(t, h.canceled, soon, "canceled")
+	h.between = i.open(t, 2)
+	h.done = i.Start(t, i.short, "").GetId()
+	i.Await(t, h.done, soon, "completed")
+	h.second = parts[1](t)
+	h.after = i.open(t, 1)[0]
+	stop()
+	i.Kill()
+	i.temporal.Kill()
+	return h
+}
+
+// restore restores both backups into empty databases, starts Temporal and then a server with an empty Redis.
+func (i *installation) restore(t *testing.T, h history) {
+	t.Helper()
+	dump, temporal := h.first, h.second
+	if !h.firstIsOfDatabase {
+		dump, temporal = temporal, dump
+	}
+	store := platform.Postgres(t)
+	target, err := url.Parse(store.DSN)
+	require.NoError(t, err)
+	out, err := exec.Command("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+target.String(), dump).CombinedOutput()
+	require.NoError(t, err, string(out))
+	i.temporal.Wipe(t)
+	data, err := os.ReadFile(temporal)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(i.temporal.File, data, 0o600))
+	running := i.temporal.Restart(t)
+	i.environment = &environment{
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: running.Address, Store: store}),
+		store:  store, temporal: running, client: platform.DialTemporal(t, running.Address),
+	}
+	awaitConnected(t, i.Server)
+	require.Equal(t, platform.ExitOK, i.CLI(t, "system", "reconcile").Code)
+}
+
+// agree waits until a run has the status, or does not exist if it is empty.
+func (i *installation) agree(t *testing.T, id, status string) {
+	t.Helper()
+	platform.Eventually(t, 2*agreed, func() string {
+		res, err := i.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
+		switch {
+		case err != nil && status == "" && connect.CodeOf(err) == connect.CodeNotFound:
+			return ""
+		case err != nil:
+			return err.Error()
+		case res.Msg.GetRun().GetStatus() != status:
+			return fmt.Sprintf("run %s is %s, not %q: %v", id, res.Msg.GetRun().GetStatus(), status, res.Msg.GetRun().GetError())
+		}
+		return ""
+	})
+}
+
+// replace cancels a run and replays it. A run that has begun to wait for an event after the backup of the database needs that: the restored
+// database has no listener for it.
+func (i *installation) replace(t *testing.T, id string) string {
+	t.Helper()
+	_, err := i.Control(t.Context(), "cancel", id, "its listener is lost")
+	require.NoError(t, err)
+	i.agree(t, id, "canceled")
+	again, err := i.Control(t.Context(), "replay", id, "once more")
+	require.NoError(t, err)
+	awaitWaiting(t, i.Server, again.GetId(), "event")
+	return again.GetId()
+}
+
+// works wakes the open runs, and requires that each has ended once, as every run of the load that exists has, and that new runs start.
+func (i *installation) works(t *testing.T, open []string) {
+	t.Helper()
+	sendTogether(t, i.Server, "go", 1)
+	for _, id := range open {
+		i.agree(t, id, "completed")
+	}
+	for _, id := range slices.Concat(open, i.load) {
+		list, err := i.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(list.GetExecutions()), 1, "run %s was executed twice", id)
+	}
+	platform.Eventually(t, 2*agreed, func() string {
+		for _, r := range i.AllRuns(t, i.short, 500) {
+			if !slices.Contains(platform.Ended(), r.GetStatus()) {
+				return fmt.Sprintf("run %s is %s", r.GetId(), r.GetStatus())
+			}
+		}
+		return ""
+	})
+	i.Await(t, i.Start(t, i.short, "").GetId(), soon, "completed")
+}
+
+// Backups of the database and of Temporal that were made at different moments under load are restored: both agree again, in either order.
+func TestRestoredBackupsAgreeAgain(t *testing.T) {
+	t.Parallel()
+	needPostgres(t)
+	if _, err := exec.LookPath("pg_dump"); err != nil {
+		t.Skip("pg_dump is missing; `make setup` installs Postgres")
+	}
+	for _, databaseFirst := range []bool{true, false} {
+		name := map[bool]string{true: "database older than Temporal", false: "database newer than Temporal"}[databaseFirst]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &installation{environment: newEnvironment(t, platform.Postgres(t))}
+			i.listens = i.Publish(t, platform.Document("listens", "  - ask: {listen: {to: {one: {with: {type: go}}}}}\n"))
+			i.short = i.Publish(t, platform.Document("short", "  - rest: {wait: {milliseconds: 50}}\n"))
+			h := i.backUp(t, databaseFirst)
+			i.restore(t, h)
+			i.agree(t, h.after, "")
+			i.agree(t, h.canceled, "canceled")
+			i.agree(t, h.done, "completed")
+			for _, id := range h.before {
+				i.agree(t, id, "waiting")
+			}
+			open := slices.Clone(h.before)
+			for _, id := range h.between {
+				if databaseFirst {
+					i.agree(t, id, "waiting")
+					require.Equal(t, "adopted", i.Run(t, id).GetTrigger())
+					open = append(open, i.replace(t, id))
+					continue
+				}
+				i.agree(t, id, "failed")
+				require.True(t, strings.HasSuffix(i.Run(t, id).GetError().GetType(), "execution_missing"), i.Run(t, id).GetError())
+			}
+			if !databaseFirst {
+				platform.Eventually(t, agreed, func() string {
+					if !strings.Contains(i.Output(), "reopened_in_temporal") {
+						return "the run that is open in Temporal alone is not reported"
+					}
+					return ""
+				})
+			}
+			i.works(t, open)
+		})
+	}
+}
