@@ -9,9 +9,9 @@ const faults = `rpc_response_status_code!~"UNKNOWN|DEADLINE_EXCEEDED|INTERNAL|UN
 func platform() board {
 	return board{
 		name: "platform", title: "Signalbox / Platform",
-		description: "The servers themselves: their API, the database, the other dependencies, memory and processes, and what retention deletes.",
+		description: "The servers themselves: their API, the database, the other dependencies, memory and processes, deliveries to webhooks, and what retention deletes.",
 		rows: []row{
-			{"Servers", servers()}, {"API", api()}, {"Database", store()}, {"Memory and process", process()}, {"Data", data()},
+			{"Servers", servers()}, {"API", api()}, {"Database", store()}, {"Memory and process", process()}, {"Webhooks and retention", data()},
 		},
 	}
 }
@@ -180,6 +180,13 @@ func process() []panel {
 
 func data() []panel {
 	return []panel{
+		{
+			title: "Deliveries to webhooks", unit: count, bars: true,
+			about: "Attempts to deliver an event to a webhook, of all projects, by outcome: delivered, retried (the attempt failed, another one follows) or " +
+				"dead (given up).",
+			queries: []query{{counted("outcome", "signalbox_webhook_deliveries_total", at), "{{outcome}}"}},
+			colors:  []color{{"^delivered$", blue}, {"^retried$", orange}, {"^dead$", red}},
+		},
 		{
 			title: "Rows deleted by retention", unit: count, bars: true,
 			about:   "Rows past their limit that were deleted, by kind. No series: none was deleted since the servers started.",

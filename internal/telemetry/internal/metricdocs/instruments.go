@@ -142,6 +142,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	tel.Retention.Deleted(ctx, "runs", 1)
 	tel.Migration.Begin(ctx)
 	tel.API.Refused(ctx, "UNAUTHENTICATED")
+	tel.Webhooks.Attempted(ctx, project, "delivered")
 	tel.Problems.Acknowledged(ctx, project, "FAILED", time.Minute)
 	_, err3 := tel.API.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 		return connect.NewResponse(&emptypb.Empty{}), nil
