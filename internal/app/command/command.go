@@ -81,6 +81,10 @@ until it is interrupted; then it accepts no new work, waits up to worker.stop_ti
 // Serve runs a platform until ctx ends, then stops it within its budget. It calls ready after the start.
 func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) error {
 	redislease.LogTo(opts.Log)
+	systemd, err := newManager(opts.Log)
+	if err != nil {
+		return err
+	}
 	a, err := app.New(ctx, opts)
 	if err != nil {
 		return Interrupted(ctx, err)
@@ -88,14 +92,16 @@ func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) er
 	if err := a.Start(ctx); err != nil {
 		return Interrupted(ctx, err)
 	}
-	err = ready(a)
+	err = errors.Join(ready(a), systemd.ready(ctx))
 	if err == nil {
 		<-ctx.Done()
 	}
 	opts.Log.InfoContext(ctx, "Signalbox is stopping")
+	systemd.stopping(ctx)
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Config.Worker.StopTimeout+stopMargin)
 	defer cancel()
-	err = errors.Join(Interrupted(ctx, err), a.Stop(stopCtx))
+	// The reports to the watchdog end last: a stop may take longer than its interval.
+	err = errors.Join(Interrupted(ctx, err), a.Stop(stopCtx), systemd.stop(stopCtx))
 	opts.Log.InfoContext(ctx, "Signalbox has stopped")
 	return err
 }

@@ -312,6 +312,24 @@ func (s *Session) Tokens() signalboxv1connect.TokenServiceClient {
 	return signalboxv1connect.NewTokenServiceClient(s.client, s.url())
 }
 
+// Get reads a path of the server that is no method of the API, bounded by --timeout.
+func (s *Session) Get(ctx context.Context, path string) (status int, body []byte, err error) {
+	ctx, cancel := s.Deadline(ctx)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it is read
+	const limit = 1 << 20
+	body, err = io.ReadAll(io.LimitReader(response.Body, limit))
+	return response.StatusCode, body, err
+}
+
 // Deadline bounds a call by --timeout, or several that share the time.
 func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)

@@ -19,7 +19,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
+	noun.AddCommand(statusCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
 	return noun
 }
 

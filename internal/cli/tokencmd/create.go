@@ -2,7 +2,10 @@ package tokencmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +40,9 @@ type Made struct {
 type Bootstrap func(ctx context.Context, flags *pflag.FlagSet, w Wanted) (Made, error)
 
 type createFlags struct {
-	name, expires    string
-	roles            []string
-	bootstrap, force bool
+	name, expires, file string
+	roles               []string
+	bootstrap, force    bool
 }
 
 func createCommand(s *session.Session, bootstrap Bootstrap) *cobra.Command {
@@ -52,7 +55,10 @@ project in which it has a role.
 
 With --bootstrap the first token is created, without a server, in the database of the configuration; it has the role admin in
 every project unless --role is given. While a valid token of such an admin exists, --bootstrap is refused; use --force if it
-is lost.`,
+is lost.
+
+With --file the token is written to a new file, which its owner and group can read, instead of standard output. If the file exists, no
+token is created, so that the command can be repeated, for example at each start of a stack of containers.`,
 		Example: `  signalbox token create --bootstrap --config signalbox.yaml --name ada
   signalbox token create --name ci --role shop=operator --expires 90d
   signalbox token create --name prometheus --role '*=viewer'`,
@@ -62,6 +68,7 @@ is lost.`,
 	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of the person or program that uses it, for the audit log")
 	cmd.Flags().StringArrayVar(&flags.roles, "role", nil, "`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
 	cmd.Flags().StringVar(&flags.expires, "expires", "", "`time` until it expires (\"12h\", \"90d\"), or time of expiry (2027-01-31T12:00:00Z); empty: never")
+	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write the token to; nothing is created if it exists")
 	if bootstrap != nil {
 		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "create the first token directly in the database")
 		cmd.Flags().BoolVar(&flags.force, "force", false, "with --bootstrap: create it even if an admin token exists")
@@ -92,6 +99,18 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if err != nil {
 		return err
 	}
+	var file *tokenFile
+	if flags.file != "" {
+		file, err = openTokenFile(flags.file)
+		if err != nil {
+			return exit.Usagef("--file: the file cannot be written: %w", err)
+		}
+		if file == nil {
+			s.Note("%s exists: no token is created", flags.file)
+			return nil
+		}
+		defer file.discard()
+	}
 	ctx, cancel := s.Deadline(cmd.Context())
 	defer cancel()
 	var made *signalboxv1.CreateTokenResponse
@@ -104,13 +123,63 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if err != nil {
 		return err
 	}
+	return deliver(s, made, file)
+}
+
+// deliver writes a token to its file, or prints it.
+func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *tokenFile) error {
+	t := made.GetToken()
+	where := "It is printed only once:"
+	if file != nil {
+		if err := file.save(made.GetSecret()); err != nil {
+			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"signalbox token revoke %[1]s\"", t.GetId(), err)
+		}
+		made.Secret, where = "", "It is in "+file.path
+	}
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), made)
 	}
-	s.Note("token %s (%s), %s; it expires: %s. It is printed only once:", made.GetToken().GetId(), made.GetToken().GetName(),
-		roles(made.GetToken().GetRoles()), expiry(made.GetToken()))
-	_, err = fmt.Fprintln(s.Out, made.GetSecret())
+	s.Note("token %s (%s), %s; it expires: %s. %s", t.GetId(), t.GetName(), roles(t.GetRoles()), expiry(t), where)
+	if file != nil {
+		return nil
+	}
+	_, err := fmt.Fprintln(s.Out, made.GetSecret())
 	return err
+}
+
+// tokenFile is a file that a token is written to. It appears under its name complete or not at all: one that was interrupted must not
+// count as existing.
+type tokenFile struct {
+	path      string
+	temporary *os.File
+}
+
+// openTokenFile prepares the file before a token is created, so that no token is lost because it cannot be saved. It returns nil without
+// an error if the file exists.
+func openTokenFile(path string) (*tokenFile, error) {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".token-*")
+	if err != nil {
+		return nil, err
+	}
+	return &tokenFile{path: path, temporary: temporary}, nil
+}
+
+func (f *tokenFile) save(secret string) error {
+	_, err := fmt.Fprintln(f.temporary, secret)
+	const ownerAndGroup = 0o640
+	if err = errors.Join(err, f.temporary.Chmod(ownerAndGroup), f.temporary.Sync(), f.temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.temporary.Name(), f.path)
+}
+
+// discard removes what was not saved.
+func (f *tokenFile) discard() {
+	_ = f.temporary.Close()           // it is closed if it was saved
+	_ = os.Remove(f.temporary.Name()) // it is gone if it was saved
 }
 
 // bootstrapped is what a server would have answered.
