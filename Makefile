@@ -23,7 +23,7 @@ PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-c
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: dev
 dev: build ## Build, start everything in one process, publish the examples, run hello, stay up until Ctrl-C
@@ -38,6 +38,10 @@ build: modules ui ## Build the web UI, bin/signalbox (with an embedded Temporal)
 	@mkdir -p bin
 	@$(BUILD) -o bin/signalbox-server ./cmd/signalbox
 	@cd devserver && $(BUILD) -o ../bin/signalbox ./cmd/signalbox
+
+.PHONY: image
+image: build ## Pack bin/signalbox-server into the image signalbox:local, without pulling a base image
+	@scripts/image.sh signalbox:local
 
 .PHONY: ui
 ui: ## Build the web UI into internal/webui/dist, which the binaries embed (Node.js 20.19 or newer)
@@ -117,6 +121,10 @@ chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if 
 .PHONY: restarts
 restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md
 	@SIGNALBOX_CHAOS_SEED="$(SEED)" $(MAKE) prove RUN='^TestRestartsUnderLoad$$'
+
+.PHONY: compose-test
+compose-test: build ## Run deploy/compose in containers, from images built here (as root on Debian, with docker.io, docker-compose, debootstrap)
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" scripts/compose-test.sh
 
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz

@@ -56,7 +56,8 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	binary := program(t, "prometheus")
 	folder := t.TempDir()
 	config := replaceAll(t, read(t, prometheus+"/prometheus.yaml"), map[string]string{
-		"['signalbox-1:8080', 'signalbox-2:8080']": "['" + strings.Join(o.targets, "', '") + "']",
+		"['signalbox-1:8080', 'signalbox-2:8080']":                                 "['" + strings.Join(o.targets, "', '") + "']",
+		"    authorization: {credentials_file: /run/signalbox/prometheus.token}\n": "", // these servers have no tokens
 	})
 	if o.alertmanager == "" {
 		config, _, _ = strings.Cut(config, "alerting:")

@@ -211,6 +211,9 @@ func LaunchDev(t T, args ...string) *Server {
 	return newServer(StartProcess(t, "dev", Binary(t), []string{AllowLoopback, WithKeys(t)}, args), address)
 }
 
+// AttachServer returns the clients of a server that a test has started by itself.
+func AttachServer(p *Process, address string) *Server { return newServer(p, address) }
+
 func newServer(p *Process, address string) *Server {
 	s := &Server{Process: p, Address: address, URL: "http://" + address}
 	// Cleartext HTTP/2, as gRPC clients use it: all streams of a test share one connection.

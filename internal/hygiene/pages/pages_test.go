@@ -277,7 +277,8 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(findings))
 }
 
-// TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error reasons.
+// TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error reasons. Names in capitals
+// may also be variables of the compose file.
 func TestNamesInPagesExist(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join(root, "docs")
@@ -309,6 +310,11 @@ func TestNamesInPagesExist(t *testing.T) {
 	codes, err := pages.Constants(filepath.Join(root, "internal/problem/problem.go"), "Code")
 	require.NoError(t, err)
 	known = append(known, codes...)
+	compose, err := os.ReadFile(filepath.Join(root, "deploy/compose/compose.yaml"))
+	require.NoError(t, err)
+	for _, variable := range regexp.MustCompile(`\$\{([A-Z0-9_]+):-`).FindAllStringSubmatch(string(compose), -1) {
+		known = append(known, variable[1])
+	}
 	reasons, err := pages.Names(docs, regexp.MustCompile(`[A-Z]+(_[A-Z]+)+`), func(name string) bool {
 		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) || strings.HasPrefix(name, config.Prefix)
 	})

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Generates the passwords and the encryption key of compose.yaml in ./secrets, or in the folder that is given. Files that exist are kept,
+# so it can be repeated.
+set -eu
+folder=${1:-$(dirname "$0")/secrets}
+
+# The folder keeps other users of this machine away. The files are readable because the containers, each under its own user ID, read
+# them through bind mounts.
+(umask 077 && mkdir -p "$folder")
+umask 022
+
+random() { head -c 32 /dev/urandom | base64; }
+
+# generate NAME: a password of 256 random bits without characters that a URL or a shell treats in a special way.
+generate() {
+	[ -s "$folder/$1" ] && return
+	random | tr '+/' '-_' | tr -d '=\n' >"$folder/$1.new"
+	mv "$folder/$1.new" "$folder/$1"
+	echo "generated $folder/$1"
+}
+
+for name in postgres_password signalbox_owner_db_password signalbox_db_password temporal_db_password redis_password grafana_admin_password; do
+	generate "$name"
+done
+
+if [ ! -s "$folder/encryption_key" ]; then
+	random >"$folder/encryption_key.new"
+	mv "$folder/encryption_key.new" "$folder/encryption_key"
+	echo "generated $folder/encryption_key: keep a copy of it, without it sensitive values cannot be read any more"
+fi
+
+# Redis stores the hash of the password.
+hash=$(tr -d '\n' <"$folder/redis_password" | sha256sum | cut -d ' ' -f 1)
+sed "s/PASSWORD_SHA256/$hash/" "$(dirname "$0")/../redis/users.acl" >"$folder/redis_users"
