@@ -32,7 +32,7 @@ func (t *transitionLog) attempt(now time.Time, c fsm.Command) {
 		return
 	}
 	t.attempted = now
-	t.log.Info("Attempting Temporal reconnection", "attempt", c.Number, "backoff", rounded(c.Backoff))
+	t.log.Info("Attempting Temporal reconnection", "attempt", c.Number, "backoff_seconds", seconds(c.Backoff))
 }
 
 // transition logs the difference between two views.
@@ -58,9 +58,9 @@ func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
 	case isUp && !wasUp && !t.connected:
 		t.connected = true
 		t.log.Info("Initial Temporal connection successful", "address", e.address, "namespace", e.namespace,
-			"after", rounded(after.Statistics.Downtime), "attempts", after.Attempts)
+			"after_seconds", seconds(after.Statistics.Downtime), "attempts", after.Attempts)
 	case isUp && !wasUp:
-		t.log.Info("Temporal reconnected successfully", "address", e.address, "outage", rounded(after.Statistics.LastOutage),
+		t.log.Info("Temporal reconnected successfully", "address", e.address, "outage_seconds", seconds(after.Statistics.LastOutage),
 			"generation", e.generation, "attempts", after.Attempts)
 	case !isUp && wasUp:
 		t.log.Warn("Temporal connection unhealthy, initiating reconnection", "kind", after.Kind, "error", after.LastErr)
@@ -77,5 +77,5 @@ func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
 	}
 }
 
-// rounded formats a duration as text, since JSON logs would write it as a number of nanoseconds.
-func rounded(d time.Duration) string { return d.Round(time.Millisecond).String() }
+// seconds returns a duration for the log, to the millisecond. slog would write it with varying units as text, in nanoseconds as JSON.
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }

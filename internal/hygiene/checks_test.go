@@ -40,6 +40,28 @@ func TestPackageCode(t *testing.T) {
 	})))
 }
 
+func TestLogDurations(t *testing.T) {
+	t.Parallel()
+	tree, err := hygiene.Load(plant(t, `-- a/a.go --
+package a
+
+func f(log *slog.Logger, d time.Duration) {
+	log.Info("fine", "took", d, "age_seconds", d.Seconds(), "addr", a.String(), "n", d)
+	log.WarnContext(ctx, "wrong", "took", d.Milliseconds(), "age", d.Seconds())
+	log.With("since", time.Since(begin).String()).Error("wrong")
+}
+-- a/a_test.go --
+package a
+
+func g() { log.Info("a test", "took", d.Milliseconds()) }
+`))
+	require.NoError(t, err)
+	require.Equal(t, `a: logs "took" in Milliseconds: pass the duration itself
+a: logs "age" in seconds: name it age_seconds
+a: logs "since" as text with varying units: pass the duration itself
+`, render(hygiene.LogDurations(tree)))
+}
+
 func render(findings []hygiene.Finding) string {
 	text := ""
 	for _, f := range findings {

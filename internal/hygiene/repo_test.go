@@ -47,6 +47,11 @@ func TestNoPackageIsTooLarge(t *testing.T) {
 	}))
 }
 
+func TestLogsHaveDurationsInSeconds(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.LogDurations(repository(t)))
+}
+
 // One constant defines the mark that replaces sensitive values, so that checks for the mark cannot miss another spelling.
 func TestOnlyOnePackageDefinesTheMark(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,9 @@
 // There is no global logger, and slog's default is neither set nor used, so the lines of two platforms in one process stay
 // separate. A line is a JSON object or key=value text. The package hides nothing by itself: secret values have a type that
 // redacts itself, such as config.Secret.
+//
+// Durations are numbers of seconds, and the names of their attributes end in _seconds. A line that is written with a context in which a
+// span is active has the attributes trace_id and span_id.
 package logger
 
 import (
@@ -14,7 +17,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Formats of a line.
@@ -30,24 +36,45 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("make the logger: %q is not a level; use debug, info, warn or error", level)
 	}
-	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: readable}
+	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: inSeconds}
 	switch format {
 	case FormatJSON:
-		return slog.New(slog.NewJSONHandler(w, options)), nil
+		return slog.New(correlated{slog.NewJSONHandler(w, options)}), nil
 	case FormatText:
-		return slog.New(slog.NewTextHandler(w, options)), nil
+		return slog.New(correlated{slog.NewTextHandler(w, options)}), nil
 	default:
 		return nil, fmt.Errorf("make the logger: %q is not a format; use json or text", format)
 	}
 }
 
-// readable writes durations as 1.5s in every format: JSON would write them as numbers of nanoseconds.
-func readable(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		return slog.String(a.Key, a.Value.Duration().Round(time.Millisecond).String())
+// inSeconds writes durations as seconds, to the millisecond: JSON would write them as numbers of nanoseconds, text with varying units.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
 	}
-	return a
+	const suffix = "_seconds"
+	return slog.Float64(strings.TrimSuffix(a.Key, suffix)+suffix, a.Value.Duration().Round(time.Millisecond).Seconds())
 }
+
+// correlated adds the IDs of the active span to lines.
+type correlated struct{ slog.Handler }
+
+// Handle implements [slog.Handler].
+func (c correlated) Handle(ctx context.Context, r slog.Record) error {
+	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (c correlated) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return correlated{c.Handler.WithAttrs(attributes)}
+}
+
+// WithGroup implements [slog.Handler].
+func (c correlated) WithGroup(name string) slog.Handler { return correlated{c.Handler.WithGroup(name)} }
 
 type contextKey struct{}
 

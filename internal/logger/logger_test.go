@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -36,16 +38,33 @@ func TestNewWritesTheFormatAndKeepsTheLevel(t *testing.T) {
 	require.Contains(t, out.String(), "level=DEBUG msg=fine n=1")
 }
 
-func TestDurationsAreTextInEveryFormat(t *testing.T) {
+func TestDurationsAreSecondsInEveryFormat(t *testing.T) {
 	t.Parallel()
-	for format, want := range map[string]string{"json": `"took":"1.234s"`, "text": "took=1.234s"} {
+	for format, want := range map[string]string{"json": `"took_seconds":1.234`, "text": "took_seconds=1.234"} {
 		var out bytes.Buffer
 		log, err := logger.New(&out, "info", format)
 		require.NoError(t, err)
-		log.Info("done", "took", 1234*time.Millisecond+400*time.Microsecond)
-		log.With("took", 1234*time.Millisecond+400*time.Microsecond).Info("done")
-		require.Equal(t, 2, strings.Count(out.String(), want), out.String())
+		const took = 1234*time.Millisecond + 400*time.Microsecond
+		log.Info("done", "took", took)
+		log.With("took", took).Info("done")
+		log.Info("done", "took_seconds", took)
+		log.WithGroup("step").Info("done", slog.Duration("took", took))
+		require.Equal(t, 4, strings.Count(strings.ReplaceAll(out.String(), "step.", ""), want), out.String())
 	}
+}
+
+func TestLinesHaveTheIDsOfTheActiveSpan(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := logger.New(&out, "info", "text")
+	require.NoError(t, err)
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{7: 2}})
+	log.With("run_id", "r1").InfoContext(trace.ContextWithSpanContext(t.Context(), span), "traced")
+	require.Contains(t, out.String(), "msg=traced run_id=r1 trace_id=00000000000000000000000000000001 span_id=0000000000000002")
+
+	out.Reset()
+	log.InfoContext(t.Context(), "not traced")
+	require.NotContains(t, out.String(), "trace_id")
 }
 
 func TestNewRefusesUnknownLevelsAndFormats(t *testing.T) {

@@ -218,7 +218,7 @@ func (r *Record) Changed(c dispatchtype.OwnerChange, gap time.Duration) {
 	} else {
 		r.project(c.Name).Timer("dispatcher_takeover_seconds").Record(gap)
 		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome, "epoch", c.To.Epoch,
-			"from", c.From.Holder, "from_epoch", c.From.Epoch, "reason", c.Reason, "took", c.Duration.Round(time.Millisecond))
+			"from", c.From.Holder, "from_epoch", c.From.Epoch, "reason", c.Reason, "took_seconds", c.Duration.Round(time.Millisecond).Seconds())
 	}
 	r.note("owner changed", func(ctx context.Context, j dispatchtype.Journal) error { return j.OwnerChanged(ctx, c) })
 }

@@ -1,0 +1,77 @@
+package hygiene
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+)
+
+// LogDurations finds durations in log lines whose unit is not the second. The logger writes values of time.Duration in seconds, so a call
+// passes them as they are. A call that converts one itself uses Seconds, under a name that ends in _seconds.
+func LogDurations(tree Tree) []Finding {
+	var findings []Finding
+	for _, folder := range tree.Folders() {
+		for _, f := range tree[folder] {
+			if f.Test || f.Kit || f.Generated {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), folder, f.Source, parser.SkipObjectResolution)
+			if err != nil {
+				continue // Load has parsed it
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && logs(call) {
+					findings = append(findings, durations(folder, call)...)
+				}
+				return true
+			})
+		}
+	}
+	return findings
+}
+
+// logs reports whether a call has the name of a method of slog.Logger that accepts attributes.
+func logs(call *ast.CallExpr) bool {
+	switch strings.TrimSuffix(method(call), "Context") {
+	case "Debug", "Info", "Warn", "Error", "Log", "With":
+		return true
+	}
+	return false
+}
+
+// method returns the name of the called method or function of a package; "" for other calls.
+func method(e ast.Expr) string {
+	if call, ok := e.(*ast.CallExpr); ok {
+		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+			return selector.Sel.Name
+		}
+	}
+	return ""
+}
+
+func durations(folder string, call *ast.CallExpr) []Finding {
+	var findings []Finding
+	for i := 1; i < len(call.Args); i++ {
+		key, ok := call.Args[i-1].(*ast.BasicLit)
+		if !ok || key.Kind != token.STRING {
+			continue
+		}
+		name := strings.Trim(key.Value, `"`)
+		switch unit := method(call.Args[i]); unit {
+		case "Milliseconds", "Microseconds", "Nanoseconds", "Minutes", "Hours":
+			findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in %s: pass the duration itself", name, unit)})
+		case "Seconds":
+			if !strings.HasSuffix(name, "_seconds") {
+				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
+			}
+		case "String":
+			switch of := method(call.Args[i].(*ast.CallExpr).Fun.(*ast.SelectorExpr).X); of {
+			case "Round", "Truncate", "Since", "Sub", "Until":
+				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
+			}
+		}
+	}
+	return findings
+}
