@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -85,7 +86,7 @@ type Workers struct {
 	taking  bool // whether the worker for handed over calls is registered
 	listErr error
 
-	life context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents
+	life context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents; the root of activities
 }
 
 // NewWorkers returns the workers. None polls before Start.
@@ -222,6 +223,8 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 		MaxConcurrentActivityExecutionSize: maxAttached,
 		MaxHeartbeatThrottleInterval:       flow.HeartbeatsWithin,
 		WorkerStopTimeout:                  w.opts.StopTimeout,
+		BackgroundActivityContext:          w.life,
+		Interceptors:                       []interceptor.WorkerInterceptor{&activityLog{}},
 	})
 	fresh.RegisterActivityWithOptions(w.calls.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
 	return fresh, nil
@@ -257,6 +260,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	}
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
+		BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
