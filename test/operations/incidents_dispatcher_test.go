@@ -179,7 +179,7 @@ func terminationIncidents() map[string]incident {
 				{name: "InboxLag", severity: "page", sees: []string{"io.example"}, verifies: []string{dispatching}},
 				{name: "DispatcherStale", severity: "page", sees: []string{`default.*stale`}, verifies: []string{"no dispatchers|nothing"}},
 			},
-			also: []string{"ProblemsUnacknowledged"},
+			also: []string{"DispatcherMissing", "ProblemsUnacknowledged"},
 		},
 		// The dispatcher of a project without workers is cleaned up by a worker of another project.
 		"all workers killed, one of them started after three minutes": {
@@ -199,7 +199,7 @@ func terminationIncidents() map[string]incident {
 			alerts: []expected{
 				{name: "CleanupSlow", severity: "ticket", sees: []string{`dispatcher.terminate +dispatcher-side`}, verifies: []string{"nothing to do"}},
 			},
-			also: []string{"NoPollers", "ServerUnreachable", "TakeoverSlow", "ProjectWithoutWorkers"},
+			also: []string{"NoPollers", "ServerUnreachable", "TakeoverSlow", "ProjectWithoutWorkers", "InboxLag", "ProblemsUnacknowledged"},
 		},
 	}
 }

@@ -110,7 +110,7 @@ func runIncidents() map[string]incident {
 			alerts: []expected{{
 				name: "PoisonRuns", severity: "ticket", sees: []string{"POISON", "DEADLOCK"}, fixes: []string{"signalbox project set NAME --end-poison"}, verifies: []string{"no runs"},
 			}},
-			also: []string{"NoPollers", "ProjectWithoutWorkers", "RunsStuck", "ProblemsUnacknowledged"},
+			also: []string{"NoPollers", "ProjectWithoutWorkers", "DispatcherMissing", "RunsStuck", "ProblemsUnacknowledged"},
 		},
 		"an execution deleted in Temporal": {
 			breaks: func(t *testing.T, w *watched) {
