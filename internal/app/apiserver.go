@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -51,7 +49,7 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 		Address: cfg.Listen, MaxConnections: cfg.API.MaxConnections, MaxRequestBytes: int64(cfg.API.MaxRequestBytes),
 		Metrics: c.telemetry.Handler(), Livez: http.HandlerFunc(c.health.Livez), Readyz: http.HandlerFunc(c.health.Readyz),
 		Serving:           func(ctx context.Context) bool { return c.health.Report(ctx).Status != health.Unavailable },
-		Interceptors:      []connect.Interceptor{metrics},
+		Interceptors:      c.telemetry.Interceptors(),
 		Access:            rpc.Access{Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
 		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID},
 		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue, Platform: newStatus(c),

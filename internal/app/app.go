@@ -98,7 +98,7 @@ type App struct {
 
 // New opens the store and wires all components. Nothing listens, polls or migrates before Start.
 func New(ctx context.Context, opts Options) (*App, error) {
-	p, err := newProcess(opts)
+	p, err := newProcess(ctx, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -57,7 +58,11 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 	cfg := c.temporal
 	complete := func(options client.Options) client.Options {
 		options.MetricsHandler = p.telemetry.Temporal()
-		return engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated)
+		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated)
+		if spans := p.telemetry.Tracing; spans != nil {
+			options.Interceptors = append(options.Interceptors, runtrace.New(spans, options.DataConverter))
+		}
+		return options
 	}
 	base, err := temporalconfig.Options(cfg)
 	if err != nil {

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/google/uuid"
@@ -29,19 +31,35 @@ type process struct {
 	memory    *memory.Monitor
 }
 
-func newProcess(opts Options) (_ *process, err error) {
+func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	p := &process{cfg: opts.Config, log: opts.Log, version: opts.Version, serverID: newServerID(), keys: opts.Keys}
 	if p.keys == nil {
 		if p.keys, err = sealconfig.Ring(p.cfg.Encryption); err != nil {
 			return nil, err
 		}
 	}
-	p.telemetry, err = telemetry.New(telemetry.Options{ServiceName: p.cfg.Telemetry.ServiceName, Version: p.version, Log: p.log})
+	p.telemetry, err = telemetry.New(ctx, telemetry.Options{
+		ServiceName: p.cfg.Telemetry.ServiceName, Version: p.version, Instance: instance(p.cfg.Listen), Lookup: os.LookupEnv, Log: p.log,
+	})
 	if err != nil {
 		return nil, err
 	}
 	p.memory = memory.NewMonitor(memory.Options{Limit: opts.Memory, Relieve: worker.PurgeStickyWorkflowCache, Log: p.log})
 	return p, nil
+}
+
+// instance returns the name of the process among those of a service. Other than the server ID, it stays the same across restarts, so the
+// number of exported series does not grow with them.
+func instance(listen string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return host
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // newServerID returns the identity of this start of the process.

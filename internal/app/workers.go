@@ -25,7 +25,7 @@ type workers struct {
 func newWorkers(c *components) *workers {
 	caller := httpcall.New(httpcall.Options{
 		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
-		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable,
+		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable, Propagate: c.telemetry.Propagates(),
 	})
 	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint)
 	c.connection.onConnect("worker heartbeat", heartbeat.Wake)

@@ -45,7 +45,7 @@ type Config struct {
 	Retention   Retention  `yaml:"retention" doc:"How long finished data is retained. Without a limit everything is kept."`
 	Migration   Migration  `yaml:"migration" doc:"The older engine's database that servers follow during a cutover."`
 	Log         Log        `yaml:"log" doc:"The process's own log, written to standard error."`
-	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus."`
+	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus. Traces and metrics over OTLP are configured by the OTEL_* variables."`
 
 	// Warnings are problems that may heal without a restart, such as an expired client certificate: a server
 	// starts with them and tries again, check-config reports them.
@@ -222,9 +222,9 @@ type Log struct {
 	Format string `yaml:"format" default:"json" doc:"json or text."`
 }
 
-// Telemetry names the process in metrics.
+// Telemetry names the process in metrics and traces.
 type Telemetry struct {
-	ServiceName string `yaml:"service_name" default:"signalbox" doc:"Value of service_name in the metric target_info."`
+	ServiceName string `yaml:"service_name" default:"signalbox" doc:"Name of the service in the metric target_info and over OTLP. OTEL_SERVICE_NAME takes precedence."`
 }
 
 // HasRole reports whether the process carries the role.

@@ -57,12 +57,14 @@ func Arrows() []Rule {
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
 		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
 		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
-		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem"}), "metrics do not depend on the measured parts, only on the types of what they count"},
+		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem", "internal/telemetry/otlp", "internal/telemetry/tracing"}), "metrics do not depend on the measured parts, only on the types of what they count"},
+		{"internal/telemetry/otlp", nil, "exports do not depend on what they export"},
+		{"internal/telemetry/tracing", nil, "spans do not depend on the traced parts, which have them in their contexts"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
 		{"internal/memory", []string{"internal/apperror", "internal/loop"}, "it measures only its own process"},
 		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/sealed"}), "it implements the domain's interfaces on a database"},
 		{"internal/migrate/legacy", slices.Concat(domain, ambient, []string{"internal/store"}), "it copies an older engine's database into the store's"},
-		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring"}), "it implements the domain's interfaces on Temporal"},
+		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring", "internal/telemetry/tracing"}), "it implements the domain's interfaces on Temporal"},
 		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/webui", nil, "the web UI is files, which call the API from a browser"},
@@ -87,6 +89,7 @@ func Arrows() []Rule {
 func Bans() []Ban {
 	const temporal = "go.temporal.io/..."
 	platform := []string{"database/sql", "modernc.org/sqlite/...", "github.com/jackc/pgx/...", "connectrpc.com/...", "github.com/spf13/cobra"}
+	otel := "go.opentelemetry.io/..."                                                           // a library leaves the choice of traces and metrics to its program
 	standalone := []string{"!" + Module + "/internal/loop", "!" + Module + "/internal/backoff"} // they link only the standard library
 	bans := []Ban{
 		{"", []string{"go.temporal.io/server/..."}, nil, "only the devserver module embeds a Temporal server"},
@@ -95,15 +98,15 @@ func Bans() []Ban {
 			nil, "the command line calls only the API"},
 		{"conn/conntype", append([]string{temporal, "google.golang.org/grpc/..."}, platform...), nil, "plain types need no engine"},
 		{"dispatch/dispatchtype", append([]string{temporal}, platform...), nil, "plain types need no engine"},
-		{"conn", append([]string{"go.temporal.io/server/..."}, platform...), nil, "the connection is a library that needs only the Temporal SDK and gRPC"},
+		{"conn", append([]string{"go.temporal.io/server/...", otel}, platform...), nil, "the connection is a library that needs only the Temporal SDK and gRPC"},
 		{"examples/conn", slices.Concat([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
 			"a program that uses the library links nothing of the platform"},
 		{"examples/dispatch", slices.Concat([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
 			"a program that uses the libraries links nothing of the platform"},
-		{"lease", append([]string{temporal}, platform...), nil, "leases are a library without an engine"},
+		{"lease", append([]string{temporal, otel}, platform...), nil, "leases are a library without an engine"},
 		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"}, "a program with another lease store does not link Redis"},
 		{"dispatch", []string{"github.com/redis/..."}, nil, "the program that runs the dispatchers chooses the lease store"},
-		{"dispatch", append([]string{"go.temporal.io/server/..."}, platform...), nil, "dispatchers are a library that needs only the Temporal SDK"},
+		{"dispatch", append([]string{"go.temporal.io/server/...", otel}, platform...), nil, "dispatchers are a library that needs only the Temporal SDK"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "the store does not depend on Temporal or the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API uses the domain's interfaces, not their implementations"},
 	}

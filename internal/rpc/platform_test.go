@@ -143,7 +143,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	require.NoError(t, st.Start(ctx))
 	p.store = st
 
-	metrics, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Log: slog.New(slog.DiscardHandler)})
+	metrics, err := telemetry.New(t.Context(), telemetry.Options{ServiceName: "signalbox", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	limits := dsl.DefaultLimits()
 	projects := project.NewService(st, time.Now)

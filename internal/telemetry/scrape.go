@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// read is what the last scrape read from a database or from Temporal.
+// read is what the last scrape or export read from a database or from Temporal.
 type read[T any] struct {
 	mu    sync.Mutex
 	value T
 	known bool
 }
 
-// readBefore makes every scrape read a value before it collects the instruments, with a context that ends after limit.
+// readBefore makes every scrape and export read a value before it collects the instruments, with a context that ends after limit.
 //
 // A callback of an instrument must not read it: the SDK holds the lock of all instruments while it calls the callback, and the read may
 // create an instrument, for example that of the first request of a kind to Temporal, which waits for this lock.
@@ -41,15 +41,19 @@ func (r *read[T]) last() (T, bool) {
 	return r.value, r.known
 }
 
-// readingFirst makes all reads at once, and then serves the page.
+// readingFirst makes all reads, and then serves the page.
 func (t *Telemetry) readingFirst(page http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var reading sync.WaitGroup
-		ctx := r.Context()
-		for _, read := range t.reads {
-			reading.Go(func() { read(ctx) })
-		}
-		reading.Wait()
+		t.read(r.Context())
 		page.ServeHTTP(w, r)
 	})
+}
+
+// read makes all reads at once.
+func (t *Telemetry) read(ctx context.Context) {
+	var reading sync.WaitGroup
+	for _, read := range t.reads {
+		reading.Go(func() { read(ctx) })
+	}
+	reading.Wait()
 }

@@ -1,15 +1,16 @@
-// Package telemetry provides the metrics of one platform: OpenTelemetry inside, Prometheus at /metrics.
+// Package telemetry provides the metrics and traces of one platform: OpenTelemetry inside, Prometheus at /metrics, and OTLP where the
+// OTEL_* variables configure it.
 //
-//	tel, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Version: version, Log: log})
+//	tel, err := telemetry.New(ctx, telemetry.Options{ServiceName: "signalbox", Version: version, Lookup: os.LookupEnv, Log: log})
 //	err = tel.Observe(telemetry.Observed{Connection: manager.Connection, QueuedRuns: …})
 //	mux.Handle("/metrics", tel.Handler())
 //	defer tel.Stop(ctx)
 //
-// Each Telemetry has its own registry and meter provider; the globals of OpenTelemetry and Prometheus are neither set nor read, so two
+// Each Telemetry has its own registry and providers; the globals of OpenTelemetry and Prometheus are neither set nor read, so two
 // platforms in one process are counted separately. Names are stable, because dashboards and alerts depend on them, and no label's
 // values grow with runs, restarts or server IDs.
 //
-// Metrics are only exported by scraping: the package pushes nothing, and there are no traces.
+// Package otlp reads the variables and exports, package tracing makes the spans.
 package telemetry
 
 //go:generate go run ./internal/metricdocs ../.. ../../docs/reference/metrics.md
@@ -22,6 +23,7 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -33,16 +35,24 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
+
+	"github.com/signalbox-dev/signalbox/internal/telemetry/otlp"
+	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 )
 
 // scope is the instrumentation scope of this platform's own metrics.
 const scope = "github.com/signalbox-dev/signalbox"
 
-// Options configure a Telemetry. Log receives errors of the measurement.
+// Options configure a Telemetry.
 type Options struct {
 	ServiceName string
 	Version     string
-	Log         *slog.Logger
+	// Instance names the process among those of the service, in what is exported over OTLP.
+	Instance string
+	// Lookup reads environment variables. nil: nothing is exported over OTLP.
+	Lookup otlp.Lookup
+	// Log receives errors of the measurement and of exports.
+	Log *slog.Logger
 }
 
 // Telemetry holds the metrics of one platform. Runs and API can be used as soon as New has returned.
@@ -57,25 +67,27 @@ type Telemetry struct {
 	Webhooks *Webhooks
 	// Problems measures how long problems are open.
 	Problems *Problems
+	// Tracing makes spans; nil if there are no traces.
+	Tracing *tracing.Tracer
 
 	active *activeDispatchers
 	empty  *emptyHistograms
 	// reads are made by every scrape before it collects the instruments.
 	reads []func(ctx context.Context)
 
-	registry *prometheus.Registry
-	provider *sdkmetric.MeterProvider
-	log      *slog.Logger
-	now      func() time.Time
+	registry  *prometheus.Registry
+	exports   exports
+	propagate bool
+	provider  *sdkmetric.MeterProvider
+	log       *slog.Logger
+	now       func() time.Time
 }
 
-// New creates the registry and all instruments.
-func New(options Options) (*Telemetry, error) {
+// New creates the registry, all instruments and the exporters. These do not connect yet.
+func New(ctx context.Context, options Options) (*Telemetry, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	process := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	registry.MustRegister(process...)
 	empty := newEmptyHistograms(time.Now())
 	exporter, err := promexporter.New(
 		promexporter.WithRegisterer(registry),
@@ -86,16 +98,33 @@ func New(options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the Prometheus exporter: %w", err)
 	}
+	service, err := describe(ctx, options)
+	if err != nil {
+		return nil, err
+	}
 	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, registry: registry, log: options.Log, now: time.Now}
-	t.provider = sdkmetric.NewMeterProvider(
+	if err := t.export(ctx, options, service, process); err != nil {
+		return nil, err
+	}
+	t.provider = sdkmetric.NewMeterProvider(append(t.exports.readers(),
 		sdkmetric.WithReader(exporter),
-		sdkmetric.WithResource(resource.NewSchemaless(
-			attribute.String("service.name", options.ServiceName),
-			attribute.String("service.version", options.Version),
-		)),
+		sdkmetric.WithResource(service),
 		sdkmetric.WithView(temporalLatencies(), dispatchers()),
-	)
+	)...)
 	return t, t.create(options.Version)
+}
+
+// describe returns the resource of the process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
+func describe(ctx context.Context, options Options) (*resource.Resource, error) {
+	own := resource.WithAttributes(attribute.String("service.name", options.ServiceName), attribute.String("service.version", options.Version))
+	if options.Lookup == nil {
+		return resource.New(ctx, own)
+	}
+	described, err := resource.New(ctx, own, resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w; give name=value, separated by commas", err)
+	}
+	return described, nil
 }
 
 // create creates the instruments that need no source.
@@ -129,16 +158,28 @@ func seconds() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
 }
 
-// Start does nothing; measuring begins with New.
-func (t *Telemetry) Start(context.Context) error { return nil }
+// Start begins the export of metrics; measuring begins with New.
+func (t *Telemetry) Start(ctx context.Context) error { return t.exports.start(ctx) }
 
-// Stop ends measuring. Instruments can still be called afterwards without effect.
+// Stop exports what remains, within a bounded part of ctx, and ends measuring. Instruments can still be called afterwards without effect.
 func (t *Telemetry) Stop(ctx context.Context) error {
+	t.exports.stop(ctx)
 	if err := t.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("stop telemetry: %w", err)
 	}
 	return nil
 }
+
+// Interceptors returns those of the API's handlers: they trace and measure calls.
+func (t *Telemetry) Interceptors() []connect.Interceptor {
+	if t.Tracing == nil {
+		return []connect.Interceptor{t.API}
+	}
+	return []connect.Interceptor{t.Tracing.Interceptor(), t.API}
+}
+
+// Propagates reports whether the trace contexts of calls are sent to called services.
+func (t *Telemetry) Propagates() bool { return t.propagate && t.Tracing != nil }
 
 // Handler serves the metrics in Prometheus's and OpenMetrics's formats.
 func (t *Telemetry) Handler() http.Handler {

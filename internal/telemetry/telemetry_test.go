@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newTelemetry(t *testing.T) *telemetry.Telemetry {
 	t.Helper()
-	tel, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
+	tel, err := telemetry.New(t.Context(), telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, tel.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, tel.Stop(context.WithoutCancel(t.Context()))) })
@@ -122,7 +122,7 @@ func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 
 func TestSecondStopFailsAndInstrumentsStayUsable(t *testing.T) {
 	t.Parallel()
-	tel, err := telemetry.New(telemetry.Options{ServiceName: "s", Log: slog.New(slog.DiscardHandler)})
+	tel, err := telemetry.New(t.Context(), telemetry.Options{ServiceName: "s", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, tel.Stop(t.Context()))
 	require.ErrorContains(t, tel.Stop(t.Context()), "stop telemetry")

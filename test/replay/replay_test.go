@@ -17,7 +17,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -28,6 +32,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
+	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/replay/scenario"
 )
@@ -88,15 +94,35 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 				t.Parallel()
 				require.DirExists(t, folder, "record it: see replay/record")
 				replay(t, docs, folder, s.Status)
+				replay(t, docs, folder, s.Status, traced(t))
 			})
 		}
 	}
 }
 
-func replay(t *testing.T, docs library, folder, status string) {
+// traced returns the interceptor of a worker with traces: histories replay with and without it.
+func traced(t *testing.T) interceptor.WorkerInterceptor {
+	t.Helper()
+	spans := tracing.New(t.Context(), tracing.Options{Exporter: noSpans{t}, Resource: resource.Empty()})
+	t.Cleanup(func() { require.NoError(t, spans.Shutdown(context.WithoutCancel(t.Context()))) })
+	return runtrace.New(spans, converter.GetDefaultDataConverter())
+}
+
+// noSpans fails the test if a replay exports a span.
+type noSpans struct{ t *testing.T }
+
+func (n noSpans) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	n.t.Errorf("a replay exported %d spans, the first is %q", len(spans), spans[0].Name())
+	return nil
+}
+
+func (noSpans) Shutdown(context.Context) error { return nil }
+
+func replay(t *testing.T, docs library, folder, status string, interceptors ...interceptor.WorkerInterceptor) {
 	t.Helper()
 	records := &ledger{steps: map[int64]interp.StepRecord{}}
 	run, options := referring(t, folder)
+	options.Interceptors = interceptors
 	replayer, err := worker.NewWorkflowReplayerWithOptions(options)
 	require.NoError(t, err)
 	w := flow.New(t.Context(), docs, records, flow.DefaultLimits())

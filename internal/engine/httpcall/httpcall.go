@@ -62,6 +62,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -94,6 +95,8 @@ type Options struct {
 	// Writable returns an error while the database that stores large responses is unavailable. nil: it always is
 	// available. Calls hold back a large response during an outage, because a response that cannot be stored is lost.
 	Writable func(ctx context.Context) error
+	// Propagate sends the trace context of traced calls to the called services.
+	Propagate bool
 }
 
 // Caller performs HTTP calls. It is safe for concurrent use.
@@ -108,6 +111,7 @@ type Caller struct {
 	exchanges *exchanges
 	repeated  func(runID string) bool
 	storage   storage
+	propagate bool
 }
 
 // New returns a caller. It starts nothing before its first call.
@@ -133,6 +137,7 @@ func New(o Options) *Caller {
 		exchanges: newExchanges(contract.CallQueue(rand.Text())),
 		repeated:  o.Repeated,
 		storage:   storage{writable: o.Writable},
+		propagate: o.Propagate,
 	}
 	if c.repeated == nil {
 		c.repeated = func(string) bool { return false }
@@ -209,7 +214,7 @@ func (c *Caller) exchange(
 			return nil, nil, unauthenticated(ctx, bounded, r, err)
 		}
 	}
-	res, body, err := c.send(req, r, sent)
+	res, body, err := c.send(req, r, s, sent) //nolint:contextcheck // the request has the context
 	if err != nil {
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}
@@ -224,30 +229,36 @@ func (c *Caller) exchange(
 		return nil, nil, invalidRequest(r, err)
 	}
 	req.Header.Set("Authorization", header)
-	if res, body, err = c.send(req, r, sent); err != nil {
+	if res, body, err = c.send(req, r, s, sent); err != nil { //nolint:contextcheck // see above
 		return nil, nil, transportFailure(ctx, bounded, r, err)
 	}
 	return res, body, nil
 }
 
 // send sends a request and reads the response up to its limit.
-func (c *Caller) send(req *http.Request, r flow.HTTPRequest, sent *attempts) (*http.Response, []byte, error) {
+func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest, sent *attempts) (*http.Response, []byte, error) {
 	client := c.client
 	if r.Once {
 		client = c.once
 	}
+	req, span := c.trace(req, s)
+	defer span.End()
+	begun := time.Now()
 	res, err := client.Do(req)
 	if err != nil {
 		sent.end(0)
+		traced(span, 0)
 		return nil, nil, err
 	}
 	defer func() { _ = res.Body.Close() }() // the body has been read
 	body, err := readBody(res.Body, r.MaxResponseBytes)
+	status := res.StatusCode
 	if err != nil && !errors.Is(err, errTooLarge) {
-		sent.end(0)
-	} else {
-		sent.end(res.StatusCode)
+		status = 0
 	}
+	sent.end(status)
+	traced(span, status)
+	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call", "method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
 	return res, body, err
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -62,7 +64,7 @@ func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scru
 		out.Request = &flow.SentRequest{
 			Method:  res.Request.Method,
 			URI:     s.Text(res.Request.URL.Redacted()),
-			Headers: scrubbed(s, sentHeaders(res.Request.Header)),
+			Headers: scrubbed(s, sentHeaders(res.Request.Header, r.Headers)),
 		}
 	}
 	return out, nil
@@ -130,9 +132,13 @@ func scrubbed(s *redact.Scrubber, headers map[string]string) map[string]string {
 	return headers
 }
 
-// sentHeaders omits credentials: results are stored and shown.
-func sentHeaders(h http.Header) map[string]string {
+// sentHeaders omits credentials: results are stored and shown. It omits a trace context that the workflow did not set: the result of a call
+// does not depend on whether the call is traced.
+func sentHeaders(h http.Header, given map[string]string) map[string]string {
 	out := flatten(h)
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return strings.EqualFold(name, headerTraceparent) }) {
+		delete(out, strings.ToLower(headerTraceparent))
+	}
 	for _, name := range []string{"authorization", "proxy-authorization", "cookie"} {
 		delete(out, name)
 	}

@@ -38,7 +38,7 @@ func ours() []string { return []string{"dispatcher_", "signalbox_", "temporal_",
 
 // instruments returns the metrics of a process in which everything is observed, by name.
 func instruments(ctx context.Context) ([]instrument, error) {
-	tel, err := telemetry.New(telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
+	tel, err := telemetry.New(ctx, telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,266 @@
+// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, and each of its activities.
+//
+//	options.Interceptors = append(options.Interceptors, runtrace.New(tracer, converter))
+//
+// The trace context travels in a header of Temporal, sealed like every payload, from the starter to the workflow, and from the workflow to
+// its activities. Processes of other releases, and those without traces, ignore the header. A header that cannot be read is ignored too:
+// a trace never fails a run.
+//
+// Nothing here decides a command, so histories replay with and without the interceptor. The span of an execution has IDs that derive from
+// the execution, since several processes may execute its tasks; the process that completes the execution exports the span. So an execution
+// that is terminated has no span of its own, only those of its activities.
+//
+// Dispatchers, schedules and everything else that is not a run have no spans.
+package runtrace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
+)
+
+// headerKey is the header with the trace context.
+const headerKey = "signalbox-trace"
+
+// carried is the content of the header.
+type carried struct {
+	// Context is the parent span, in the form of W3C Trace Context.
+	Context map[string]string `json:"context"`
+	// Project, Workflow and Version describe the run to its activities.
+	Project  string `json:"project,omitempty"`
+	Workflow string `json:"workflow,omitempty"`
+	Version  string `json:"version,omitempty"`
+}
+
+// tracer traces runs in a client and its workers.
+type tracer struct {
+	interceptor.InterceptorBase
+
+	spans     *tracing.Tracer
+	converter converter.DataConverter
+}
+
+// New returns the interceptor for clients, which the SDK also applies to their workers. The converter seals the header.
+func New(spans *tracing.Tracer, converter converter.DataConverter) interceptor.Interceptor {
+	return &tracer{spans: spans, converter: converter}
+}
+
+// InterceptClient implements [interceptor.ClientInterceptor].
+func (t *tracer) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	c := &starts{tracer: t}
+	c.Next = next
+	return c
+}
+
+// InterceptWorkflow implements [interceptor.WorkerInterceptor].
+func (t *tracer) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	w := &executions{tracer: t}
+	w.Next = next
+	return w
+}
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (t *tracer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	a := &activities{tracer: t}
+	a.Next = next
+	return a
+}
+
+// write puts the trace context into a header.
+func (t *tracer) write(header map[string]*commonpb.Payload, sc trace.SpanContext, r tracing.Run) {
+	if header == nil || !sc.IsValid() {
+		return
+	}
+	payload, err := t.converter.ToPayload(carried{Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version})
+	if err == nil {
+		header[headerKey] = payload
+	}
+}
+
+// read returns the trace context of a header, and the run without its ID.
+func (t *tracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, tracing.Run) {
+	var c carried
+	payload, ok := header[headerKey]
+	if !ok || t.converter.FromPayload(payload, &c) != nil {
+		return trace.SpanContext{}, tracing.Run{}
+	}
+	return t.spans.Decode(c.Context), tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version}
+}
+
+// starts traces the starts of runs.
+type starts struct {
+	interceptor.ClientOutboundInterceptorBase
+
+	tracer *tracer
+}
+
+// ExecuteWorkflow starts a run.
+func (s *starts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
+	r, ok := runOf(in.Args)
+	if !ok {
+		return s.Next.ExecuteWorkflow(ctx, in)
+	}
+	ctx, span := s.tracer.spans.Start(tracing.WithRun(ctx, r), "StartWorkflow "+in.WorkflowType, trace.SpanKindClient)
+	defer span.End()
+	s.tracer.write(interceptor.Header(ctx), span.SpanContext(), tracing.Run{}) //nolint:contextcheck // it only converts the span context
+	handle, err := s.Next.ExecuteWorkflow(ctx, in)
+	fail(span, err)
+	return handle, err
+}
+
+// runOf returns the run with these arguments of a workflow; false for other workflows.
+func runOf(args []any) (tracing.Run, bool) {
+	if len(args) != 1 {
+		return tracing.Run{}, false
+	}
+	in, ok := args[0].(flow.Input)
+	return tracing.Run{ID: in.RunID, Project: in.Project, Workflow: in.Workflow, Version: in.Version}, ok
+}
+
+// execution is the traced execution, in the context of its workflow.
+type execution struct {
+	run tracing.Run
+	// span is the parent of what the execution does, first that of the next execution in the chain.
+	span, first trace.SpanContext
+}
+
+type executionKey struct{}
+
+// executions traces the executions of runs.
+type executions struct {
+	interceptor.WorkflowInboundInterceptorBase
+
+	tracer *tracer
+}
+
+// Init implements [interceptor.WorkflowInboundInterceptor].
+func (e *executions) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	c := &commands{tracer: e.tracer}
+	c.Next = next
+	return e.Next.Init(c)
+}
+
+// ExecuteWorkflow executes a run to its end, or to the end of this execution.
+func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	r, ok := runOf(in.Args)
+	if !ok {
+		return e.Next.ExecuteWorkflow(ctx, in)
+	}
+	info := workflow.GetInfo(ctx)
+	parent, _ := e.tracer.read(interceptor.WorkflowHeader(ctx))
+	span := e.tracer.spans.StartExecution(parent, info.WorkflowExecution.RunID, r, "RunWorkflow "+contract.RunWorkflow,
+		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.WorkflowStartTime),
+		trace.WithAttributes(attribute.String("temporalRunID", info.WorkflowExecution.RunID)))
+	x := execution{run: r, span: span.SpanContext(), first: parent}
+	if !parent.IsValid() {
+		x.first = x.span
+	}
+	result, err := e.Next.ExecuteWorkflow(workflow.WithValue(ctx, executionKey{}, x), in)
+	// Nothing is deferred: an execution that leaves the cache of its worker unwinds its stack, and has not completed.
+	if !workflow.IsReplaying(ctx) {
+		complete(span, err)
+	}
+	return result, err
+}
+
+// complete ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags behind the activities.
+func complete(span trace.Span, err error) {
+	outcome := "continued_as_new"
+	if !workflow.IsContinueAsNewError(err) {
+		status, _ := flow.Failed(err)
+		outcome = string(status)
+		if status == interp.StatusFailed || status == interp.StatusTimedOut {
+			span.SetStatus(codes.Error, "")
+		}
+	}
+	span.SetAttributes(attribute.String("signalbox.run.outcome", outcome))
+	span.End(trace.WithTimestamp(time.Now()))
+}
+
+// commands passes the trace context on to activities, and to the next execution of the run.
+type commands struct {
+	interceptor.WorkflowOutboundInterceptorBase
+
+	tracer *tracer
+}
+
+// ExecuteActivity implements [interceptor.WorkflowOutboundInterceptor].
+func (c *commands) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	c.passOn(ctx)
+	return c.Next.ExecuteActivity(ctx, name, args...)
+}
+
+// ExecuteLocalActivity implements [interceptor.WorkflowOutboundInterceptor].
+func (c *commands) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	c.passOn(ctx)
+	return c.Next.ExecuteLocalActivity(ctx, name, args...)
+}
+
+// passOn writes the header of an activity. In a replay the activity is not started.
+func (c *commands) passOn(ctx workflow.Context) {
+	if x, ok := ctx.Value(executionKey{}).(execution); ok && !workflow.IsReplaying(ctx) {
+		c.tracer.write(interceptor.WorkflowHeader(ctx), x.span, x.run)
+	}
+}
+
+// NewContinueAsNewError implements [interceptor.WorkflowOutboundInterceptor]. The executions of a run have the same parent.
+func (c *commands) NewContinueAsNewError(ctx workflow.Context, next any, args ...any) error {
+	err := c.Next.NewContinueAsNewError(ctx, next, args...)
+	if x, ok := ctx.Value(executionKey{}).(execution); ok {
+		c.tracer.write(interceptor.WorkflowHeader(ctx), x.first, tracing.Run{})
+	}
+	return err
+}
+
+// activities traces the activities of runs.
+type activities struct {
+	interceptor.ActivityInboundInterceptorBase
+
+	tracer *tracer
+}
+
+// ExecuteActivity executes an activity. One without the header belongs to no traced run.
+func (a *activities) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	parent, r := a.tracer.read(interceptor.Header(ctx)) //nolint:contextcheck // it only converts the span context
+	if !parent.IsValid() {
+		return a.Next.ExecuteActivity(ctx, in)
+	}
+	info := activity.GetInfo(ctx)
+	r.ID = info.WorkflowExecution.ID
+	ctx = trace.ContextWithRemoteSpanContext(tracing.WithRun(ctx, r), parent)
+	ctx, span := a.tracer.spans.Start(ctx, "RunActivity "+info.ActivityType.Name, trace.SpanKindServer,
+		attribute.Int64("temporalAttempt", int64(info.Attempt)), attribute.Bool("temporalLocal", info.IsLocalActivity))
+	defer span.End()
+	result, err := a.Next.ExecuteActivity(ctx, in)
+	fail(span, err)
+	return result, err
+}
+
+// fail marks a span as failed with the type of an error. The text of an error may quote the values of a run.
+func fail(span trace.Span, err error) {
+	if err == nil {
+		return
+	}
+	kind := "other"
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.Type() != "" {
+		kind = app.Type()
+	}
+	span.SetAttributes(attribute.String("error.type", kind))
+	span.SetStatus(codes.Error, "")
+}
