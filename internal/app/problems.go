@@ -22,7 +22,7 @@ func newProblems(c *components) (*problems, error) {
 	rows := c.storage.Problems()
 	service := problem.NewService(problem.Options{
 		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status, Health: c.health.Report,
-		TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now,
+		TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now, StartedAt: time.Now(),
 	})
 	return &problems{service, problem.NewRecorder(service, rows), dispatchers}, c.telemetry.ObserveProblems(service.Gauges)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
+	"github.com/signalbox-dev/signalbox/internal/run/label"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -235,6 +236,11 @@ func checkFilter(f Filter, add func(path, format string, args ...any)) {
 	}
 	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
 		add("filter.trigger", "is %q, not one of %v", f.Trigger, run.Triggers())
+	}
+	if e, wrong := apperror.From(label.Check(f.Labels)); wrong {
+		for _, field := range e.Fields {
+			add("filter."+field.Path, "%s", field.Message)
+		}
 	}
 	if failuregroup.Check("", f.FailureGroup) != nil {
 		add("filter.failureGroup", "is %q, which is not the key of a group of failed runs", f.FailureGroup)

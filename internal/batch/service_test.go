@@ -64,6 +64,9 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"no failure group": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{FailureGroup: "503"}
 		}, "filter.failureGroup"},
+		"no label": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &batch.Filter{Labels: map[string]string{"a b": "1"}}
+		}, "filter.labels.a b"},
 		"version of any workflow": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &batch.Filter{Version: "1.0.0"}
 		}, "filter.workflow"},

@@ -75,7 +75,7 @@ func newBench(t *testing.T) *bench {
 	b.Service = problem.NewService(problem.Options{
 		Source: s.Problems(), Store: s.Problems(), Projects: s, Dispatchers: overview{b}, Metrics: b,
 		Connection: func() conntype.Status { return b.connection }, Health: func(context.Context) health.Report { return b.report },
-		TaskQueue: func(project string) string { return "signalbox-" + project }, Now: func() time.Time { return b.now },
+		TaskQueue: func(project string) string { return "signalbox-" + project }, Now: func() time.Time { return b.now }, StartedAt: b.now,
 	})
 	b.recorder = problem.NewRecorder(b.Service, s.Problems())
 	return b
@@ -352,6 +352,13 @@ func TestPlatformProblems(t *testing.T) {
 		{Name: "store", State: health.Up}, {Name: "leases", State: health.Down, LastError: "redis does not answer"}, {Name: "memory", State: health.Down},
 	}}
 	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.NoWorkers), state(shop, dispatchtype.Stale)}
+	dispatchers, dependencies := b.dispatchers, b.report
+	b.dispatchers = []dispatcher.Dispatcher{state(shop, dispatchtype.Unknown)}
+	b.report = health.Report{}
+	require.Empty(t, b.list(admin(t), t, problem.Query{}), "the process has just started")
+	b.now = b.now.Add(time.Minute)
+	require.Equal(t, []string{"platform.shop.DISPATCHER_UNKNOWN open"}, b.list(admin(t), t, problem.Query{}))
+	b.now, b.dispatchers, b.report = b.now.Add(time.Minute), dispatchers, dependencies
 	want := []string{"platform..DEPENDENCY_NOT_UP.leases open", "platform.shop.DISPATCHER_STALE open"}
 	require.ElementsMatch(t, want, b.list(admin(t), t, problem.Query{}), "a project without workers has nothing to do")
 	require.Equal(t, want[1:], b.list(as(t, "eve", shop, auth.Admin), t, problem.Query{}), "the platform is shown to callers with a role in all projects")

@@ -52,6 +52,8 @@ type Options struct {
 	TaskQueue func(project string) string
 	Metrics   Metrics
 	Now       func() time.Time
+	// StartedAt is the start of the process.
+	StartedAt time.Time
 }
 
 // Service finds problems and records what operators do about them. It is safe for concurrent use.
