@@ -64,6 +64,8 @@ func redactExecution(ctx context.Context, marks redactor, runID string, x diagno
 type diagnosis struct {
 	watcher  *diagnose.Watcher
 	failures *diagnose.Failures
+	// queue describes the task queue of a project.
+	queue func(ctx context.Context, project string) (diagnose.QueueState, error)
 }
 
 func newDiagnosis(c *components) *diagnosis {
@@ -79,7 +81,7 @@ func newDiagnosis(c *components) *diagnosis {
 	inspector := redactedInspector{inspect.New(inspect.Options{
 		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
 	}), c.storage.sealed}
-	return &diagnosis{failures: failures, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs}, diagnose.Options{
+	return &diagnosis{failures: failures, queue: inspector.Queue, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs}, diagnose.Options{
 		After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
 		Fingerprint: c.connection.fingerprint, Changes: c.records.changes, Committed: c.events.service.Committed,
 		End: func(ctx context.Context, project, id, reason string) error {

@@ -430,8 +430,8 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `BeatWorker ChangeMaintenance ChangedSteps ClaimRepair CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
-Exclusive FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
+	"": `BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
+Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
 OpenImports OpenRuns Location Maintenance Ping Pools Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,

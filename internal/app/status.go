@@ -40,6 +40,7 @@ func newStatus(c *components) *system.Service {
 	return system.NewService(c.connection.manager, c.storage, c.runs.reconciler, c.storage, c.storage, system.Options{
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
+		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
 }

@@ -28,6 +28,25 @@ func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusR
 	return connect.NewResponse(proto.CloneOf(a.platform.status)), nil
 }
 
+func (a *api) ListQueues(context.Context, *connect.Request[signalboxv1.ListQueuesRequest]) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
+	return connect.NewResponse(&signalboxv1.ListQueuesResponse{Time: before(0), Queues: []*signalboxv1.Queue{
+		{
+			Project: "default", Name: "signalbox-default", Activities: &signalboxv1.QueueLine{},
+			WorkflowTasks: &signalboxv1.QueueLine{Pollers: 2, LastPollTime: before(3 * time.Second), Backlog: new(int64(4)), BacklogAge: durationpb.New(time.Minute)},
+		},
+		{Project: "shop", Name: "signalbox-shop", Error: "Temporal is away"},
+	}}), nil
+}
+
+func TestSystemQueues(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	c := shell.run(t, "system", "queues")
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^default +signalbox-default +2 +3s ago +4, oldest 1m0?0?s? +0 +none known +unknown$`, c.out.String())
+	require.Regexp(t, `(?m)^shop +signalbox-shop +unknown +unknown +unknown +unknown +unknown +unknown +Temporal is away$`, c.out.String())
+}
+
 func (a *api) ResetBreaker(_ context.Context, request *connect.Request[signalboxv1.ResetBreakerRequest]) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

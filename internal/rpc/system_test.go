@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -91,7 +92,34 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
+		Store: func(context.Context) system.StoreFacts {
+			return system.StoreFacts{
+				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond,
+				Pools: []system.Pool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}}, Err: errors.New("half"),
+			}
+		},
+		Projects: st.ListProjects,
+		Queue: func(_ context.Context, project string) (diagnose.QueueState, error) {
+			return diagnose.QueueState{Name: "q-" + project, Workflow: diagnose.TaskTypeState{
+				Pollers: []diagnose.Poller{{LastAccess: noon}}, Backlog: 2, Age: time.Second, Measured: true,
+			}}, f.unknown
+		},
 	})
+}
+
+func TestSystemQueues(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
+	first := p.do("GET", "/v1/system/queues?page_size=1", "").ok()
+	require.Equal(t, []any{map[string]any{
+		"project": "default", "name": "q-default", "activities": map[string]any{"pollers": 0.0},
+		"workflowTasks": map[string]any{"pollers": 1.0, "lastPollTime": "2026-01-31T12:00:00Z", "backlog": 2.0, "backlogAge": "1s"},
+	}}, first["queues"])
+	p.system.unknown = errors.New("no answer")
+	next := p.do("GET", "/v1/system/queues?page_size=1&page_token="+first["nextPageToken"].(string), "").ok()
+	require.Equal(t, []any{map[string]any{"project": "shop", "name": "q-shop", "error": "unknown; see the server's log for the cause"}}, next["queues"])
+	require.Empty(t, next["nextPageToken"])
 }
 
 func TestSystemStatus(t *testing.T) {
@@ -126,7 +154,11 @@ func TestSystemStatus(t *testing.T) {
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
 		}],
-		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}, {"name": "store", "state": "up"}]
+		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}, {"name": "store", "state": "up"}],
+		"store": {
+			"driver": "sqlite", "location": "/data/signalbox.db", "version": "3.50", "schema": 40, "requiredSchema": 41, "bytes": 4096, "latency": "0.001s",
+			"pools": [{"name": "read", "inUse": 1, "limit": 4, "waits": 2}], "error": "unknown; see the server's log for the cause"
+		}
 	}`, body.body)
 
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))

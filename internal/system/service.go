@@ -6,13 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -78,6 +82,12 @@ type Options struct {
 	Health func(context.Context) health.Report
 	// Maintenance is the maintenance mode.
 	Maintenance Maintenance
+	// Store reads the facts of the database.
+	Store func(context.Context) StoreFacts
+	// Projects lists projects by name, after a name.
+	Projects func(ctx context.Context, after string, limit int) ([]project.Project, error)
+	// Queue describes the task queue of a project.
+	Queue func(ctx context.Context, project string) (diagnose.QueueState, error)
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -103,7 +113,9 @@ func (s *Service) Status(ctx context.Context) Status {
 	defer cancel()
 	var asking sync.WaitGroup
 	var report health.Report
+	var facts StoreFacts
 	asking.Go(func() { report = s.opts.Health(ctx) })
+	asking.Go(func() { facts = s.opts.Store(ctx) })
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
 		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode,
@@ -126,8 +138,59 @@ func (s *Service) Status(ctx context.Context) Status {
 		status.Workers = append(status.Workers, LiveWorker{Worker: w, TakesRuns: !own.Differs(w.Fingerprint)})
 	}
 	asking.Wait()
-	status.Dependencies = report.Dependencies
+	status.Dependencies, status.Store = report.Dependencies, facts
+	if facts.Err != nil {
+		status.Store.Error = publicError(ctx, facts.Err)
+	}
 	return status
+}
+
+// Queues describes the task queues of the projects by name, after a project.
+func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQueue, error) {
+	projects, err := s.opts.Projects(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]TaskQueue, len(projects))
+	var asking errgroup.Group
+	asking.SetLimit(maxQueueReads)
+	for i := range projects {
+		asking.Go(func() error {
+			queues[i] = s.describe(ctx, projects[i].Name)
+			return nil
+		})
+	}
+	return queues, asking.Wait()
+}
+
+// maxQueueReads is how many task queues are described at the same time.
+const maxQueueReads = 8
+
+func (s *Service) describe(ctx context.Context, name string) TaskQueue {
+	state, err := s.opts.Queue(ctx, name)
+	q := TaskQueue{Project: name, Name: state.Name}
+	if err != nil {
+		q.Error = publicError(ctx, err)
+		return q
+	}
+	q.Workflow, q.Activity = queueLine(state.Workflow, s.opts.Now()), queueLine(state.Activity, s.opts.Now())
+	return q
+}
+
+func queueLine(state diagnose.TaskTypeState, now time.Time) QueueLine {
+	line := QueueLine{Age: state.Age}
+	if state.Measured {
+		line.Backlog = &state.Backlog
+	}
+	for _, p := range state.Pollers {
+		if now.Sub(p.LastAccess) <= diagnose.PollCycle {
+			line.Pollers++
+		}
+		if p.LastAccess.After(line.PolledAt) {
+			line.PolledAt = p.LastAccess
+		}
+	}
+	return line
 }
 
 // Connection returns the state of this process's connection to Temporal. It never blocks.

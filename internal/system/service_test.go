@@ -19,7 +19,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -45,6 +47,9 @@ type fakes struct {
 	entries    []audit.Entry
 	auditError error
 	mode       *maintenance.State
+	facts      system.StoreFacts
+	listError  error
+	queue      func(project string) (diagnose.QueueState, error)
 }
 
 // mode is the maintenance mode of the fakes.
@@ -115,6 +120,11 @@ func newService() (*system.Service, *fakes) {
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
 		Maintenance: mode{s},
+		Store:       func(context.Context) system.StoreFacts { return s.facts },
+		Projects: func(_ context.Context, after string, limit int) ([]project.Project, error) {
+			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
+		},
+		Queue:       func(_ context.Context, name string) (diagnose.QueueState, error) { return s.queue(name) },
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 		Health: func(context.Context) health.Report {
 			return health.Report{Dependencies: []health.DependencyState{leases}}
@@ -134,6 +144,45 @@ func TestStatusIsComplete(t *testing.T) {
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},
 		Dependencies:   []health.DependencyState{leases},
 	}, service.Status(t.Context()))
+}
+
+func TestStatusHidesTheCauseOfUnknownFacts(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	s.facts = system.StoreFacts{Driver: "postgres", Err: errors.New("password=hunter2")}
+	ctx := logger.WithContext(t.Context(), slog.New(slog.DiscardHandler))
+	require.Equal(t, "unknown; see the server's log for the cause", service.Status(ctx).Store.Error)
+	s.facts.Err = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
+	require.Equal(t, "the database is away", service.Status(ctx).Store.Error)
+}
+
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	s.queue = func(name string) (diagnose.QueueState, error) {
+		if name == "bank" {
+			return diagnose.QueueState{Name: "q-bank"}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "Temporal is away")
+		}
+		return diagnose.QueueState{
+			Name: "q-shop",
+			Workflow: diagnose.TaskTypeState{
+				Pollers: []diagnose.Poller{{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "dead", LastAccess: noon.Add(-2 * time.Minute)}},
+				Backlog: 3, Age: time.Minute, Measured: true,
+			},
+		}, nil
+	}
+	queues, err := service.Queues(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Equal(t, []system.TaskQueue{
+		{Project: "bank", Name: "q-bank", Error: "Temporal is away"},
+		{
+			Project: "shop", Name: "q-shop",
+			Workflow: system.QueueLine{Pollers: 1, PolledAt: noon.Add(-diagnose.PollCycle), Backlog: new(int64(3)), Age: time.Minute},
+		},
+	}, queues, "an unknown backlog is not 0")
+	s.listError = errors.New("no answer")
+	_, err = service.Queues(t.Context(), "", 10)
+	require.ErrorIs(t, err, s.listError)
 }
 
 // An unavailable or hung database only affects its own part of the status.

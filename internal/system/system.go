@@ -66,4 +66,49 @@ type Status struct {
 	WorkersError string
 	// Dependencies are the dependencies of the process.
 	Dependencies []health.DependencyState
+	Store        StoreFacts
+}
+
+// StoreFacts describe the database. A fact that could not be read has its zero value.
+type StoreFacts struct {
+	Driver string
+	// Location is the file, or host and database, without a password. Version is that of the database program.
+	Location, Version string
+	// Schema is the version of the schema, Required the one that this process requires.
+	Schema, Required int64
+	// Bytes is the size of the database, Latency the time of a round trip.
+	Bytes   int64
+	Latency time.Duration
+	Pools   []Pool
+	// Err is why facts are unknown.
+	Err error
+	// Error is Err in the form for callers.
+	Error string
+}
+
+// Pool is a pool of connections to the database.
+type Pool struct {
+	Name string
+	// Limit is the maximum number of connections; 0 means no limit. Waits counts the calls that have waited for one.
+	InUse, Limit int
+	Waits        int64
+}
+
+// TaskQueue is the task queue of a project in Temporal.
+type TaskQueue struct {
+	Project, Name string
+	// Workflow and Activity are the parts for workflow tasks and for activities.
+	Workflow, Activity QueueLine
+	// Error is why both are unknown.
+	Error string
+}
+
+// QueueLine is the part of a task queue for one kind of task.
+type QueueLine struct {
+	// Pollers are those with a recent poll. PolledAt is the last poll; zero if Temporal knows of none.
+	Pollers  int
+	PolledAt time.Time
+	// Backlog is the approximate number of tasks that wait; nil if Temporal does not report it. Age is that of the oldest.
+	Backlog *int64
+	Age     time.Duration
 }

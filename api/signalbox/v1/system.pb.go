@@ -931,7 +931,9 @@ type GetStatusResponse struct {
 	// The dependencies of this process, as in its readiness at /readyz.
 	Dependencies []*Dependency `protobuf:"bytes,11,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
 	// The maintenance mode as this server last read it. Not set if it has not read it.
-	Maintenance   *Maintenance `protobuf:"bytes,12,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	Maintenance *Maintenance `protobuf:"bytes,12,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	// The database.
+	Store         *StoreFacts `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1050,6 +1052,472 @@ func (x *GetStatusResponse) GetMaintenance() *Maintenance {
 	return nil
 }
 
+func (x *GetStatusResponse) GetStore() *StoreFacts {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+// StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
+// why.
+type StoreFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// sqlite or postgres.
+	Driver string `protobuf:"bytes,1,opt,name=driver,proto3" json:"driver,omitempty"`
+	// The file, or host and database; never a password.
+	Location string `protobuf:"bytes,2,opt,name=location,proto3" json:"location,omitempty"`
+	// Version of the database program.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Version of the schema, and the version that this server requires. A newer compatible schema is possible while releases
+	// are replaced.
+	Schema         *int64 `protobuf:"varint,4,opt,name=schema,proto3,oneof" json:"schema,omitempty"`
+	RequiredSchema int64  `protobuf:"varint,5,opt,name=required_schema,json=requiredSchema,proto3" json:"required_schema,omitempty"`
+	// Size of the database in bytes, its free pages and indexes included.
+	Bytes *int64 `protobuf:"varint,6,opt,name=bytes,proto3,oneof" json:"bytes,omitempty"`
+	// Time of a round trip to the database.
+	Latency *durationpb.Duration `protobuf:"bytes,7,opt,name=latency,proto3" json:"latency,omitempty"`
+	// The pools of connections of this server.
+	Pools []*ConnectionPool `protobuf:"bytes,8,rep,name=pools,proto3" json:"pools,omitempty"`
+	// Why facts are unknown; empty otherwise.
+	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreFacts) Reset() {
+	*x = StoreFacts{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreFacts) ProtoMessage() {}
+
+func (x *StoreFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreFacts.ProtoReflect.Descriptor instead.
+func (*StoreFacts) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *StoreFacts) GetDriver() string {
+	if x != nil {
+		return x.Driver
+	}
+	return ""
+}
+
+func (x *StoreFacts) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
+func (x *StoreFacts) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *StoreFacts) GetSchema() int64 {
+	if x != nil && x.Schema != nil {
+		return *x.Schema
+	}
+	return 0
+}
+
+func (x *StoreFacts) GetRequiredSchema() int64 {
+	if x != nil {
+		return x.RequiredSchema
+	}
+	return 0
+}
+
+func (x *StoreFacts) GetBytes() int64 {
+	if x != nil && x.Bytes != nil {
+		return *x.Bytes
+	}
+	return 0
+}
+
+func (x *StoreFacts) GetLatency() *durationpb.Duration {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+func (x *StoreFacts) GetPools() []*ConnectionPool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *StoreFacts) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// ConnectionPool is a pool of connections to the database.
+type ConnectionPool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// all, or read and write.
+	Name  string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	InUse int64  `protobuf:"varint,2,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"`
+	// Maximum number of connections; 0 means no limit.
+	Limit int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// How often a call has waited for a connection since the process started.
+	Waits         int64 `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConnectionPool) Reset() {
+	*x = ConnectionPool{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConnectionPool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConnectionPool) ProtoMessage() {}
+
+func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConnectionPool.ProtoReflect.Descriptor instead.
+func (*ConnectionPool) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ConnectionPool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ConnectionPool) GetInUse() int64 {
+	if x != nil {
+		return x.InUse
+	}
+	return 0
+}
+
+func (x *ConnectionPool) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ConnectionPool) GetWaits() int64 {
+	if x != nil {
+		return x.Waits
+	}
+	return 0
+}
+
+type ListQueuesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Maximum number of queues of a page; default 50, at most 500.
+	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueuesRequest) Reset() {
+	*x = ListQueuesRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueuesRequest) ProtoMessage() {}
+
+func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
+func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListQueuesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListQueuesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListQueuesResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Queues []*Queue               `protobuf:"bytes,1,rep,name=queues,proto3" json:"queues,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The server's current time, from which clients compute ages.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueuesResponse) Reset() {
+	*x = ListQueuesResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueuesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueuesResponse) ProtoMessage() {}
+
+func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
+func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListQueuesResponse) GetQueues() []*Queue {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *ListQueuesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListQueuesResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+// Queue is the task queue of a project in Temporal.
+type Queue struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The task queue's name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The queue for workflow tasks, and that for activities; absent if they could not be read.
+	WorkflowTasks *QueueLine `protobuf:"bytes,3,opt,name=workflow_tasks,json=workflowTasks,proto3" json:"workflow_tasks,omitempty"`
+	Activities    *QueueLine `protobuf:"bytes,4,opt,name=activities,proto3" json:"activities,omitempty"`
+	// Why the queue is unknown; empty otherwise.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Queue) Reset() {
+	*x = Queue{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Queue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Queue) ProtoMessage() {}
+
+func (x *Queue) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Queue.ProtoReflect.Descriptor instead.
+func (*Queue) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Queue) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *Queue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Queue) GetWorkflowTasks() *QueueLine {
+	if x != nil {
+		return x.WorkflowTasks
+	}
+	return nil
+}
+
+func (x *Queue) GetActivities() *QueueLine {
+	if x != nil {
+		return x.Activities
+	}
+	return nil
+}
+
+func (x *Queue) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// QueueLine is the part of a task queue for one kind of task.
+type QueueLine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of pollers that have polled within the last 70 s: a poll lasts up to one minute.
+	Pollers int64 `protobuf:"varint,1,opt,name=pollers,proto3" json:"pollers,omitempty"`
+	// Time of the last poll; absent if Temporal knows of none. It forgets pollers after five minutes.
+	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
+	// Approximate number of tasks that wait; absent if this Temporal does not report it.
+	Backlog *int64 `protobuf:"varint,3,opt,name=backlog,proto3,oneof" json:"backlog,omitempty"`
+	// Approximate age of the oldest task that waits.
+	BacklogAge    *durationpb.Duration `protobuf:"bytes,4,opt,name=backlog_age,json=backlogAge,proto3" json:"backlog_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueLine) Reset() {
+	*x = QueueLine{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueLine) ProtoMessage() {}
+
+func (x *QueueLine) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueLine.ProtoReflect.Descriptor instead.
+func (*QueueLine) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *QueueLine) GetPollers() int64 {
+	if x != nil {
+		return x.Pollers
+	}
+	return 0
+}
+
+func (x *QueueLine) GetLastPollTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastPollTime
+	}
+	return nil
+}
+
+func (x *QueueLine) GetBacklog() int64 {
+	if x != nil && x.Backlog != nil {
+		return *x.Backlog
+	}
+	return 0
+}
+
+func (x *QueueLine) GetBacklogAge() *durationpb.Duration {
+	if x != nil {
+		return x.BacklogAge
+	}
+	return nil
+}
+
 // Dependency is a component that a server requires.
 type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1071,7 +1539,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1551,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1564,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Dependency) GetName() string {
@@ -1135,7 +1603,7 @@ type ResetBreakerRequest struct {
 
 func (x *ResetBreakerRequest) Reset() {
 	*x = ResetBreakerRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1615,7 @@ func (x *ResetBreakerRequest) String() string {
 func (*ResetBreakerRequest) ProtoMessage() {}
 
 func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1628,7 @@ func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
 func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
 }
 
 type ResetBreakerResponse struct {
@@ -1173,7 +1641,7 @@ type ResetBreakerResponse struct {
 
 func (x *ResetBreakerResponse) Reset() {
 	*x = ResetBreakerResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1185,7 +1653,7 @@ func (x *ResetBreakerResponse) String() string {
 func (*ResetBreakerResponse) ProtoMessage() {}
 
 func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1198,7 +1666,7 @@ func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
 func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ResetBreakerResponse) GetConnection() *Connection {
@@ -1218,7 +1686,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1698,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1711,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReconcileRequest) GetDryRun() bool {
@@ -1278,7 +1746,7 @@ type ReconcileResponse struct {
 
 func (x *ReconcileResponse) Reset() {
 	*x = ReconcileResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1290,7 +1758,7 @@ func (x *ReconcileResponse) String() string {
 func (*ReconcileResponse) ProtoMessage() {}
 
 func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,7 +1771,7 @@ func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
 func (*ReconcileResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReconcileResponse) GetChecked() int64 {
@@ -1387,7 +1855,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1867,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1880,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Correction) GetKind() string {
@@ -1467,7 +1935,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1947,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1960,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -1531,7 +1999,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +2011,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +2024,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
 }
 
 type GetMaintenanceResponse struct {
@@ -1568,7 +2036,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +2048,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +2061,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -1615,7 +2083,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +2095,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +2108,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -1667,7 +2135,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +2147,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +2160,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -1790,7 +2258,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
 	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\xc7\x04\n" +
+	"\x10GetStatusRequest\"\xf7\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -1810,7 +2278,50 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
 	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\x12;\n" +
-	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\"~\n" +
+	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\x12.\n" +
+	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\"\xcf\x02\n" +
+	"\n" +
+	"StoreFacts\x12\x16\n" +
+	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n" +
+	"\blocation\x18\x02 \x01(\tR\blocation\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1b\n" +
+	"\x06schema\x18\x04 \x01(\x03H\x00R\x06schema\x88\x01\x01\x12'\n" +
+	"\x0frequired_schema\x18\x05 \x01(\x03R\x0erequiredSchema\x12\x19\n" +
+	"\x05bytes\x18\x06 \x01(\x03H\x01R\x05bytes\x88\x01\x01\x123\n" +
+	"\alatency\x18\a \x01(\v2\x19.google.protobuf.DurationR\alatency\x122\n" +
+	"\x05pools\x18\b \x03(\v2\x1c.signalbox.v1.ConnectionPoolR\x05pools\x12\x14\n" +
+	"\x05error\x18\t \x01(\tR\x05errorB\t\n" +
+	"\a_schemaB\b\n" +
+	"\x06_bytes\"g\n" +
+	"\x0eConnectionPool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
+	"\x06in_use\x18\x02 \x01(\x03R\x05inUse\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x14\n" +
+	"\x05waits\x18\x04 \x01(\x03R\x05waits\"O\n" +
+	"\x11ListQueuesRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"\x99\x01\n" +
+	"\x12ListQueuesResponse\x12+\n" +
+	"\x06queues\x18\x01 \x03(\v2\x13.signalbox.v1.QueueR\x06queues\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xc4\x01\n" +
+	"\x05Queue\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12>\n" +
+	"\x0eworkflow_tasks\x18\x03 \x01(\v2\x17.signalbox.v1.QueueLineR\rworkflowTasks\x127\n" +
+	"\n" +
+	"activities\x18\x04 \x01(\v2\x17.signalbox.v1.QueueLineR\n" +
+	"activities\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xce\x01\n" +
+	"\tQueueLine\x12\x18\n" +
+	"\apollers\x18\x01 \x01(\x03R\apollers\x12@\n" +
+	"\x0elast_poll_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12\x1d\n" +
+	"\abacklog\x18\x03 \x01(\x03H\x00R\abacklog\x88\x01\x01\x12:\n" +
+	"\vbacklog_age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"backlogAgeB\n" +
+	"\n" +
+	"\b_backlog\"~\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -1853,11 +2364,13 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
 	"\x16SetMaintenanceResponse\x12;\n" +
-	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xd4\x05\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xc3\x06\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
 	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12j\n" +
-	"\tGetStatus\x12\x1e.signalbox.v1.GetStatusRequest\x1a\x1f.signalbox.v1.GetStatusResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/status\x90\x02\x01\x12z\n" +
+	"\tGetStatus\x12\x1e.signalbox.v1.GetStatusRequest\x1a\x1f.signalbox.v1.GetStatusResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/status\x90\x02\x01\x12m\n" +
+	"\n" +
+	"ListQueues\x12\x1f.signalbox.v1.ListQueuesRequest\x1a .signalbox.v1.ListQueuesResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/queues\x90\x02\x01\x12z\n" +
 	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
 	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcile\x12~\n" +
 	"\x0eGetMaintenance\x12#.signalbox.v1.GetMaintenanceRequest\x1a$.signalbox.v1.GetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/system/maintenance\x90\x02\x01\x12~\n" +
@@ -1875,7 +2388,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
@@ -1888,73 +2401,90 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*Worker)(nil),                 // 8: signalbox.v1.Worker
 	(*GetStatusRequest)(nil),       // 9: signalbox.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),      // 10: signalbox.v1.GetStatusResponse
-	(*Dependency)(nil),             // 11: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),    // 12: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),   // 13: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),       // 14: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),      // 15: signalbox.v1.ReconcileResponse
-	(*Correction)(nil),             // 16: signalbox.v1.Correction
-	(*Maintenance)(nil),            // 17: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 18: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 19: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 20: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 21: signalbox.v1.SetMaintenanceResponse
-	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 23: google.protobuf.Duration
+	(*StoreFacts)(nil),             // 11: signalbox.v1.StoreFacts
+	(*ConnectionPool)(nil),         // 12: signalbox.v1.ConnectionPool
+	(*ListQueuesRequest)(nil),      // 13: signalbox.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),     // 14: signalbox.v1.ListQueuesResponse
+	(*Queue)(nil),                  // 15: signalbox.v1.Queue
+	(*QueueLine)(nil),              // 16: signalbox.v1.QueueLine
+	(*Dependency)(nil),             // 17: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),    // 18: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),   // 19: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),       // 20: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),      // 21: signalbox.v1.ReconcileResponse
+	(*Correction)(nil),             // 22: signalbox.v1.Correction
+	(*Maintenance)(nil),            // 23: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 24: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 25: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 26: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 27: signalbox.v1.SetMaintenanceResponse
+	(*timestamppb.Timestamp)(nil),  // 28: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 29: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	22, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	22, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	23, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	22, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	28, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	28, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	29, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	28, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	3,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	4,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	5,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	22, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	22, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	23, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	23, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	23, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	23, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	22, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	22, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	22, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	23, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	22, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	22, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	22, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	22, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	28, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	28, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	29, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	29, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	29, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	29, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	28, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	28, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	28, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	29, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	28, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	28, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	28, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	28, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 21: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	6,  // 22: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	7,  // 23: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	8,  // 24: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	22, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	11, // 26: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	17, // 27: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	22, // 28: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 29: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	16, // 30: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	23, // 31: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	22, // 32: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	17, // 33: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	17, // 34: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 35: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 36: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	12, // 37: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	14, // 38: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	18, // 39: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	20, // 40: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 41: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 42: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	13, // 43: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	15, // 44: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	19, // 45: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	21, // 46: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	41, // [41:47] is the sub-list for method output_type
-	35, // [35:41] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	28, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 26: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	23, // 27: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	11, // 28: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
+	29, // 29: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	12, // 30: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	15, // 31: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	28, // 32: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	16, // 33: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	16, // 34: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	28, // 35: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	29, // 36: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	28, // 37: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 38: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	22, // 39: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	29, // 40: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	28, // 41: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	23, // 42: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	23, // 43: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 44: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	9,  // 45: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	13, // 46: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	18, // 47: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	20, // 48: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	24, // 49: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	26, // 50: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 51: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	10, // 52: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	14, // 53: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	19, // 54: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	21, // 55: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	25, // 56: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	27, // 57: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	51, // [51:58] is the sub-list for method output_type
+	44, // [44:51] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -1962,13 +2492,15 @@ func file_signalbox_v1_system_proto_init() {
 	if File_signalbox_v1_system_proto != nil {
 		return
 	}
+	file_signalbox_v1_system_proto_msgTypes[11].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

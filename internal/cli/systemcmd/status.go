@@ -111,9 +111,53 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		}
 		fields = append(fields, output.Field{Name: words(d.GetName()), Value: text + ": " + d.GetError()})
 	}
+	fields = append(fields, storeFields(status.GetStore())...)
 	return append(fields,
 		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
+}
+
+// storeFields are the facts of the database; a server of an earlier release reports none.
+func storeFields(f *signalboxv1.StoreFacts) []output.Field {
+	if f == nil {
+		return []output.Field{{Name: "database", Value: "unknown"}}
+	}
+	schema, size, latency := "unknown", "unknown", "unknown"
+	if f.Schema != nil {
+		schema = fmt.Sprint(f.GetSchema())
+	}
+	if f.Bytes != nil {
+		size = bytes(f.GetBytes())
+	}
+	if f.GetLatency() != nil {
+		latency = output.Took(f.GetLatency().AsDuration())
+	}
+	database := fmt.Sprintf("%s %s, %s", f.GetDriver(), cmp.Or(f.GetVersion(), "of unknown version"), f.GetLocation())
+	facts := fmt.Sprintf("schema %s (this server requires %d), size %s, answers in %s", schema, f.GetRequiredSchema(), size, latency)
+	if f.GetError() != "" {
+		facts += ": " + f.GetError()
+	}
+	var pools []string
+	for _, p := range f.GetPools() {
+		limit := "no limit"
+		if p.GetLimit() > 0 {
+			limit = fmt.Sprint(p.GetLimit())
+		}
+		pools = append(pools, fmt.Sprintf("%s %d of %s in use, %s", p.GetName(), p.GetInUse(), limit, output.Count(p.GetWaits(), "wait")))
+	}
+	return []output.Field{{Name: "database", Value: database}, {Name: "", Value: facts}, {Name: "connections", Value: strings.Join(pools, "; ")}}
+}
+
+// bytes returns a size in decimal units, with three digits.
+func bytes(n int64) string {
+	size, unit := float64(n), "B"
+	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
+		if size < 1000 {
+			break
+		}
+		size, unit = size/1000, larger
+	}
+	return fmt.Sprintf("%.3g %s", size, unit)
 }
 
 func breaker(b *signalboxv1.Breaker, now time.Time) string {

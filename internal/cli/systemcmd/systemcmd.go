@@ -19,7 +19,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
+	noun.AddCommand(statusCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
 	return noun
 }
 
@@ -28,8 +28,8 @@ func statusCommand(s *session.Session) *cobra.Command {
 		Use:   "status",
 		Short: "Show the connection to Temporal, its breaker, workers, the queue and the reconciler",
 		Long: `Show how the server at --address is connected to Temporal: a verdict in one line, then the circuit
-breaker, the outages so far, the queue for runs that wait for Temporal, the reconciler, its own workers, and the live
-workers of all servers.
+breaker, the outages so far, the queue for runs that wait for Temporal, the reconciler, the database, its own workers, and
+the live workers of all servers.
 
 It exits with 0 whenever the server answers, in any state of the connection: scripts read connection.state of -o json.`,
 		Example: `  signalbox system status

@@ -96,6 +96,7 @@ func (i *Inspector) line(ctx context.Context, queue string, kind enumspb.TaskQue
 	for _, p := range answer.GetPollers() {
 		line.Pollers = append(line.Pollers, diagnose.Poller{Identity: p.GetIdentity(), LastAccess: p.GetLastAccessTime().AsTime()})
 	}
+	line.Measured = answer.GetStats() != nil
 	line.Backlog = answer.GetStats().GetApproximateBacklogCount()
 	line.Age = answer.GetStats().GetApproximateBacklogAge().AsDuration()
 	return line, nil

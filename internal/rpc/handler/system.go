@@ -6,12 +6,14 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
@@ -36,6 +38,7 @@ type Engine interface {
 type SystemService interface {
 	Status(ctx context.Context) system.Status
 	Engine
+	Queues(ctx context.Context, after string, limit int) ([]system.TaskQueue, error)
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
 	Maintenance(ctx context.Context) (maintenance.State, error)
@@ -78,7 +81,7 @@ func (h *System) GetStatus(
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
 			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
 		},
-		WorkersError: s.WorkersError, Time: message.Timestamp(s.At),
+		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), Store: storeMessage(s.Store),
 	}
 	if s.Maintenance != nil {
 		res.Maintenance = maintenanceMessage(*s.Maintenance)
@@ -101,6 +104,49 @@ func (h *System) GetStatus(
 		res.Dependencies = append(res.Dependencies, shown)
 	}
 	return connect.NewResponse(res), nil
+}
+
+func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
+	m := &signalboxv1.StoreFacts{Driver: f.Driver, Location: f.Location, Version: f.Version, RequiredSchema: f.Required, Error: f.Error}
+	if f.Schema > 0 {
+		m.Schema = &f.Schema
+	}
+	if f.Bytes > 0 {
+		m.Bytes = &f.Bytes
+	}
+	if f.Latency > 0 {
+		m.Latency = durationpb.New(f.Latency)
+	}
+	for _, p := range f.Pools {
+		m.Pools = append(m.Pools, &signalboxv1.ConnectionPool{Name: p.Name, InUse: int64(p.InUse), Limit: int64(p.Limit), Waits: p.Waits})
+	}
+	return m
+}
+
+// ListQueues lists the task queues of the projects.
+func (h *System) ListQueues(
+	ctx context.Context, req *connect.Request[signalboxv1.ListQueuesRequest],
+) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
+	queues, next, err := page.List(req.Msg, page.Default, page.Most, func(after *string, limit int) ([]system.TaskQueue, error) {
+		return h.service.Queues(ctx, page.From(after), limit)
+	}, func(q system.TaskQueue) string { return q.Project })
+	res := &signalboxv1.ListQueuesResponse{NextPageToken: next, Time: timestamppb.Now()}
+	for _, q := range queues {
+		m := &signalboxv1.Queue{Project: q.Project, Name: q.Name, Error: q.Error}
+		if q.Error == "" {
+			m.WorkflowTasks, m.Activities = lineMessage(q.Workflow), lineMessage(q.Activity)
+		}
+		res.Queues = append(res.Queues, m)
+	}
+	return message.Reply(res, err)
+}
+
+func lineMessage(l system.QueueLine) *signalboxv1.QueueLine {
+	m := &signalboxv1.QueueLine{Pollers: int64(l.Pollers), LastPollTime: message.Timestamp(l.PolledAt), Backlog: l.Backlog}
+	if l.Backlog != nil {
+		m.BacklogAge = durationpb.New(l.Age)
+	}
+	return m
 }
 
 // ResetBreaker makes the server try to connect immediately.

@@ -51,6 +51,8 @@ type TaskTypeState struct {
 	Pollers []Poller
 	Backlog int64
 	Age     time.Duration
+	// Measured reports that Temporal has reported the backlog.
+	Measured bool
 }
 
 // Options configure when a run is stuck, and the callbacks.

@@ -107,6 +107,12 @@ func New(db *sqldb.DB) (*Migrator, error) {
 // Latest returns the version of the schema that this binary requires.
 func (m *Migrator) Latest() int64 { return m.migrations[len(m.migrations)-1].Version }
 
+// Version returns the version of the schema; 0 if there is none yet.
+func (m *Migrator) Version(ctx context.Context) (int64, error) {
+	s, err := m.state(ctx)
+	return s.version, err
+}
+
 // Up applies the missing migrations and returns them. A schema that is newer than this binary supports is refused.
 func (m *Migrator) Up(ctx context.Context) ([]Migration, error) { return m.UpTo(ctx, m.Latest()) }
 

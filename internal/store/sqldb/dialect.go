@@ -23,6 +23,8 @@ type Dialect struct {
 	JSONRow, JSONList string
 	// JSONLength returns the number of elements of the JSON array in a text column; NULL for NULL.
 	JSONLength func(column string) string
+	// Version returns the version of the database program, Size the size of the database in bytes.
+	Version, Size string
 	// Now is the database's own time in microseconds, the same for all processes whatever their clocks are.
 	Now string
 }
@@ -35,6 +37,8 @@ func sqliteDialect() Dialect {
 		JSONRow:     `json_array`,
 		JSONList:    `json_group_array`,
 		JSONLength:  func(column string) string { return `json_array_length(` + column + `)` },
+		Version:     `SELECT sqlite_version()`,
+		Size:        `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 		Now:         `CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER)`,
 	}
 }
@@ -49,6 +53,8 @@ func postgresDialect() Dialect {
 		JSONRow:     `json_build_array`,
 		JSONList:    `json_agg`,
 		JSONLength:  func(column string) string { return `json_array_length(CAST(` + column + ` AS JSON))` },
+		Version:     `SHOW server_version`,
+		Size:        `SELECT pg_database_size(current_database())`,
 		Now:         `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)`,
 	}
 }

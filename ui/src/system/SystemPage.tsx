@@ -5,6 +5,8 @@ import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '..
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
 import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
+import { QueuesPanel } from './QueuesPanel'
+import { StorePanel } from './StorePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
 
 /** The installation as one server sees it: its connection to Temporal, what else it depends on, its workers, queue mode and reconciler. */
@@ -27,6 +29,8 @@ export function SystemPage() {
           <Temporal connection={status.connection} onReset={() => { setDialog('breaker') }} refused={offline ?? refusal('admin', '*')} />
           <MaintenancePanel refused={offline ?? refusal('admin', '*')} />
           <Dependencies status={status} />
+          <StorePanel store={status.store} />
+          <QueuesPanel />
           <Workers connection={status.connection} />
           <Rest status={status} />
         </>

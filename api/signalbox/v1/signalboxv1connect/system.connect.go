@@ -38,6 +38,9 @@ const (
 	SystemServiceGetVersionProcedure = "/signalbox.v1.SystemService/GetVersion"
 	// SystemServiceGetStatusProcedure is the fully-qualified name of the SystemService's GetStatus RPC.
 	SystemServiceGetStatusProcedure = "/signalbox.v1.SystemService/GetStatus"
+	// SystemServiceListQueuesProcedure is the fully-qualified name of the SystemService's ListQueues
+	// RPC.
+	SystemServiceListQueuesProcedure = "/signalbox.v1.SystemService/ListQueues"
 	// SystemServiceResetBreakerProcedure is the fully-qualified name of the SystemService's
 	// ResetBreaker RPC.
 	SystemServiceResetBreakerProcedure = "/signalbox.v1.SystemService/ResetBreaker"
@@ -58,6 +61,9 @@ type SystemServiceClient interface {
 	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
 	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
+	// ListQueues lists the task queues of the projects, by project, as Temporal describes them to the answering server: their
+	// pollers and their backlog. A queue that cannot be read has an error in place of them.
+	ListQueues(context.Context, *connect.Request[v1.ListQueuesRequest]) (*connect.Response[v1.ListQueuesResponse], error)
 	// ResetBreaker makes the answering server attempt to connect to Temporal immediately, regardless of its circuit
 	// breaker and back-off. It has no effect while the server is connected.
 	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
@@ -97,6 +103,13 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listQueues: connect.NewClient[v1.ListQueuesRequest, v1.ListQueuesResponse](
+			httpClient,
+			baseURL+SystemServiceListQueuesProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("ListQueues")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		resetBreaker: connect.NewClient[v1.ResetBreakerRequest, v1.ResetBreakerResponse](
 			httpClient,
 			baseURL+SystemServiceResetBreakerProcedure,
@@ -129,6 +142,7 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 type systemServiceClient struct {
 	getVersion     *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
 	getStatus      *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	listQueues     *connect.Client[v1.ListQueuesRequest, v1.ListQueuesResponse]
 	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
 	reconcile      *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
 	getMaintenance *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
@@ -143,6 +157,11 @@ func (c *systemServiceClient) GetVersion(ctx context.Context, req *connect.Reque
 // GetStatus calls signalbox.v1.SystemService.GetStatus.
 func (c *systemServiceClient) GetStatus(ctx context.Context, req *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error) {
 	return c.getStatus.CallUnary(ctx, req)
+}
+
+// ListQueues calls signalbox.v1.SystemService.ListQueues.
+func (c *systemServiceClient) ListQueues(ctx context.Context, req *connect.Request[v1.ListQueuesRequest]) (*connect.Response[v1.ListQueuesResponse], error) {
+	return c.listQueues.CallUnary(ctx, req)
 }
 
 // ResetBreaker calls signalbox.v1.SystemService.ResetBreaker.
@@ -172,6 +191,9 @@ type SystemServiceHandler interface {
 	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
 	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
+	// ListQueues lists the task queues of the projects, by project, as Temporal describes them to the answering server: their
+	// pollers and their backlog. A queue that cannot be read has an error in place of them.
+	ListQueues(context.Context, *connect.Request[v1.ListQueuesRequest]) (*connect.Response[v1.ListQueuesResponse], error)
 	// ResetBreaker makes the answering server attempt to connect to Temporal immediately, regardless of its circuit
 	// breaker and back-off. It has no effect while the server is connected.
 	ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error)
@@ -207,6 +229,13 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceListQueuesHandler := connect.NewUnaryHandler(
+		SystemServiceListQueuesProcedure,
+		svc.ListQueues,
+		connect.WithSchema(systemServiceMethods.ByName("ListQueues")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	systemServiceResetBreakerHandler := connect.NewUnaryHandler(
 		SystemServiceResetBreakerProcedure,
 		svc.ResetBreaker,
@@ -238,6 +267,8 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 			systemServiceGetVersionHandler.ServeHTTP(w, r)
 		case SystemServiceGetStatusProcedure:
 			systemServiceGetStatusHandler.ServeHTTP(w, r)
+		case SystemServiceListQueuesProcedure:
+			systemServiceListQueuesHandler.ServeHTTP(w, r)
 		case SystemServiceResetBreakerProcedure:
 			systemServiceResetBreakerHandler.ServeHTTP(w, r)
 		case SystemServiceReconcileProcedure:
@@ -261,6 +292,10 @@ func (UnimplementedSystemServiceHandler) GetVersion(context.Context, *connect.Re
 
 func (UnimplementedSystemServiceHandler) GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetStatus is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) ListQueues(context.Context, *connect.Request[v1.ListQueuesRequest]) (*connect.Response[v1.ListQueuesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.ListQueues is not implemented"))
 }
 
 func (UnimplementedSystemServiceHandler) ResetBreaker(context.Context, *connect.Request[v1.ResetBreakerRequest]) (*connect.Response[v1.ResetBreakerResponse], error) {

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIoAECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMijgEKB0JyZWFrZXISDQoFc3RhdGUYASABKAkSEAoIZmFpbHVyZXMYAiABKAMSLQoJb3Blbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X3Byb2JlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqwCChRDb25uZWN0aW9uU3RhdGlzdGljcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIZG93bnRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLY29ubmVjdGlvbnMYAyABKAMSDwoHb3V0YWdlcxgEIAEoAxIuCgtsYXN0X291dGFnZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sb25nZXN0X291dGFnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzCg9jb25uZWN0ZWRfc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIukBCglXb3JrZXJTZXQSDAoEbmFtZRgBIAEoCRITCgt0YXNrX3F1ZXVlcxgCIAMoCRIPCgdydW5uaW5nGAMgASgIEg8KB3BvbGxpbmcYBCABKAgSEgoKZ2VuZXJhdGlvbhgFIAEoAxIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X3BvbGxfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYCCABKAMSDQoFZXJyb3IYCSABKAkicwoJUXVldWVNb2RlEg8KB2VuYWJsZWQYASABKAgSDAoEcnVucxgCIAEoAxIQCghtYXhfcnVucxgDIAEoAxImCgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZXJyb3IYBSABKAkigAEKClJlY29uY2lsZXISLQoJbGFzdF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjaGVja2VkGAIgASgDEhMKC2NvcnJlY3Rpb25zGAMgASgDEg4KBmZhaWxlZBgEIAEoAxINCgVlcnJvchgFIAEoCSLxAQoGV29ya2VyEhEKCXNlcnZlcl9pZBgBIAEoCRIQCghjb250cmFjdBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIUCgxuYW1lc3BhY2VfaWQYBSABKAkSEAoIcHJvamVjdHMYBiADKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9iZWF0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRha2VzX3J1bnMYCSABKAgiEgoQR2V0U3RhdHVzUmVxdWVzdCLHAwoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5Ei4KC21haW50ZW5hbmNlGAwgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlImMKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UynAQKDVN5c3RlbVNlcnZpY2USVAoKR2V0VmVyc2lvbhIfLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVzcG9uc2UiA5ACARJRCglHZXRTdGF0dXMSHi5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVxdWVzdBofLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXNwb25zZSIDkAIBElUKDFJlc2V0QnJlYWtlchIhLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlc3BvbnNlEkwKCVJlY29uY2lsZRIeLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEmAKDkdldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlc3BvbnNlIgOQAgESWwoOU2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIoAECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMijgEKB0JyZWFrZXISDQoFc3RhdGUYASABKAkSEAoIZmFpbHVyZXMYAiABKAMSLQoJb3Blbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X3Byb2JlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqwCChRDb25uZWN0aW9uU3RhdGlzdGljcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIZG93bnRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLY29ubmVjdGlvbnMYAyABKAMSDwoHb3V0YWdlcxgEIAEoAxIuCgtsYXN0X291dGFnZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sb25nZXN0X291dGFnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzCg9jb25uZWN0ZWRfc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIukBCglXb3JrZXJTZXQSDAoEbmFtZRgBIAEoCRITCgt0YXNrX3F1ZXVlcxgCIAMoCRIPCgdydW5uaW5nGAMgASgIEg8KB3BvbGxpbmcYBCABKAgSEgoKZ2VuZXJhdGlvbhgFIAEoAxIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X3BvbGxfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYCCABKAMSDQoFZXJyb3IYCSABKAkicwoJUXVldWVNb2RlEg8KB2VuYWJsZWQYASABKAgSDAoEcnVucxgCIAEoAxIQCghtYXhfcnVucxgDIAEoAxImCgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZXJyb3IYBSABKAkigAEKClJlY29uY2lsZXISLQoJbGFzdF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjaGVja2VkGAIgASgDEhMKC2NvcnJlY3Rpb25zGAMgASgDEg4KBmZhaWxlZBgEIAEoAxINCgVlcnJvchgFIAEoCSLxAQoGV29ya2VyEhEKCXNlcnZlcl9pZBgBIAEoCRIQCghjb250cmFjdBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIUCgxuYW1lc3BhY2VfaWQYBSABKAkSEAoIcHJvamVjdHMYBiADKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9iZWF0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRha2VzX3J1bnMYCSABKAgiEgoQR2V0U3RhdHVzUmVxdWVzdCLwAwoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5Ei4KC21haW50ZW5hbmNlGAwgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlEicKBXN0b3JlGA0gASgLMhguc2lnbmFsYm94LnYxLlN0b3JlRmFjdHMi/gEKClN0b3JlRmFjdHMSDgoGZHJpdmVyGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSEwoGc2NoZW1hGAQgASgDSACIAQESFwoPcmVxdWlyZWRfc2NoZW1hGAUgASgDEhIKBWJ5dGVzGAYgASgDSAGIAQESKgoHbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCgVwb29scxgIIAMoCzIcLnNpZ25hbGJveC52MS5Db25uZWN0aW9uUG9vbBINCgVlcnJvchgJIAEoCUIJCgdfc2NoZW1hQggKBl9ieXRlcyJMCg5Db25uZWN0aW9uUG9vbBIMCgRuYW1lGAEgASgJEg4KBmluX3VzZRgCIAEoAxINCgVsaW1pdBgDIAEoAxINCgV3YWl0cxgEIAEoAyI6ChFMaXN0UXVldWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJ8ChJMaXN0UXVldWVzUmVzcG9uc2USIwoGcXVldWVzGAEgAygLMhMuc2lnbmFsYm94LnYxLlF1ZXVlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKTAQoFUXVldWUSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEi8KDndvcmtmbG93X3Rhc2tzGAMgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRIrCgphY3Rpdml0aWVzGAQgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRINCgVlcnJvchgFIAEoCSKiAQoJUXVldWVMaW5lEg8KB3BvbGxlcnMYASABKAMSMgoObGFzdF9wb2xsX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2JhY2tsb2cYAyABKANIAIgBARIuCgtiYWNrbG9nX2FnZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfYmFja2xvZyJjCgpEZXBlbmRlbmN5EgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVycm9yGAQgASgJIhUKE1Jlc2V0QnJlYWtlclJlcXVlc3QiRAoUUmVzZXRCcmVha2VyUmVzcG9uc2USLAoKY29ubmVjdGlvbhgBIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uIiMKEFJlY29uY2lsZVJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCCLmAQoRUmVjb25jaWxlUmVzcG9uc2USDwoHY2hlY2tlZBgBIAEoAxIMCgRvcGVuGAIgASgDEi0KC2NvcnJlY3Rpb25zGAMgAygLMhguc2lnbmFsYm94LnYxLkNvcnJlY3Rpb24SDQoFdG90YWwYBCABKAMSDgoGZmFpbGVkGAUgASgDEicKBHRvb2sYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgHIAEoCBIQCgh3aXRoaGVsZBgIIAEoAxIYChB3aXRoaGVsZF9iZWNhdXNlGAkgASgJIlwKCkNvcnJlY3Rpb24SDAoEa2luZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHcHJvamVjdBgDIAEoCRIOCgZkZXRhaWwYBCABKAkSDwoHYXBwbGllZBgFIAEoCCJnCgtNYWludGVuYW5jZRIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJEg0KBWFjdG9yGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVHZXRNYWludGVuYW5jZVJlcXVlc3QiSAoWR2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZSI3ChVTZXRNYWludGVuYW5jZVJlcXVlc3QSDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCSJIChZTZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlMvIECg1TeXN0ZW1TZXJ2aWNlElQKCkdldFZlcnNpb24SHy5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlc3BvbnNlIgOQAgESUQoJR2V0U3RhdHVzEh4uc2lnbmFsYm94LnYxLkdldFN0YXR1c1JlcXVlc3QaHy5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVzcG9uc2UiA5ACARJUCgpMaXN0UXVldWVzEh8uc2lnbmFsYm94LnYxLkxpc3RRdWV1ZXNSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkxpc3RRdWV1ZXNSZXNwb25zZSIDkAIBElUKDFJlc2V0QnJlYWtlchIhLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlc3BvbnNlEkwKCVJlY29uY2lsZRIeLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEmAKDkdldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlc3BvbnNlIgOQAgESWwoOU2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message signalbox.v1.GetVersionRequest
@@ -624,6 +624,13 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
    * @generated from field: signalbox.v1.Maintenance maintenance = 12;
    */
   maintenance?: Maintenance | undefined;
+
+  /**
+   * The database.
+   *
+   * @generated from field: signalbox.v1.StoreFacts store = 13;
+   */
+  store?: StoreFacts | undefined;
 };
 
 /**
@@ -632,6 +639,265 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_system, 10);
+
+/**
+ * StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
+ * why.
+ *
+ * @generated from message signalbox.v1.StoreFacts
+ */
+export type StoreFacts = Message<"signalbox.v1.StoreFacts"> & {
+  /**
+   * sqlite or postgres.
+   *
+   * @generated from field: string driver = 1;
+   */
+  driver: string;
+
+  /**
+   * The file, or host and database; never a password.
+   *
+   * @generated from field: string location = 2;
+   */
+  location: string;
+
+  /**
+   * Version of the database program.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Version of the schema, and the version that this server requires. A newer compatible schema is possible while releases
+   * are replaced.
+   *
+   * @generated from field: optional int64 schema = 4;
+   */
+  schema?: bigint | undefined;
+
+  /**
+   * @generated from field: int64 required_schema = 5;
+   */
+  requiredSchema: bigint;
+
+  /**
+   * Size of the database in bytes, its free pages and indexes included.
+   *
+   * @generated from field: optional int64 bytes = 6;
+   */
+  bytes?: bigint | undefined;
+
+  /**
+   * Time of a round trip to the database.
+   *
+   * @generated from field: google.protobuf.Duration latency = 7;
+   */
+  latency?: Duration | undefined;
+
+  /**
+   * The pools of connections of this server.
+   *
+   * @generated from field: repeated signalbox.v1.ConnectionPool pools = 8;
+   */
+  pools: ConnectionPool[];
+
+  /**
+   * Why facts are unknown; empty otherwise.
+   *
+   * @generated from field: string error = 9;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message signalbox.v1.StoreFacts.
+ * Use `create(StoreFactsSchema)` to create a new message.
+ */
+export const StoreFactsSchema: GenMessage<StoreFacts> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 11);
+
+/**
+ * ConnectionPool is a pool of connections to the database.
+ *
+ * @generated from message signalbox.v1.ConnectionPool
+ */
+export type ConnectionPool = Message<"signalbox.v1.ConnectionPool"> & {
+  /**
+   * all, or read and write.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: int64 in_use = 2;
+   */
+  inUse: bigint;
+
+  /**
+   * Maximum number of connections; 0 means no limit.
+   *
+   * @generated from field: int64 limit = 3;
+   */
+  limit: bigint;
+
+  /**
+   * How often a call has waited for a connection since the process started.
+   *
+   * @generated from field: int64 waits = 4;
+   */
+  waits: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.ConnectionPool.
+ * Use `create(ConnectionPoolSchema)` to create a new message.
+ */
+export const ConnectionPoolSchema: GenMessage<ConnectionPool> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 12);
+
+/**
+ * @generated from message signalbox.v1.ListQueuesRequest
+ */
+export type ListQueuesRequest = Message<"signalbox.v1.ListQueuesRequest"> & {
+  /**
+   * Maximum number of queues of a page; default 50, at most 500.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message signalbox.v1.ListQueuesRequest.
+ * Use `create(ListQueuesRequestSchema)` to create a new message.
+ */
+export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 13);
+
+/**
+ * @generated from message signalbox.v1.ListQueuesResponse
+ */
+export type ListQueuesResponse = Message<"signalbox.v1.ListQueuesResponse"> & {
+  /**
+   * @generated from field: repeated signalbox.v1.Queue queues = 1;
+   */
+  queues: Queue[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * The server's current time, from which clients compute ages.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 3;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.ListQueuesResponse.
+ * Use `create(ListQueuesResponseSchema)` to create a new message.
+ */
+export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 14);
+
+/**
+ * Queue is the task queue of a project in Temporal.
+ *
+ * @generated from message signalbox.v1.Queue
+ */
+export type Queue = Message<"signalbox.v1.Queue"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * The task queue's name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The queue for workflow tasks, and that for activities; absent if they could not be read.
+   *
+   * @generated from field: signalbox.v1.QueueLine workflow_tasks = 3;
+   */
+  workflowTasks?: QueueLine | undefined;
+
+  /**
+   * @generated from field: signalbox.v1.QueueLine activities = 4;
+   */
+  activities?: QueueLine | undefined;
+
+  /**
+   * Why the queue is unknown; empty otherwise.
+   *
+   * @generated from field: string error = 5;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message signalbox.v1.Queue.
+ * Use `create(QueueSchema)` to create a new message.
+ */
+export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 15);
+
+/**
+ * QueueLine is the part of a task queue for one kind of task.
+ *
+ * @generated from message signalbox.v1.QueueLine
+ */
+export type QueueLine = Message<"signalbox.v1.QueueLine"> & {
+  /**
+   * Number of pollers that have polled within the last 70 s: a poll lasts up to one minute.
+   *
+   * @generated from field: int64 pollers = 1;
+   */
+  pollers: bigint;
+
+  /**
+   * Time of the last poll; absent if Temporal knows of none. It forgets pollers after five minutes.
+   *
+   * @generated from field: google.protobuf.Timestamp last_poll_time = 2;
+   */
+  lastPollTime?: Timestamp | undefined;
+
+  /**
+   * Approximate number of tasks that wait; absent if this Temporal does not report it.
+   *
+   * @generated from field: optional int64 backlog = 3;
+   */
+  backlog?: bigint | undefined;
+
+  /**
+   * Approximate age of the oldest task that waits.
+   *
+   * @generated from field: google.protobuf.Duration backlog_age = 4;
+   */
+  backlogAge?: Duration | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.QueueLine.
+ * Use `create(QueueLineSchema)` to create a new message.
+ */
+export const QueueLineSchema: GenMessage<QueueLine> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 16);
 
 /**
  * Dependency is a component that a server requires.
@@ -677,7 +943,7 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 11);
+  messageDesc(file_signalbox_v1_system, 17);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerRequest
@@ -690,7 +956,7 @@ export type ResetBreakerRequest = Message<"signalbox.v1.ResetBreakerRequest"> & 
  * Use `create(ResetBreakerRequestSchema)` to create a new message.
  */
 export const ResetBreakerRequestSchema: GenMessage<ResetBreakerRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 12);
+  messageDesc(file_signalbox_v1_system, 18);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerResponse
@@ -709,7 +975,7 @@ export type ResetBreakerResponse = Message<"signalbox.v1.ResetBreakerResponse"> 
  * Use `create(ResetBreakerResponseSchema)` to create a new message.
  */
 export const ResetBreakerResponseSchema: GenMessage<ResetBreakerResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 13);
+  messageDesc(file_signalbox_v1_system, 19);
 
 /**
  * @generated from message signalbox.v1.ReconcileRequest
@@ -728,7 +994,7 @@ export type ReconcileRequest = Message<"signalbox.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 14);
+  messageDesc(file_signalbox_v1_system, 20);
 
 /**
  * @generated from message signalbox.v1.ReconcileResponse
@@ -800,7 +1066,7 @@ export type ReconcileResponse = Message<"signalbox.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 15);
+  messageDesc(file_signalbox_v1_system, 21);
 
 /**
  * Correction is one difference between a run's row and Temporal.
@@ -846,7 +1112,7 @@ export type Correction = Message<"signalbox.v1.Correction"> & {
  * Use `create(CorrectionSchema)` to create a new message.
  */
 export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 16);
+  messageDesc(file_signalbox_v1_system, 22);
 
 /**
  * Maintenance is whether the platform starts new runs.
@@ -888,7 +1154,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 17);
+  messageDesc(file_signalbox_v1_system, 23);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -901,7 +1167,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 18);
+  messageDesc(file_signalbox_v1_system, 24);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -918,7 +1184,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 19);
+  messageDesc(file_signalbox_v1_system, 25);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -944,7 +1210,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 20);
+  messageDesc(file_signalbox_v1_system, 26);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -963,7 +1229,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 21);
+  messageDesc(file_signalbox_v1_system, 27);
 
 /**
  * SystemService reports the status of the platform.
@@ -991,6 +1257,17 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof GetStatusRequestSchema;
     output: typeof GetStatusResponseSchema;
+  },
+  /**
+   * ListQueues lists the task queues of the projects, by project, as Temporal describes them to the answering server: their
+   * pollers and their backlog. A queue that cannot be read has an error in place of them.
+   *
+   * @generated from rpc signalbox.v1.SystemService.ListQueues
+   */
+  listQueues: {
+    methodKind: "unary";
+    input: typeof ListQueuesRequestSchema;
+    output: typeof ListQueuesResponseSchema;
   },
   /**
    * ResetBreaker makes the answering server attempt to connect to Temporal immediately, regardless of its circuit

@@ -1,0 +1,68 @@
+package systemcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
+)
+
+func queuesCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queues",
+		Short: "List the task queues of the projects with their pollers and backlog",
+		Long: `List the task queues of the projects as Temporal describes them to the server at --address: for workflow tasks and for
+activities the number of pollers, the last poll, and the approximate number of tasks that wait, with the age of the oldest.
+A poller counts if it has polled within the last 70 seconds. A queue that cannot be read is listed with the reason.`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+func listQueues(ctx context.Context, s *session.Session) error {
+	request, now := &signalboxv1.ListQueuesRequest{}, s.Now()
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Queue, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.System().ListQueues, request, "list the task queues")
+		if response.GetTime() != nil {
+			now = response.GetTime().AsTime()
+		}
+		return response.GetQueues(), response.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	return session.Listing[*signalboxv1.Queue]{
+		Thing: "task queue", None: "there is no project",
+		Columns: output.Columns("PROJECT", "TASK QUEUE", "POLLERS", "POLLED", "BACKLOG", "ACTIVITY POLLERS", "ACTIVITY POLLED", "ACTIVITY BACKLOG", "ERROR"),
+		Row: func(q *signalboxv1.Queue) []string {
+			row := []string{q.GetProject(), q.GetName()}
+			row = append(row, line(q.GetWorkflowTasks(), now)...)
+			row = append(row, line(q.GetActivities(), now)...)
+			return append(row, output.Visible(q.GetError()))
+		},
+	}.Print(s, found, false)
+}
+
+// line returns the columns of one kind of task.
+func line(l *signalboxv1.QueueLine, now time.Time) []string {
+	if l == nil {
+		return []string{"unknown", "unknown", "unknown"}
+	}
+	backlog := "unknown"
+	if l.Backlog != nil {
+		backlog = fmt.Sprint(l.GetBacklog())
+		if l.GetBacklog() > 0 {
+			backlog += ", oldest " + output.Span(l.GetBacklogAge().AsDuration())
+		}
+	}
+	return []string{fmt.Sprint(l.GetPollers()), cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog}
+}
