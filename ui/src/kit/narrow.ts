@@ -21,5 +21,5 @@ export const useNarrow = (): boolean => useSyncExternalStore(narrow.subscribe, n
 /** usePhone reports whether the window is too narrow for a table: its rows are cards. */
 export const usePhone = (): boolean => useSyncExternalStore(phone.subscribe, phone.matches)
 
-/** The height of a row that is a card of two lines. */
-export const cardHeight = 64
+/** cardHeight returns the height of a row that is a card of so many lines. */
+export const cardHeight = (lines = 2): number => 16 + 24 * lines

@@ -9,10 +9,12 @@ export interface Preferences {
   project: string
   /** Columns of the list of runs, separated by commas; empty for the standard ones. */
   columns: string
+  /** The same of the cards on a phone. */
+  cards: string
 }
 
 const key = 'signalbox.preferences'
-const defaults: Preferences = { theme: 'system', zone: 'local', density: 'normal', shortcuts: true, project: '', columns: '' }
+const defaults: Preferences = { theme: 'system', zone: 'local', density: 'normal', shortcuts: true, project: '', columns: '', cards: '' }
 
 const allowed: { [K in keyof Preferences]: (value: unknown) => boolean } = {
   theme: (v) => v === 'system' || v === 'light' || v === 'dark',
@@ -21,6 +23,7 @@ const allowed: { [K in keyof Preferences]: (value: unknown) => boolean } = {
   shortcuts: (v) => typeof v === 'boolean',
   project: (v) => typeof v === 'string' && v.length < 200,
   columns: (v) => typeof v === 'string' && v.length < 500,
+  cards: (v) => typeof v === 'string' && v.length < 500,
 }
 
 function load(): Preferences {

@@ -85,7 +85,7 @@ export function ProblemsPage() {
           list={list}
           what="problems"
           columns={phone ? cards : columns}
-          {...(phone ? { rowHeight: cardHeight } : {})}
+          {...(phone ? { rowHeight: cardHeight() } : {})}
           rowKey={(p) => p.id}
           highlighted={selected?.id}
           onOpen={(p) => { view.change({ id: p.id }) }}

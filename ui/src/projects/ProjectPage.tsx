@@ -37,7 +37,7 @@ export function ProjectPage() {
           />
         </Panel>
       )}
-      {quota.isError && quota.data === undefined ? <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => { void quota.refetch() }} /> : quota.data === undefined ? <Skeleton rows={4} /> : (
+      {query.isError && project === undefined ? null : quota.isError && quota.data === undefined ? <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => { void quota.refetch() }} /> : quota.data === undefined ? <Skeleton rows={4} /> : (
         <Quota quota={quota.data} admin={admin} operator={offline ?? refusal('operator', name)} onSet={() => { setDialog('quota') }} onResume={() => { setDialog('resume') }} />
       )}
       {dialog === 'settings' && project !== undefined ? <SettingsDialog project={project} onClose={close} /> : null}

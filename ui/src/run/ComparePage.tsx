@@ -9,6 +9,7 @@ import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './compare.module.css'
 import { compareErrors, compareTasks, compareValues, type TaskRow, type Totals } from './compare'
+import { useLiveRuns } from './live'
 import { useSearchText } from './location'
 
 /** Two runs side by side: where they went different ways, and what went in and came out. */
@@ -19,6 +20,7 @@ export function ComparePage() {
   const [picking, setPicking] = useState(false)
   const first = useRun(project, a)
   const second = useRun(project, b)
+  useLiveRuns(project, [first.data, second.data])
   return (
     <Page title="Compare runs">
       <PageHead
@@ -159,9 +161,13 @@ const differences = { presence: 'only in one run', steps: 'number of steps', sta
 function PathTable({ rows, all, a, b }: { rows: TaskRow[]; all: boolean; a: Run; b: Run }) {
   const first = rows.find((row) => row.differs.length > 0)?.key
   const focused = useRef<HTMLTableRowElement>(null)
+  const done = useRef(false)
   useEffect(() => {
-    focused.current?.focus({ preventScroll: true })
-    focused.current?.scrollIntoView({ block: 'nearest' })
+    // Once: while an open run changes, the focus stays where it is.
+    if (done.current || focused.current === null) return
+    done.current = true
+    focused.current.focus({ preventScroll: true })
+    focused.current.scrollIntoView({ block: 'nearest' })
   }, [first])
   const shown = all ? rows : rows.filter((row) => row.differs.length > 0)
   if (shown.length === 0) return <StateView kind="empty" title={rows.length === 0 ? 'Neither run has steps.' : 'The runs took the same path.'}>{rows.length === 0 ? null : `${plural(rows.length, 'task')} ended the same way, with the same number of attempts.`}</StateView>

@@ -21,7 +21,7 @@ import { Peek } from './Peek'
 import { mostRows } from './rows'
 import styles from './runs.module.css'
 import { ViewBar } from './SavedViews'
-import { changeShown, readColumns, readShown, standardColumns } from './view'
+import { cardLines, changeShown, readColumns, readShown, standardCard, standardColumns } from './view'
 
 const ReplayDialog = lazy(() => import('../control/ReplayDialog'))
 
@@ -49,14 +49,15 @@ export function RunsPage() {
   const { project = '' }: { project?: string } = useParams({ strict: false })
   const search: Search = useSearch({ strict: false })
   const navigate = useNavigate()
-  const { zone, density, columns: chosen } = usePreferences()
+  const { zone, density, columns: chosenColumns, cards: chosenCards } = usePreferences()
   const views = useViews(project).data
   const { view, filter, columns: given, invalid, waiting } = readShown(search, views)
   const saved = readColumns(view?.query?.columns ?? [])
-  const own = readColumns(chosen.split(','))
-  const first = [given, saved, own].find((list) => list.length > 0) ?? standardColumns
-  const shownColumns = first.join(',')
   const cards = usePhone()
+  const own = readColumns((cards ? chosenCards : chosenColumns).split(','))
+  const standard = cards ? standardCard : standardColumns
+  const first = [given, saved, own].find((list) => list.length > 0) ?? standard
+  const shownColumns = first.join(',')
   const filterKey = JSON.stringify(writeFilter(filter))
   const peek = one(search, 'peek')
   const feed = useFeed(project, filter)
@@ -93,7 +94,7 @@ export function RunsPage() {
     const text = list.join(',')
     if (saved.length > 0) setSearch((before) => ({ ...before, columns: text === saved.join(',') ? undefined : text }))
     else {
-      setPreferences({ columns: text === standardColumns.join(',') ? '' : text })
+      setPreferences({ [cards ? 'cards' : 'columns']: text === standard.join(',') ? '' : text })
       setSearch((before) => ({ ...before, columns: undefined }))
     }
   }
@@ -107,6 +108,8 @@ export function RunsPage() {
   }, [feed, peek, showPeek])
 
   const { shown } = state
+  const lines = cardLines(first, cards && shown.some((run) => Object.keys(run.labels).length > 0))
+  const labelled = lines.labels
   useEffect(() => { rememberList(project, { search: { ...search, peek: undefined }, ids: shown.map((run) => run.id) }) }, [project, search, shown])
   const listed = useRef(shown)
   useEffect(() => { listed.current = shown }, [shown])
@@ -135,8 +138,8 @@ export function RunsPage() {
   }, [])
   // The columns change rarely, so that a change of one run draws one row.
   const columns = useMemo(
-    () => runColumns({ project, shown: shownColumns.split(','), cards, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
-    [project, shownColumns, cards, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
+    () => runColumns({ project, shown: shownColumns.split(','), card: cards ? { labels: labelled } : undefined, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, shownColumns, cards, labelled, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
   )
   const endControl = () => {
     setControl(undefined)
@@ -157,6 +160,15 @@ export function RunsPage() {
   })
 
   const matching = total(counts.data, filter)
+  // Each part of the page would repeat that the project does not exist, or that there is no role for it.
+  if (!state.ready && isDenied(state.error, filter)) {
+    return (
+      <Page title={`Runs of ${project}`}>
+        <PageHead title="Runs" />
+        <ErrorView error={state.error} what="Runs" />
+      </Page>
+    )
+  }
   return (
     <Page title={`Runs of ${project}`} fill>
       <PageHead
@@ -201,7 +213,7 @@ export function RunsPage() {
         <span className={styles.end}>
           {state.arrived.length > 0 ? <Button onClick={feed.showNew}>{`${formatCount(state.arrived.length, state.overflow)} new ${state.arrived.length === 1 ? 'run' : 'runs'}`}</Button> : null}
           {state.refreshedAt === undefined ? null : <span>Refreshed <Ago at={state.refreshedAt} /></span>}
-          {cards ? null : <ColumnChooser columns={first} onChange={chooseColumns} />}
+          <ColumnChooser columns={first} cards={cards} onChange={chooseColumns} />
           <Button kind="quiet" aria-pressed={paused} icon={paused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />} onClick={() => { setPaused(!paused) }}>{paused ? 'Resume' : 'Pause'}</Button>
           <Button kind="quiet" aria-label="Read the list again" icon={<RefreshCw size={14} aria-hidden />} onClick={() => void feed.reload()} />
         </span>
@@ -247,7 +259,7 @@ export function RunsPage() {
             highlighted={peek}
             onEnd={feed.loadMore}
             onView={feed.setView}
-            rowHeight={cards ? cardHeight : density === 'compact' ? 28 : 32}
+            rowHeight={cards ? cardHeight(2 + (lines.facts.length > 0 ? 1 : 0) + (labelled ? 1 : 0)) : density === 'compact' ? 28 : 32}
             footer={<ListEnd count={shown.length} more={state.next !== ''} cut={state.cut} last={shown.at(-1)} order={filter.order} onContinue={change} />}
           />
         )}
@@ -297,6 +309,13 @@ function EngineAlert() {
       }]}
     />
   )
+}
+
+/** Whether the list is refused because of the project. The workflow of a filter may be missing, too. */
+function isDenied(error: unknown, filter: RunFilter): boolean {
+  if (error === undefined) return false
+  const { kind } = callError(error)
+  return kind === 'denied' || (kind === 'missing' && filter.workflow === '')
 }
 
 function ListError({ error, filter, onRetry, onClear }: { error: unknown; filter: RunFilter; onRetry: () => void; onClear: () => void }) {

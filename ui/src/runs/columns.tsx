@@ -7,6 +7,7 @@ import { Ago, Button, CancelRequestedBadge, Chip, type Column, command, copyCLI,
 import { type Label, LabelChips } from '../labels'
 import { type Order, triggerWord } from './filter'
 import styles from './runs.module.css'
+import { cardLines } from './view'
 
 /** What a run waits for while it is queued or waiting, in a word. */
 export function statusDetail(run: Run): string {
@@ -47,8 +48,8 @@ export interface ColumnOptions {
   project: string
   /** The columns between the box of the selection and the menu, by ID. */
   shown: readonly string[]
-  /** Whether rows are cards in place of columns. */
-  cards: boolean
+  /** If rows are cards in place of columns: whether they have a line for labels. */
+  card: { labels: boolean } | undefined
   zone: Zone
   order: Order
   onOrder: (order: Order) => void
@@ -65,7 +66,7 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, shown, card, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
   const select: Column<Run> = {
     id: 'select',
@@ -108,8 +109,10 @@ export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen
     { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },
     { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]
-  // On a phone, the row is a card of two lines.
-  const card: Column<Run> = {
+  // On a phone, the row is a card: two lines, one for what is chosen in addition, and one for labels.
+  const has = (id: string) => shown.includes(id)
+  const facts = card === undefined ? [] : known.filter((column) => cardLines(shown, false).facts.includes(column.id))
+  const cardColumn: Column<Run> = {
     id: 'card',
     title: `Queued${utc}`,
     width: 200,
@@ -118,14 +121,24 @@ export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen
     cell: (run) => (
       <>
         <span className={styles.cardLine}>
-          <StatusBadge of="run" status={run.status} detail={statusDetail(run)} />
-          <span className={styles.cardText} title={`${run.workflow}@${run.version}`}>{run.workflow}</span>
-          <span className={styles.weak}><Ago at={milliseconds(run.createTime)} /></span>
+          {has('status') ? <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> : null}
+          <span className={styles.cardText} title={`${run.workflow}@${run.version}`}>{has('workflow') ? run.workflow : ''}</span>
+          {has('queued') ? <span className={styles.weak}><Ago at={milliseconds(run.createTime)} /></span> : null}
         </span>
         <span className={styles.cardLine}>
           <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles.cardID} title={run.id}>{shortId(run.id)}</Link>
-          <span className={styles.cardText}><RunProblem run={run} /></span>
+          <span className={styles.cardText}>{has('problem') ? <RunProblem run={run} /> : null}</span>
         </span>
+        {facts.length === 0 ? null : (
+          <span className={styles.cardLine}>
+            {facts.map((column) => <span key={column.id} className={styles.cardFact}><span className={styles.weak}>{column.title}</span> {column.cell(run)}</span>)}
+          </span>
+        )}
+        {card?.labels !== true ? null : (
+          <span className={styles.cardLine}>
+            {Object.keys(run.labels).length === 0 ? null : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />}
+          </span>
+        )}
       </>
     ),
   }
@@ -146,5 +159,5 @@ export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen
       />
     ),
   }
-  return [select, ...(cards ? [card] : shown.flatMap((id) => known.filter((column) => column.id === id))), menu]
+  return [select, ...(card !== undefined ? [cardColumn] : shown.flatMap((id) => known.filter((column) => column.id === id))), menu]
 }

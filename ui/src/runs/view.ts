@@ -12,6 +12,17 @@ export const columnTitles: Record<string, string> = {
 /** The columns of those who chose none. */
 export const standardColumns = ['status', 'run', 'workflow', 'trigger', 'queued', 'started', 'duration', 'steps', 'problem']
 
+/** What a card on a phone shows for those who chose nothing. */
+export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', 'labels']
+
+/** The parts of a card that share one line below the first two. */
+const cardFacts = ['trigger', 'actor', 'started', 'duration', 'steps']
+
+/** cardLines returns what the lines of a card show below its first two. The labels have a line only if there are any. */
+export function cardLines(columns: readonly string[], labels: boolean): { facts: string[]; labels: boolean } {
+  return { facts: columns.filter((name) => cardFacts.includes(name)), labels: labels && columns.includes('labels') }
+}
+
 /** readColumns returns the known columns of a list, each once, and the run with its link in any case; none if it names none. */
 export function readColumns(names: readonly string[]): string[] {
   const known = names.filter((name, i) => name in columnTitles && names.indexOf(name) === i)

@@ -56,17 +56,37 @@ describe('in both themes', () => {
 
 describe('on a phone, a row is a card', () => {
   it.each([
-    ['runs', '/p/default/runs?status=failed', /Failed shop\/order .* ago .*404 Not Found/],
-    ['problems', '/problems', /Failure Not Found .* ago shop\/order@1\.0\.0 .*count \d/],
-  ])('of %s, with all that matters in sight', async (_, path, words) => {
+    ['runs', '/p/default/runs?status=failed', /Failed shop\/order .* ago .*404 Not Found/, 88],
+    ['problems', '/problems', /Failure Not Found .* ago shop\/order@1\.0\.0 .*count \d/, 64],
+  ])('of %s, with all that matters in sight', async (_, path, words, height) => {
     const { context, page, faults } = await open(browser, platform.address, path, { width: 390, height: 844 })
     const row = page.getByRole('grid').getByRole('row', { name: words }).first()
     await row.waitFor()
-    expect((await row.boundingBox())?.height).toBe(64)
+    expect((await row.boundingBox())?.height).toBe(height)
     expect(await page.getByRole('grid').evaluate((grid) => grid.scrollWidth - grid.clientWidth)).toBe(0)
     expect(await violations(page)).toEqual([])
     await row.getByRole('gridcell').getByText(/Failed|Failure/).first().click()
     await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}$/.test(url.pathname) || url.searchParams.has('id'))
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('the cards of runs', () => {
+  it('show what was chosen, on this phone from then on', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?status=failed', { width: 390, height: 844 })
+    const row = page.getByRole('grid').getByRole('row').filter({ hasText: /order=A-/ }).first()
+    await row.waitFor()
+    await page.getByRole('button', { name: 'Columns' }).click()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('checkbox', { name: 'Labels' }).uncheck()
+    await page.getByRole('checkbox', { name: 'Duration' }).check()
+    await page.keyboard.press('Escape')
+    await page.reload()
+    const changed = page.getByRole('grid').getByRole('row').filter({ hasText: /Duration/ }).first()
+    await changed.waitFor()
+    expect(await changed.textContent()).not.toContain('order=')
+    expect((await changed.boundingBox())?.height).toBe(88)
     expect(faults).toEqual([])
     await context.close()
   })
