@@ -232,6 +232,18 @@ func (a *api) GetStep(_ context.Context, request *connect.Request[signalboxv1.Ge
 	return nil, refusal(connect.CodeNotFound, "STEP_NOT_FOUND", "the run has no such step")
 }
 
+func (a *api) ListWaits(_ context.Context, request *connect.Request[signalboxv1.ListWaitsRequest]) (*connect.Response[signalboxv1.ListWaitsResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.find(request.Msg.GetId()); err != nil {
+		return nil, err
+	}
+	if request.Msg.GetPageToken() == "" {
+		return connect.NewResponse(&signalboxv1.ListWaitsResponse{Waits: []*signalboxv1.Wait{{Kind: "paused", What: "unpause: the run is paused"}}, NextPageToken: "next"}), nil
+	}
+	return connect.NewResponse(&signalboxv1.ListWaitsResponse{Waits: []*signalboxv1.Wait{{Kind: "timer", What: "timer", Step: 7, Task: "nap", DeadlineUnknown: true}}}), nil
+}
+
 func (a *api) SummarizeSteps(_ context.Context, request *connect.Request[signalboxv1.SummarizeStepsRequest]) (*connect.Response[signalboxv1.SummarizeStepsResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -468,6 +468,19 @@ func TestStepsAreFilteredAndSummarized(t *testing.T) {
 	requireRefusal(t, shell.run(t, "run", "step", "run-1", "2"), exit.NotFound, "STEP_NOT_FOUND")
 	requireRefusal(t, shell.run(t, "run", "step", "run-1", "zero"), exit.Usage, "zero")
 
+	c = shell.run(t, "run", "waits", "run-1")
+	require.Zero(t, c.code, c.err.String())
+	require.Regexp(t, `(?m)^ +paused +unpause: the run is paused$`, c.out.String())
+	require.Regexp(t, `(?m)^7 +nap +timer +timer, deadline unknown$`, c.out.String())
+	requireRefusal(t, shell.run(t, "run", "waits", "nope"), exit.NotFound, "nope")
+
+	require.Zero(t, shell.run(t, "run", "steps", "run-1", "--caught").code)
+	require.Equal(t, new(true), last[*signalboxv1.ListStepsRequest](t, a).Caught)
+	require.Zero(t, shell.run(t, "run", "steps", "run-1", "--caught=false").code)
+	require.Equal(t, new(false), last[*signalboxv1.ListStepsRequest](t, a).Caught)
+	require.Zero(t, shell.run(t, "run", "steps", "run-1").code)
+	require.Nil(t, last[*signalboxv1.ListStepsRequest](t, a).Caught)
+
 	c = shell.run(t, "run", "summary", "run-1")
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `(?m)^x +call +3 completed, 2 failed +9 +3s +1s +4 +/do/0/x$`, c.out.String())

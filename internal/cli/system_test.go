@@ -99,7 +99,11 @@ func connected() *signalboxv1.GetStatusResponse {
 				{Name: "shop", Generation: 1, Failures: 3, Error: "namespace\nnot found"},
 			},
 		},
-		QueueMode:   &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
+		QueueMode: &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
+		Store: &signalboxv1.StoreFacts{
+			Driver: "sqlite", Version: "3.50.4", Location: "/data/signalbox.db", RequiredSchema: 41, Bytes: new(int64(12_345_678)), Latency: durationpb.New(1234 * time.Microsecond),
+			Pools: []*signalboxv1.ConnectionPool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}, {Name: "write"}}, Error: "no answer",
+		},
 		Reconciler:  &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
 		Maintenance: &signalboxv1.Maintenance{Active: true, Reason: "upgrade", Actor: "ada", Since: before(time.Minute)},
 		Workers:     []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
@@ -122,6 +126,9 @@ attempts     5 to connect, 2 connected
 check        answered in 1ms
 last error   3m20s ago: connection refused
 draining     1 replaced generation
+database     sqlite 3.50.4, /data/signalbox.db
+             schema unknown (this server requires 41), size 12.3 MB, answers in 1ms: no answer
+connections  read 1 of 4 in use, 2 waits; write 0 of no limit in use, 0 waits
 queue        off: runs are refused while Temporal is unavailable
 reconciler   12s ago: 40 runs compared, 1 difference
 

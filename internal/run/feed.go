@@ -40,6 +40,7 @@ type part struct {
 
 	steps   []Step
 	summary *StepSummary
+	caught  []int64
 }
 
 // join returns the feed of a run; leave releases it.

@@ -288,6 +288,8 @@ type Step struct {
 	Wait *StepWait
 	// Kept marks a step whose row stays when the steps around it are only summarized (see [StepSummary]).
 	Kept bool
+	// Caught reports, for a failed step that is read, whether it is inside of a try that has completed; nil where that is unknown.
+	Caught *bool
 }
 
 // Update is the change of a run made by one workflow task, once Temporal has accepted it.
@@ -374,6 +376,8 @@ type StepFilter struct {
 	Basic bool
 	// NewestFirst reverses the order.
 	NewestFirst bool
+	// Caught selects the failed steps whose error was caught, or was not; nil selects all steps.
+	Caught *bool
 }
 
 // TopLevel is the ParentPath of the steps of the document's own list.
@@ -388,6 +392,8 @@ type StepPage struct {
 	// Last is the number after which the next page begins; 0 if this is the last page. A page that searches for a text may
 	// have fewer steps than its limit, or none, and not be the last one.
 	Last int64
+	// Searched is the number of steps that were searched for the text of the filter, up to where the next page begins.
+	Searched int64
 }
 
 // TaskTotals are totals of the steps of one task of a run, those without rows included.
@@ -528,6 +534,8 @@ type Rows interface {
 	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and
 	// then number.
 	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
+	// CaughtSteps returns the numbers of the failed steps inside of those of the given steps that are completed tries.
+	CaughtSteps(ctx context.Context, id string, steps []Step) ([]int64, error)
 	// MarkCancelRequested sets the flag on a run that is open or already canceled: the end caused by a request may be
 	// written before the request. It returns the run as it is afterwards. The flag and e are written only when the run
 	// is in one of these states and the flag was not set.

@@ -28,6 +28,8 @@ type Change struct {
 	Steps []Step
 	// Summary is the change of the steps without rows; nil when nothing changed.
 	Summary *StepSummary
+	// Caught are the numbers of the failed steps inside of the tries in Steps that have completed. Their own rows may be unchanged.
+	Caught []int64
 }
 
 // Watch calls fn with the run and its steps as they change, beginning with what changed after the given sequence, and
@@ -100,7 +102,7 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 			return after, err
 		}
 		steps := found.steps
-		change := Change{Run: r, Steps: steps, Summary: found.summary}
+		change := Change{Run: r, Steps: steps, Summary: found.summary, Caught: found.caught}
 		last := len(steps) < watchSteps
 		if !last {
 			end := steps[len(steps)-1]
@@ -121,6 +123,9 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 func (s *Service) readPart(ctx context.Context, r Run, p part) (part, error) {
 	var err error
 	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, p.cursor, p.upTo, watchSteps); err != nil {
+		return p, err
+	}
+	if p.caught, err = s.store.CaughtSteps(ctx, r.ID, p.steps); err != nil {
 		return p, err
 	}
 	if len(p.steps) < watchSteps {

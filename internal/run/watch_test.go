@@ -93,6 +93,26 @@ func TestWatchPassesEveryChange(t *testing.T) {
 	require.NoError(t, w.end(t))
 }
 
+func TestWatchNamesStepsThatATryHasCaught(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	r := b.begin(t)
+	try := func(status string, position int64) run.Step {
+		return run.Step{Number: 1, Path: "/do/0/t", Kind: "try", Status: status, Position: position}
+	}
+	b.applyState(t, r.ID, 3, run.Running, try("running", 3), run.Step{Number: 2, Path: "/do/0/t/try/0/a", Kind: "call", Status: "failed", Position: 3})
+	w := b.watch(t, r.ID, -1)
+	first := <-w.changes
+	require.Equal(t, new(false), first.Steps[1].Caught)
+	require.Empty(t, first.Caught)
+	b.applyState(t, r.ID, 5, run.Completed, try("completed", 5))
+	b.changes.Notify(r.ID)
+	last := <-w.changes
+	require.Equal(t, "4 completed: 1 completed", format(last))
+	require.Equal(t, []int64{2}, last.Caught)
+	require.NoError(t, w.end(t))
+}
+
 func TestWatchMergesConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

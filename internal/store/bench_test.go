@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -219,7 +220,7 @@ func BenchmarkWaits(b *testing.B) {
 				require.NoError(b, err)
 			}
 			for b.Loop() {
-				rows, err := s.Waits().Pending(b.Context(), "default", id, 500)
+				rows, err := s.Waits().Pending(b.Context(), "default", id, explain.Page{Limit: 500, Key: func(path string) string { return path }})
 				require.NoError(b, err)
 				require.Len(b, rows.Steps, 1)
 			}

@@ -109,9 +109,24 @@ func (s *Store) ChangedSteps(
 			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(limit),
 			[]any{id, after.Sequence, after.Number, upTo}, runrow.ScanStep)
 		if err == nil && len(list) == 0 {
-			err = needRun(ctx, c, id)
+			return needRun(ctx, c, id)
+		}
+		if err == nil {
+			err = runrow.MarkCaught(ctx, c, id, list)
 		}
 		return err
 	})
 	return list, err
+}
+
+// CaughtSteps implements [run.Store].
+func (s *Store) CaughtSteps(ctx context.Context, id string, steps []run.Step) (numbers []int64, err error) {
+	if !slices.ContainsFunc(steps, runrow.CompletedTry) {
+		return nil, nil
+	}
+	err = s.db.ReadList(ctx, "list caught steps", func(ctx context.Context, c sqldb.Conn) (err error) {
+		numbers, err = runrow.CaughtSteps(ctx, c, id, steps)
+		return err
+	})
+	return numbers, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/facts"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -23,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/views"
 	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
+	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -200,6 +202,11 @@ func (s *Store) Problems() *problems.Store { return problems.New(s.db) }
 
 // Awaited returns the part of the store for the runs that other runs wait for.
 func (s *Store) Awaited() *runrow.Awaited { return runrow.NewAwaited(s.db) }
+
+// Facts describes the database.
+func (s *Store) Facts(ctx context.Context) system.StoreFacts {
+	return facts.Read(ctx, s.db, s.migrator)
+}
 
 // Waits returns the part of the store that reads what runs wait for.
 func (s *Store) Waits() *runrow.Waits { return runrow.NewWaits(s.db) }

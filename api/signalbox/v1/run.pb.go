@@ -112,7 +112,7 @@ type Run struct {
 	// What the run waits for: first what holds the run as a whole, then the open steps in order of entry, at most 500 of
 	// them. Set only by GetRun. Values are redacted here even if the run is read unredacted.
 	Waits []*Wait `protobuf:"bytes,42,rep,name=waits,proto3" json:"waits,omitempty"`
-	// Whether the run has more open steps than waits contains.
+	// Whether the run has more open steps than waits contains; ListWaits returns all of them.
 	MoreWaits bool `protobuf:"varint,43,opt,name=more_waits,json=moreWaits,proto3" json:"more_waits,omitempty"`
 	// The effect that each control would have now, if the caller of this method used it.
 	ControlStates []*ControlState `protobuf:"bytes,44,rep,name=control_states,json=controlStates,proto3" json:"control_states,omitempty"`
@@ -1583,7 +1583,10 @@ type Step struct {
 	Wait *Wait `protobuf:"bytes,16,opt,name=wait,proto3" json:"wait,omitempty"`
 	// For a failed try: why its catch did not handle the error, in one line; empty if unknown. Set only by ListSteps and
 	// GetStep, and not in the basic view.
-	Uncaught      string `protobuf:"bytes,17,opt,name=uncaught,proto3" json:"uncaught,omitempty"`
+	Uncaught string `protobuf:"bytes,17,opt,name=uncaught,proto3" json:"uncaught,omitempty"`
+	// For a failed step: whether it is inside of a try that has completed, by its catch or a later attempt. Absent for other
+	// steps, and if it is unknown because an enclosing try is only counted in the summary of a long run.
+	Caught        *bool `protobuf:"varint,18,opt,name=caught,proto3,oneof" json:"caught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1735,6 +1738,13 @@ func (x *Step) GetUncaught() string {
 		return x.Uncaught
 	}
 	return ""
+}
+
+func (x *Step) GetCaught() bool {
+	if x != nil && x.Caught != nil {
+		return *x.Caught
+	}
+	return false
 }
 
 // Attempt is one actual attempt of a step. For a call, it is one request that left the process.
@@ -2399,7 +2409,9 @@ type ListStepsRequest struct {
 	// "full" (default), or "basic": without input, output, attempts, wait and uncaught. The basic view is never unredacted.
 	View string `protobuf:"bytes,10,opt,name=view,proto3" json:"view,omitempty"`
 	// Order of entry: "oldest" (default) or "newest" first.
-	Order         string `protobuf:"bytes,11,opt,name=order,proto3" json:"order,omitempty"`
+	Order string `protobuf:"bytes,11,opt,name=order,proto3" json:"order,omitempty"`
+	// Only failed steps whose error was caught (true) or was not caught (false). Steps of which it is unknown are in neither.
+	Caught        *bool `protobuf:"varint,12,opt,name=caught,proto3,oneof" json:"caught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2511,6 +2523,13 @@ func (x *ListStepsRequest) GetOrder() string {
 	return ""
 }
 
+func (x *ListStepsRequest) GetCaught() bool {
+	if x != nil && x.Caught != nil {
+		return *x.Caught
+	}
+	return false
+}
+
 type ListStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listed steps. Steps that the summary counts are omitted.
@@ -2518,7 +2537,9 @@ type ListStepsResponse struct {
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Counts of the steps that are not listed, on each page; absent if all are listed.
-	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	// For a text: number of steps that were searched for this page, up to the position at which the next page begins.
+	Searched      int64 `protobuf:"varint,4,opt,name=searched,proto3" json:"searched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2574,6 +2595,137 @@ func (x *ListStepsResponse) GetSummary() *StepSummary {
 	return nil
 }
 
+func (x *ListStepsResponse) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+type ListWaitsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Maximum number of open steps that a page examines; default 100, at most 500. A page may have fewer waits, because
+	// not every open step waits for something itself.
+	PageSize      int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWaitsRequest) Reset() {
+	*x = ListWaitsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWaitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWaitsRequest) ProtoMessage() {}
+
+func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
+func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListWaitsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListWaitsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListWaitsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListWaitsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListWaitsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Waits []*Wait                `protobuf:"bytes,1,rep,name=waits,proto3" json:"waits,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWaitsResponse) Reset() {
+	*x = ListWaitsResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWaitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWaitsResponse) ProtoMessage() {}
+
+func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
+func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListWaitsResponse) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *ListWaitsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type GetStepRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -2590,7 +2742,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2754,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2767,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -2655,7 +2807,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +2819,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +2832,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -2701,7 +2853,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2865,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2878,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -2753,7 +2905,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2917,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2930,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -2816,7 +2968,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2980,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2993,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -2933,7 +3085,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3097,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3110,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -2989,14 +3141,17 @@ type WatchRunResponse struct {
 	// Steps that have changed since the last message, in order of entry.
 	Steps []*Step `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Changes of the counts of steps that are not listed any more; absent if there are none.
-	Summary       *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary *StepSummary `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
+	// Numbers of the failed steps inside of the tries that have completed in this change: their errors were caught. Such a step
+	// is not in steps if it has not changed itself.
+	Caught        []int64 `protobuf:"varint,4,rep,packed,name=caught,proto3" json:"caught,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +3163,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +3176,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3045,6 +3200,13 @@ func (x *WatchRunResponse) GetSummary() *StepSummary {
 	return nil
 }
 
+func (x *WatchRunResponse) GetCaught() []int64 {
+	if x != nil {
+		return x.Caught
+	}
+	return nil
+}
+
 type CancelRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -3056,7 +3218,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3230,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3243,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3114,7 +3276,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3288,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3301,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3191,7 +3353,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3365,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3378,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3351,7 +3513,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3525,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3538,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3410,7 +3572,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3584,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3597,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3478,7 +3640,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3652,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3665,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -3536,7 +3698,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3548,7 +3710,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3561,7 +3723,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -3582,7 +3744,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3594,7 +3756,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3607,7 +3769,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -3640,7 +3802,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +3814,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +3827,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -3686,7 +3848,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3698,7 +3860,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3711,7 +3873,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -3744,7 +3906,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3918,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3931,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -3806,7 +3968,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +3980,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +3993,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -3908,7 +4070,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4082,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4095,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -3960,7 +4122,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4134,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4147,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4034,7 +4196,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4046,7 +4208,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4059,7 +4221,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4334,7 +4496,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xfc\x04\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xa4\x05\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -4355,7 +4517,9 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
 	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
 	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
-	"\buncaught\x18\x11 \x01(\tR\buncaught\"\xf5\x02\n" +
+	"\buncaught\x18\x11 \x01(\tR\buncaught\x12\x1b\n" +
+	"\x06caught\x18\x12 \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
+	"\a_caught\"\xf5\x02\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
@@ -4417,7 +4581,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06labels\x18\x13 \x03(\tR\x06labels\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xad\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd5\x02\n" +
 	"\x10ListStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1b\n" +
@@ -4434,11 +4598,23 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04text\x18\t \x01(\tR\x04text\x12\x12\n" +
 	"\x04view\x18\n" +
 	" \x01(\tR\x04view\x12\x14\n" +
-	"\x05order\x18\v \x01(\tR\x05order\"\x9a\x01\n" +
+	"\x05order\x18\v \x01(\tR\x05order\x12\x1b\n" +
+	"\x06caught\x18\f \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
+	"\a_caught\"\xb6\x01\n" +
 	"\x11ListStepsResponse\x12(\n" +
 	"\x05steps\x18\x01 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x123\n" +
-	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"r\n" +
+	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\x12\x1a\n" +
+	"\bsearched\x18\x04 \x01(\x03R\bsearched\"x\n" +
+	"\x10ListWaitsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"e\n" +
+	"\x11ListWaitsResponse\x12(\n" +
+	"\x05waits\x18\x01 \x03(\v2\x12.signalbox.v1.WaitR\x05waits\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"r\n" +
 	"\x0eGetStepRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
@@ -4475,11 +4651,12 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x0fWatchRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
-	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\"\x96\x01\n" +
+	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\"\xae\x01\n" +
 	"\x10WatchRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12(\n" +
 	"\x05steps\x18\x02 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x123\n" +
-	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\"T\n" +
+	"\asummary\x18\x03 \x01(\v2\x19.signalbox.v1.StepSummaryR\asummary\x12\x16\n" +
+	"\x06caught\x18\x04 \x03(\x03R\x06caught\"T\n" +
 	"\x10CancelRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
@@ -4578,7 +4755,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12\x16\n" +
-	"\x06labels\x18\x10 \x03(\tR\x06labels2\xd1\x0e\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels2\xd2\x0f\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -4586,7 +4763,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
 	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12\x82\x01\n" +
 	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x98\x01\n" +
-	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12K\n" +
+	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12\x7f\n" +
+	"\tListWaits\x12\x1e.signalbox.v1.ListWaitsRequest\x1a\x1f.signalbox.v1.ListWaitsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/waits\x90\x02\x01\x12K\n" +
 	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
 	"\tCountRuns\x12\x1e.signalbox.v1.CountRunsRequest\x1a\x1f.signalbox.v1.CountRunsResponse\",\x82\xd3\xe4\x93\x02#\x12!/v1/projects/{project}/runs:count\x90\x02\x01\x12\x80\x01\n" +
 	"\tCancelRun\x12\x1e.signalbox.v1.CancelRunRequest\x1a\x1f.signalbox.v1.CancelRunResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/projects/{project}/runs/{id}:cancel\x12\x8c\x01\n" +
@@ -4611,7 +4789,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*ControlState)(nil),           // 1: signalbox.v1.ControlState
@@ -4636,161 +4814,166 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*ListRunsResponse)(nil),       // 20: signalbox.v1.ListRunsResponse
 	(*ListStepsRequest)(nil),       // 21: signalbox.v1.ListStepsRequest
 	(*ListStepsResponse)(nil),      // 22: signalbox.v1.ListStepsResponse
-	(*GetStepRequest)(nil),         // 23: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 24: signalbox.v1.GetStepResponse
-	(*SummarizeStepsRequest)(nil),  // 25: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 26: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 27: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 28: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 29: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 30: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 31: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 32: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 33: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 34: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 35: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 36: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 37: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 38: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 39: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 40: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 41: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 42: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 43: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 44: signalbox.v1.ExportRunsRequest
-	nil,                            // 45: signalbox.v1.Run.LabelsEntry
-	nil,                            // 46: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 47: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 48: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 49: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 50: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 51: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 52: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 53: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 54: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 55: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 56: google.api.HttpBody
+	(*ListWaitsRequest)(nil),       // 23: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 24: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 25: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 26: signalbox.v1.GetStepResponse
+	(*SummarizeStepsRequest)(nil),  // 27: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 28: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 29: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 30: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 31: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 32: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 33: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 34: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 35: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 36: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 37: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 38: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 39: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 40: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 41: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 42: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 43: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 44: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 45: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 46: signalbox.v1.ExportRunsRequest
+	nil,                            // 47: signalbox.v1.Run.LabelsEntry
+	nil,                            // 48: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 49: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 50: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 51: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 52: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 53: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 54: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 55: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 56: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 57: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 58: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	52, // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	52, // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	52, // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	52, // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	53, // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	53, // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	54, // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	12, // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	52, // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	10, // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	11, // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	53, // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	9,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	7,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
-	3,  // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
-	1,  // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
-	2,  // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	45, // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
-	52, // 18: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	52, // 19: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	52, // 20: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	4,  // 21: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	6,  // 22: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	53, // 23: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	5,  // 24: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	52, // 25: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	53, // 26: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	8,  // 27: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	55, // 28: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	55, // 29: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	55, // 30: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	52, // 31: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	52, // 32: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	52, // 33: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	52, // 34: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	52, // 35: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	52, // 36: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	52, // 37: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	53, // 38: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	53, // 39: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	54, // 40: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	14, // 41: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	3,  // 42: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	52, // 43: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	52, // 44: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	54, // 45: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	52, // 46: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	53, // 47: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	46, // 48: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,  // 49: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 50: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	52, // 51: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	52, // 52: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 53: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	13, // 54: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 55: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	13, // 56: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	27, // 57: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	47, // 58: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	52, // 59: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	52, // 60: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	55, // 61: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	55, // 62: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,  // 63: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	13, // 64: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	7,  // 65: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,  // 66: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	52, // 67: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	52, // 68: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	55, // 69: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	52, // 70: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	48, // 71: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	49, // 72: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	50, // 73: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	33, // 74: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,  // 75: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 76: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,  // 77: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	53, // 78: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	53, // 79: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	51, // 80: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,  // 81: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	52, // 82: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	52, // 83: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	15, // 84: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	17, // 85: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	19, // 86: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	21, // 87: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	23, // 88: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	25, // 89: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	28, // 90: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	32, // 91: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	30, // 92: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	35, // 93: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	37, // 94: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	39, // 95: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	41, // 96: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	43, // 97: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	44, // 98: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	16, // 99: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	18, // 100: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	20, // 101: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	22, // 102: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	24, // 103: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	26, // 104: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	29, // 105: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	34, // 106: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	31, // 107: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	36, // 108: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	38, // 109: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	40, // 110: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	42, // 111: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	56, // 112: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	56, // 113: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	99, // [99:114] is the sub-list for method output_type
-	84, // [84:99] is the sub-list for method input_type
-	84, // [84:84] is the sub-list for extension type_name
-	84, // [84:84] is the sub-list for extension extendee
-	0,  // [0:84] is the sub-list for field type_name
+	54,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	54,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	54,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	54,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	55,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	55,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	56,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	12,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	54,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	11,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	55,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	9,   // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	7,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	3,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
+	1,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
+	2,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
+	47,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	54,  // 18: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	54,  // 19: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	54,  // 20: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	4,   // 21: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	6,   // 22: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	55,  // 23: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	5,   // 24: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	54,  // 25: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	55,  // 26: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	8,   // 27: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	57,  // 28: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	57,  // 29: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	57,  // 30: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	54,  // 31: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	54,  // 32: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	54,  // 33: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	54,  // 34: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	54,  // 35: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	54,  // 36: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	54,  // 37: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	55,  // 38: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	55,  // 39: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	56,  // 40: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	14,  // 41: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	3,   // 42: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	54,  // 43: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	54,  // 44: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	56,  // 45: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	54,  // 46: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	55,  // 47: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	48,  // 48: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 49: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 50: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	54,  // 51: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	54,  // 52: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,   // 53: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	13,  // 54: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	7,   // 55: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	3,   // 56: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	13,  // 57: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	29,  // 58: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	49,  // 59: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	54,  // 60: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	54,  // 61: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	57,  // 62: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	57,  // 63: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 64: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	13,  // 65: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	7,   // 66: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 67: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	54,  // 68: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	54,  // 69: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	57,  // 70: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	54,  // 71: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	50,  // 72: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	51,  // 73: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	52,  // 74: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	35,  // 75: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 76: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 77: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 78: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	55,  // 79: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	55,  // 80: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	53,  // 81: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 82: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	54,  // 83: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	54,  // 84: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	15,  // 85: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	17,  // 86: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	19,  // 87: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	21,  // 88: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	25,  // 89: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	27,  // 90: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	23,  // 91: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	30,  // 92: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	34,  // 93: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	32,  // 94: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	37,  // 95: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	39,  // 96: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	41,  // 97: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	43,  // 98: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	45,  // 99: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	46,  // 100: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	16,  // 101: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	18,  // 102: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	20,  // 103: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	22,  // 104: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	26,  // 105: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	28,  // 106: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	24,  // 107: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	31,  // 108: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	36,  // 109: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	33,  // 110: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	38,  // 111: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	40,  // 112: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	42,  // 113: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	44,  // 114: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	58,  // 115: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	58,  // 116: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	101, // [101:117] is the sub-list for method output_type
+	85,  // [85:101] is the sub-list for method input_type
+	85,  // [85:85] is the sub-list for extension type_name
+	85,  // [85:85] is the sub-list for extension extendee
+	0,   // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -4800,15 +4983,17 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[13].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[27].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[21].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

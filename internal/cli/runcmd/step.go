@@ -56,7 +56,7 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "task", Value: step.GetTask()},
 		{Name: "kind", Value: step.GetKind()},
 		{Name: "path", Value: step.GetPath()},
-		{Name: "status", Value: step.GetStatus()},
+		{Name: "status", Value: stepOutcome(step)},
 		{Name: "started", Value: output.Moment(step.GetStartTime())},
 		{Name: "ended", Value: output.Moment(step.GetEndTime())},
 		{Name: "duration", Value: stepTook(step)},

@@ -18,7 +18,7 @@ import (
 
 func stepsCommand(s *session.Session) *cobra.Command {
 	request := &signalboxv1.ListStepsRequest{}
-	var basic, newest bool
+	var basic, newest, caught bool
 	cmd := &cobra.Command{
 		Use:   "steps ID",
 		Short: "List a run's steps in the order they were entered",
@@ -31,7 +31,7 @@ The last table has the requests of calls that were sent more than once, or whose
 calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.
 
 DETAIL says what an open step waits for, since when, when it is due and until when at most; and of a try that failed, why its catch
-did not handle the error.`,
+did not handle the error. STATUS has "failed, caught" for a step that failed inside of a try that has completed.`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,6 +42,9 @@ did not handle the error.`,
 			if newest {
 				request.Order = "newest"
 			}
+			if cmd.Flags().Changed("caught") {
+				request.Caught = &caught
+			}
 			return listSteps(cmd.Context(), s, request)
 		},
 	}
@@ -51,6 +54,7 @@ did not handle the error.`,
 	flags.StringSliceVarP(&request.Statuses, "status", "s", nil, "only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
 	flags.StringVar(&request.Text, "text", "", "only steps with this `text` in the name of the task, the error, the input or the output")
 	flags.BoolVar(&basic, "basic", false, "without inputs, outputs and attempts, for runs of many steps")
+	flags.BoolVar(&caught, "caught", false, "only failed steps whose error a try caught; --caught=false for those that none caught")
 	flags.BoolVar(&newest, "newest", false, "the newest step first")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(stepStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindRuns(cmd, 1)
@@ -64,7 +68,7 @@ func stepStatuses() []string {
 
 // filtered reports whether a request selects some of the steps, so that a summary of those that are not listed does not fit the list.
 func filtered(r *signalboxv1.ListStepsRequest) bool {
-	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" || r.GetOrder() != ""
+	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" || r.GetOrder() != "" || r.Caught != nil
 }
 
 func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.ListStepsRequest) error {
@@ -109,6 +113,14 @@ func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 	return printAttempts(s, found)
 }
 
+// stepOutcome returns the status of a step, and whether the error of a failed one was caught.
+func stepOutcome(step *signalboxv1.Step) string {
+	if step.GetCaught() {
+		return step.GetStatus() + ", caught"
+	}
+	return step.GetStatus()
+}
+
 // stepRow is the row of a step, or of the summary in place of the steps that are not listed.
 func stepRow(item proto.Message, now time.Time) []string {
 	step, ok := item.(*signalboxv1.Step)
@@ -121,7 +133,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 		problem = problemLine(step.GetError())
 	}
 	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), step.GetStatus(),
+		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
 		tries(step), stepTook(step), step.GetPath(), stepDetail(step, now), output.Moment(step.GetStartTime()),
 		problem,
 	}

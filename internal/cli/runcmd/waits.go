@@ -1,13 +1,54 @@
 package runcmd
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
+
+func waitsCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "waits ID",
+		Short: "List what an open run waits for",
+		Long: `List what an open run waits for: first what holds the run as a whole, then its open steps in the order they were entered. DETAIL
+says since when, when the wait is due and until when at most. JSON and YAML hold the awaited events and runs as well.`,
+		Args:              session.Args(1, 1, "ID"),
+		ValidArgsFunction: s.CompleteRuns,
+		RunE:              func(cmd *cobra.Command, args []string) error { return listWaits(cmd.Context(), s, args[0]) },
+	}
+	s.BindRuns(cmd, 1)
+	return cmd
+}
+
+func listWaits(ctx context.Context, s *session.Session, id string) error {
+	request := &signalboxv1.ListWaitsRequest{Project: s.Project(), Id: id}
+	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Wait, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Runs().ListWaits, request, "list what run %q waits for", id)
+		return response.GetWaits(), response.GetNextPageToken(), err
+	})
+	if err != nil {
+		return err
+	}
+	return session.Listing[*signalboxv1.Wait]{
+		Thing: "wait", None: "the run waits for nothing",
+		Columns: output.Columns("STEP", "TASK", "KIND", "DETAIL", "+SINCE", "+PATH"),
+		Row: func(w *signalboxv1.Wait) []string {
+			step := ""
+			if w.GetStep() > 0 {
+				step = fmt.Sprint(w.GetStep())
+			}
+			return []string{step, output.Visible(w.GetTask()), w.GetKind(), waitLine(w, s.Now()), output.Moment(w.GetSince()), output.Visible(w.GetPath())}
+		},
+	}.Print(s, found, false)
+}
 
 // mostWaits is how many waits a card shows.
 const mostWaits = 20
@@ -25,9 +66,9 @@ func waitLines(run *signalboxv1.Run, now time.Time) string {
 	}
 	switch rest := len(waits) - mostWaits; {
 	case run.GetMoreWaits():
-		lines = append(lines, "and more: signalbox run steps "+run.GetId())
+		lines = append(lines, "and more: signalbox run waits "+run.GetId())
 	case rest > 0:
-		lines = append(lines, fmt.Sprintf("and %d more: signalbox run steps %s", rest, run.GetId()))
+		lines = append(lines, fmt.Sprintf("and %d more: signalbox run waits %s", rest, run.GetId()))
 	}
 	return strings.Join(lines, "\n")
 }

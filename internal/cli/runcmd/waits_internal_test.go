@@ -35,9 +35,9 @@ func TestWaitLinesOfManySteps(t *testing.T) {
 	lines := strings.Split(waitLines(run, time.Now()), "\n")
 	require.Len(t, lines, mostWaits+1)
 	require.Equal(t, []string{"unpause: the run is paused", "step 2 t: timer"}, lines[:2])
-	require.Equal(t, "and 2 more: signalbox run steps r", lines[mostWaits])
+	require.Equal(t, "and 2 more: signalbox run waits r", lines[mostWaits])
 	run.MoreWaits = true
-	require.Contains(t, waitLines(run, time.Now()), "\nand more: signalbox run steps r")
+	require.Contains(t, waitLines(run, time.Now()), "\nand more: signalbox run waits r")
 	require.Empty(t, waitLines(&signalboxv1.Run{}, time.Now()))
 }
 

@@ -1,18 +1,22 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"connectrpc.com/connect"
+
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 )
 
 // Explainer explains what runs wait for, and why errors were not caught.
 type Explainer interface {
-	Waits(ctx context.Context, r run.Run) (list []explain.Wait, more bool, err error)
+	Waits(ctx context.Context, r run.Run, after int64, limit int) (list []explain.Wait, last int64, err error)
 	Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string
 }
 
@@ -21,12 +25,51 @@ func (h *Runs) addWaits(ctx context.Context, r run.Run, m *signalboxv1.Run) erro
 	if h.opts.Explainer == nil {
 		return nil
 	}
-	waits, more, err := h.opts.Explainer.Waits(ctx, r)
-	for i := range waits {
-		m.Waits = append(m.Waits, waitMessage(&waits[i]))
-	}
-	m.MoreWaits = more
+	waits, last, err := h.opts.Explainer.Waits(ctx, r, 0, explain.Most)
+	m.Waits, m.MoreWaits = waitMessages(waits), last > 0
 	return err
+}
+
+// ListWaits lists what a run waits for.
+func (h *Runs) ListWaits(
+	ctx context.Context, req *connect.Request[signalboxv1.ListWaitsRequest],
+) (*connect.Response[signalboxv1.ListWaitsResponse], error) {
+	m := req.Msg
+	if err := RequireID(m.GetId()); err != nil {
+		return nil, err
+	}
+	project := message.ProjectOf(m.GetProject())
+	done, err := h.reads.acquire(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r, err := h.service.Get(ctx, project, m.GetId())
+	if err != nil {
+		return nil, err
+	}
+	waits, next, err := page.Search(m, waitsDefault, explain.Most, func(after *int64, limit int) ([]explain.Wait, *int64, error) {
+		if h.opts.Explainer == nil {
+			return nil, nil, nil
+		}
+		list, last, err := h.opts.Explainer.Waits(ctx, r, page.From(after), limit)
+		if err != nil || last == 0 {
+			return list, nil, err
+		}
+		return list, &last, nil
+	})
+	return message.Reply(&signalboxv1.ListWaitsResponse{Waits: waitMessages(waits), NextPageToken: next}, err)
+}
+
+// waitsDefault is the number of open steps that a page of waits examines by default.
+const waitsDefault = 100
+
+func waitMessages(waits []explain.Wait) []*signalboxv1.Wait {
+	messages := make([]*signalboxv1.Wait, len(waits))
+	for i := range waits {
+		messages[i] = waitMessage(&waits[i])
+	}
+	return messages
 }
 
 // explainSteps adds to the messages of steps what the open ones wait for, and why errors of failed attempts were not caught.
@@ -45,14 +88,8 @@ func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run
 		byNumber[m.GetNumber()] = m
 	}
 	if open {
-		waits, _, err := h.opts.Explainer.Waits(ctx, r)
-		if err != nil {
+		if err := h.explainOpen(ctx, r, steps, byNumber); err != nil {
 			return err
-		}
-		for i := range waits {
-			if m := byNumber[waits[i].Step]; m != nil && m.GetEndTime() == nil {
-				m.Wait = waitMessage(&waits[i])
-			}
 		}
 	}
 	if failed {
@@ -61,6 +98,27 @@ func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run
 		}
 	}
 	return nil
+}
+
+// explainOpen adds to the messages of open steps what they wait for.
+func (h *Runs) explainOpen(ctx context.Context, r run.Run, steps []run.Step, byNumber map[int64]*signalboxv1.Step) error {
+	byEntry := func(a, b run.Step) int { return cmp.Compare(a.Number, b.Number) }
+	after, last := slices.MinFunc(steps, byEntry).Number-1, slices.MaxFunc(steps, byEntry).Number
+	for {
+		waits, examined, err := h.opts.Explainer.Waits(ctx, r, after, explain.Most)
+		if err != nil {
+			return err
+		}
+		for i := range waits {
+			if m := byNumber[waits[i].Step]; m != nil && m.GetEndTime() == nil {
+				m.Wait = waitMessage(&waits[i])
+			}
+		}
+		if examined == 0 || examined >= last {
+			return nil
+		}
+		after = examined
+	}
 }
 
 func waitMessage(w *explain.Wait) *signalboxv1.Wait {

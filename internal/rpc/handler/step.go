@@ -35,9 +35,11 @@ func (h *Runs) ListSteps(
 	if err != nil {
 		return nil, err
 	}
+	var searched int64
 	steps, next, err := page.Search(m, stepsDefault, stepsMost, func(after *int64, limit int) ([]run.Step, *int64, error) {
 		filter.After, filter.Limit = page.From(after), limit
 		found, err := list(ctx, project, m.GetId(), filter)
+		searched = found.Searched
 		if err != nil || found.Last == 0 {
 			return found.Steps, nil, err
 		}
@@ -53,7 +55,7 @@ func (h *Runs) ListSteps(
 		}
 	}
 	summary, err := h.service.StepSummary(ctx, project, m.GetId())
-	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary)}, err)
+	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary), Searched: searched}, err)
 }
 
 // stepReader returns the reader of steps, with or without marks.
@@ -68,7 +70,7 @@ func (h *Runs) stepReader(unredacted bool) (func(ctx context.Context, project, i
 }
 
 func stepFilter(m *signalboxv1.ListStepsRequest) (run.StepFilter, error) {
-	f := run.StepFilter{Pointer: m.GetPointer(), ParentPath: m.GetParentPath(), Statuses: m.GetStatuses(), Text: m.GetText()}
+	f := run.StepFilter{Pointer: m.GetPointer(), ParentPath: m.GetParentPath(), Statuses: m.GetStatuses(), Text: m.GetText(), Caught: m.Caught}
 	switch m.GetView() {
 	case "", "full":
 	case "basic":
@@ -162,7 +164,7 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
 			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
 			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Problem(s.Error),
-			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence,
+			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence, Caught: s.Caught,
 		}
 		if n := len(s.Attempts); n > 0 && s.WaitingKind == waitingRetry {
 			messages[i].Attempts[n-1].NextTime = message.Timestamp(s.WaitUntil)

@@ -45,5 +45,5 @@ func (h *Runs) Row(ctx context.Context, r run.Run) *signalboxv1.Run { return h.m
 
 // Change returns the message of a change of a run.
 func (h *Runs) Change(ctx context.Context, c run.Change) *signalboxv1.WatchRunResponse {
-	return &signalboxv1.WatchRunResponse{Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary)}
+	return &signalboxv1.WatchRunResponse{Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary), Caught: c.Caught}
 }

@@ -80,6 +80,7 @@ func system() []Rule {
 	return []Rule{
 		{"GetVersion", "", Nowhere, ""},
 		{"GetStatus", auth.Viewer, Everywhere, "the response contains addresses and projects"},
+		{"ListQueues", auth.Viewer, Everywhere, "the response contains projects"},
 		{"ResetBreaker", auth.Admin, Everywhere, ""},
 		{"Reconcile", auth.Admin, Everywhere, ""},
 		{"GetMaintenance", "", Nowhere, "the page of every project shows it"},
@@ -133,6 +134,7 @@ func runs() []Rule {
 		{"ListSteps", auth.Viewer, Project, unredacted},
 		{"GetStep", auth.Viewer, Project, unredacted},
 		{"SummarizeSteps", auth.Viewer, Project, ""},
+		{"ListWaits", auth.Viewer, Project, "redacted"},
 		{"WatchRun", auth.Viewer, Project, ""},
 		{"CancelRun", auth.Operator, Project, ""},
 		{"TerminateRun", auth.Operator, Project, ""},

@@ -19,18 +19,29 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Most is the largest number of open steps of a run that are explained. More are open only where a fork has that many branches.
+// Most is the largest number of open steps of a run that are explained at once. More are open only where a fork has that many branches.
 const Most = 500
 
 // Rows is the stored data about what a run waits for.
 type Rows struct {
-	// Steps are the open steps without their inputs and outputs, by number: the first [Most] of them. More reports whether there are
-	// further ones.
+	// Steps are the open steps of a page without their inputs and outputs, by number. More reports whether there are further ones.
 	Steps []run.Step
 	More  bool
-	// Listeners are those of the run, Children the runs that it awaits.
+	// Around are the open steps of earlier pages that contain steps of this one.
+	Around []run.Step
+	// Listeners are those of Steps, Children the runs that they await.
 	Listeners []event.Listener
 	Children  []Child
+}
+
+// Page selects open steps.
+type Page struct {
+	// After is the number of the last step of the previous page; 0 for the first page.
+	After int64
+	// Limit is the maximum number of open steps.
+	Limit int
+	// Key returns the name of the entry with a path: that of its listener, and of the run that it awaits.
+	Key func(path string) string
 }
 
 // Child is a run that another run awaits.
@@ -45,7 +56,7 @@ type Child struct {
 
 // Store reads what is pending of a run.
 type Store interface {
-	Pending(ctx context.Context, project, runID string, limit int) (Rows, error)
+	Pending(ctx context.Context, project, runID string, p Page) (Rows, error)
 }
 
 // Redactor opens the values that listeners expect, and replaces sensitive values by marks. A value that cannot be opened becomes nil.
@@ -70,23 +81,28 @@ type Service struct{ opts Options }
 // New returns the service.
 func New(opts Options) *Service { return &Service{opts: opts} }
 
-// Waits returns what a run waits for, in the order of its steps, and whether there is more than that. A run that has ended waits for
-// nothing.
-func (s *Service) Waits(ctx context.Context, r run.Run) (list []Wait, more bool, err error) {
-	if r.Status.Terminal() {
-		return nil, false, nil
+// Waits returns what a run waits for, in the order of its steps, after the step with this number; 0 for the first page, which begins with
+// what holds the run as a whole. It examines up to limit open steps. last is the step after which the next page begins; 0 if this is the last
+// page. A run that has ended waits for nothing.
+func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) (list []Wait, last int64, err error) {
+	if r.Status.Terminal() || r.Status == run.Queued && after > 0 {
+		return nil, 0, nil
 	}
-	state := State{Run: r, Key: s.opts.Key, TakenSince: s.opts.TakenSince}
+	state := State{Run: r, Key: s.opts.Key, TakenSince: s.opts.TakenSince, After: after}
 	if r.Status != run.Queued {
-		if state.Rows, err = s.opts.Store.Pending(ctx, r.Project, r.ID, Most); err != nil {
-			return nil, false, err
+		page := Page{After: after, Limit: limit, Key: func(path string) string { return s.opts.Key(r.ID, path) }}
+		if state.Rows, err = s.opts.Store.Pending(ctx, r.Project, r.ID, page); err != nil {
+			return nil, 0, err
 		}
 		if len(state.Rows.Listeners) > 0 {
 			state.Rows.Listeners = s.listeners(ctx, r, state.Rows.Listeners)
 		}
 		state.Document = s.document(ctx, r)
 	}
-	return Waits(state), state.Rows.More, nil
+	if state.Rows.More {
+		last = state.Rows.Steps[len(state.Rows.Steps)-1].Number
+	}
+	return Waits(state), last, nil
 }
 
 // Uncaught returns, by step number, why the catch did not handle the error, for those of the steps that are failed tries.

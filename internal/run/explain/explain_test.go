@@ -383,7 +383,7 @@ func (d documents) Document(_ context.Context, hash string) (*dsl.Document, erro
 // stored is a store with the data of one run.
 type stored explain.Rows
 
-func (s stored) Pending(context.Context, string, string, int) (explain.Rows, error) {
+func (s stored) Pending(context.Context, string, string, explain.Page) (explain.Rows, error) {
 	return explain.Rows(s), nil
 }
 
@@ -417,11 +417,24 @@ func TestRunIsExplainedWhenDataCannotBeRead(t *testing.T) {
 			service := explain.New(explain.Options{Store: rows, Redactor: tt.redactor, Documents: tt.documents, Key: key})
 			r := running(run.Waiting, run.WaitingEvent)
 			r.DocumentHash = "h"
-			waits, more, err := service.Waits(t.Context(), r)
+			waits, last, err := service.Waits(t.Context(), r, 0, explain.Most)
 			require.NoError(t, err)
-			require.False(t, more)
+			require.Zero(t, last)
 			require.Len(t, waits, 1)
 			require.Equal(t, tt.what, waits[0].What)
 		})
 	}
+}
+
+func TestWaitsContinueAfterAStep(t *testing.T) {
+	t.Parallel()
+	s := awaiting(t, "do:\n  - t: {try: [{w: {wait: PT1M}}], catch: {}, timeout: {after: PT9S}}\n", run.WaitingPaused, open(2, "/do/0/t/try/0/w", dsl.KindWait, run.WaitingTimer))
+	s.Rows.Around = []run.Step{open(1, "/do/0/t", dsl.KindTry, "")}
+	require.Len(t, explain.Waits(s), 2, "the pause and the timer")
+	s.After = 1
+	waits := explain.Waits(s)
+	require.Len(t, waits, 1, "what holds the run as a whole is on the first page")
+	require.Equal(t, []any{run.WaitingTimer, "/do/0/t"}, []any{waits[0].Kind, waits[0].DeadlineBy}, "the timeout of a step of the first page counts")
+	s.Rows.Steps = nil
+	require.Empty(t, explain.Waits(s), "the last page may be empty")
 }

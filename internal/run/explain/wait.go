@@ -62,6 +62,8 @@ type State struct {
 	// Document is nil where it no longer exists.
 	Document *dsl.Document
 	Rows     Rows
+	// After is the number of the step that Rows begin after; 0 on the first page, which has what the run as a whole waits for.
+	After int64
 	// Key and TakenSince are those of [Options].
 	Key        func(runID, path string) string
 	TakenSince int
@@ -87,13 +89,19 @@ func Waits(s State) []Wait {
 			w.parents[path] = true
 		}
 	}
-	list := w.held()
+	for i := range s.Rows.Around {
+		w.steps[s.Rows.Around[i].Path] = &s.Rows.Around[i]
+	}
+	var list []Wait
+	if s.After == 0 {
+		list = w.held()
+	}
 	for i := range s.Rows.Steps {
 		if one, ok := w.step(&s.Rows.Steps[i]); ok {
 			list = append(list, one)
 		}
 	}
-	if len(list) == 0 && s.Run.Status == run.Waiting {
+	if len(list) == 0 && s.After == 0 && !s.Rows.More && s.Run.Status == run.Waiting {
 		list = append(list, w.bounded(Wait{
 			Kind: cmp.Or(s.Run.WaitingKind, KindUnknown), What: "unknown: no open step is recorded", Since: s.Run.StatusAt,
 		}, nil))
@@ -128,7 +136,7 @@ type waiting struct {
 	State
 
 	tasks map[string]*dsl.Task
-	// steps are the open ones by path, parents the paths under which there are open steps.
+	// steps are the known open ones by path, parents the paths under which there are open steps.
 	steps   map[string]*run.Step
 	parents map[string]bool
 }

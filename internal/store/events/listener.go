@@ -100,9 +100,14 @@ func scanListener(row sqlrow.Scanner) (l event.Listener, err error) {
 	return l, err
 }
 
-// ListenersOf reads up to limit listeners of a run, as they are stored.
-func ListenersOf(ctx context.Context, c sqldb.Conn, project, runID string, limit int) ([]event.Listener, error) {
-	return sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND run_id = $2 ORDER BY id`+sqlrow.Limit(limit), []any{project, runID}, scanListener)
+// ListenersOf reads those listeners of a run that have one of the IDs, as they are stored.
+func ListenersOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, project, runID string, ids []string) (list []event.Listener, err error) {
+	err = sqlrow.In(ctx, d, ids, []any{project, runID}, func(ctx context.Context, marks string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND run_id = $2 AND id IN `+marks+` ORDER BY id`, args, scanListener)
+		list = append(list, found...)
+		return err
+	})
+	return list, err
 }
 
 // Listeners reads those that can match events of these types, in order of ID.

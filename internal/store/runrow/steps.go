@@ -51,16 +51,46 @@ func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f 
 		w.Conditions = append(w.Conditions, containsText(&w, d, f.Text))
 	}
 	stepConditions(&w, f)
+	if f.Caught != nil {
+		if err := caughtCondition(ctx, c, &w, id, f, order); err != nil {
+			return page, err
+		}
+	}
 	columns := StepColumns
 	if f.Basic {
 		columns = basicColumns
 	}
 	page.Steps, err = sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM steps`+w.String()+order+sqlrow.Limit(f.Limit+1), w.Args, ScanStep)
-	if err == nil && len(page.Steps) > f.Limit {
+	if err != nil {
+		return page, err
+	}
+	if len(page.Steps) > f.Limit {
 		page.Steps = page.Steps[:f.Limit]
 		page.Last = page.Steps[f.Limit-1].Number
 	}
-	return page, err
+	if f.Text != "" {
+		if page.Searched, err = countSearched(ctx, c, id, f, page.Last, beyond, upTo); err != nil {
+			return page, err
+		}
+	}
+	return page, MarkCaught(ctx, c, id, page.Steps)
+}
+
+// countSearched returns the number of listed steps between the position of a page and the end of what it searched; last is 0 on the last page.
+func countSearched(ctx context.Context, c sqldb.Conn, id string, f run.StepFilter, last int64, beyond, upTo string) (int64, error) {
+	w := sqlrow.Where{}
+	w.Is("run_id", "=", id)
+	if f.After > 0 {
+		w.Is("number", beyond, f.After)
+	}
+	if last > 0 {
+		w.Is("number", upTo, last)
+	}
+	found, err := sqlrow.Collect(ctx, c, `SELECT COUNT(*) FROM steps`+w.String(), w.Args, sqlrow.ScanNumber)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
 }
 
 func stepConditions(w *sqlrow.Where, f run.StepFilter) {

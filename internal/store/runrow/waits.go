@@ -5,6 +5,8 @@ package runrow
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
@@ -22,25 +24,52 @@ var _ explain.Store = (*Waits)(nil)
 func NewWaits(db *sqldb.DB) *Waits { return &Waits{db} }
 
 // Pending implements [explain.Store]. Each query reads the data committed when it starts. Inputs and outputs of steps may be large and are not read.
-func (s *Waits) Pending(ctx context.Context, project, runID string, limit int) (rows explain.Rows, err error) {
+func (s *Waits) Pending(ctx context.Context, project, runID string, p explain.Page) (rows explain.Rows, err error) {
 	err = s.db.Read(ctx, "read what a run waits for", func(ctx context.Context, c sqldb.Conn) (err error) {
 		rows = explain.Rows{}
-		rows.Steps, err = sqlrow.Collect(ctx, c, `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, attempts, wait_details
-FROM steps WHERE run_id = $1 AND ended_at IS NULL ORDER BY number`+sqlrow.Limit(limit+1), []any{runID}, scanStep)
-		if err != nil {
+		rows.Steps, err = sqlrow.Collect(ctx, c, selectOpen+` AND number > $2 ORDER BY number`+sqlrow.Limit(p.Limit+1), []any{runID, p.After}, scanStep)
+		if err != nil || len(rows.Steps) == 0 {
 			return err
 		}
-		if rows.More = len(rows.Steps) > limit; rows.More {
-			rows.Steps = rows.Steps[:limit]
+		if rows.More = len(rows.Steps) > p.Limit; rows.More {
+			rows.Steps = rows.Steps[:p.Limit]
 		}
-		if rows.Listeners, err = events.ListenersOf(ctx, c, project, runID, limit); err != nil {
+		keys := make([]string, len(rows.Steps))
+		for i := range rows.Steps {
+			keys[i] = p.Key(rows.Steps[i].Path)
+		}
+		if rows.Around, err = around(ctx, c, runID, p.After, rows.Steps); err != nil {
 			return err
 		}
-		rows.Children, err = sqlrow.Collect(ctx, c, `SELECT a.call_key, r.id, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind
-FROM run_awaited a JOIN runs r ON r.id = a.run_id WHERE a.parent = $1 ORDER BY r.id`+sqlrow.Limit(limit), []any{runID}, scanChild)
-		return err
+		if rows.Listeners, err = events.ListenersOf(ctx, c, s.db.Dialect(), project, runID, keys); err != nil {
+			return err
+		}
+		return sqlrow.In(ctx, s.db.Dialect(), keys, []any{runID}, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT a.call_key, r.id, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind
+FROM run_awaited a JOIN runs r ON r.id = a.run_id WHERE a.parent = $1 AND a.call_key IN `+marks+` ORDER BY r.id`, args, scanChild)
+			rows.Children = append(rows.Children, found...)
+			return err
+		})
 	})
 	return rows, err
+}
+
+const selectOpen = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, attempts, wait_details
+FROM steps WHERE run_id = $1 AND ended_at IS NULL`
+
+// around returns the open steps up to a number that contain some of the given ones.
+func around(ctx context.Context, c sqldb.Conn, runID string, upTo int64, inner []run.Step) ([]run.Step, error) {
+	if upTo == 0 {
+		return nil, nil
+	}
+	open, err := sqlrow.Collect(ctx, c, selectOpen+` AND number <= $2 ORDER BY number`, []any{runID, upTo}, scanStep)
+	prefixes := map[string]bool{}
+	for i := range inner {
+		for path := inner[i].Path; path != ""; path = path[:strings.LastIndexByte(path, '/')] {
+			prefixes[path] = true
+		}
+	}
+	return slices.DeleteFunc(open, func(t run.Step) bool { return !prefixes[t.Path] }), err
 }
 
 func scanStep(row sqlrow.Scanner) (t run.Step, err error) {

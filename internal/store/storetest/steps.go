@@ -64,6 +64,48 @@ func testStepFilters(t *testing.T, open Opener) {
 	require.Zero(t, page.Last, "the last page")
 }
 
+// testCaughtSteps lists failed steps by whether a try caught their errors.
+func testCaughtSteps(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	insert(t, s, newRun("r1", 1))
+	step := func(number int64, path, kind, status string) run.Step {
+		return run.Step{Number: number, Path: path, Pointer: path, Kind: kind, Status: status, StartedAt: at(1), EndedAt: at(2), Position: 1}
+	}
+	apply(t, s, run.Update{RunID: "r1", Position: 1, Steps: []run.Step{
+		step(1, "/do/0/a", "try", "completed"), step(2, "/do/0/a/try/0/call", "call", "failed"), step(3, "/do/0/a/retry/2/try/0/call", "call", "failed"),
+		step(4, "/do/0/a/catch/do/0/note", "set", "completed"), step(5, "/do/1/b", "try", "running"), step(6, "/do/1/b/try/0/call", "call", "failed"),
+		step(7, "/do/2/gone/try/0/call", "call", "failed"), step(8, "/do/0/ab/call", "call", "failed"),
+	}})
+	caught := func(f run.StepFilter) map[int64]*bool {
+		page, err := s.ListSteps(ctx, here, "r1", f)
+		require.NoError(t, err)
+		found := map[int64]*bool{}
+		for _, one := range page.Steps {
+			found[one.Number] = one.Caught
+		}
+		return found
+	}
+	require.Equal(t, map[int64]*bool{1: nil, 2: new(true), 3: new(true), 4: nil, 5: nil, 6: new(false), 7: nil, 8: new(false)}, caught(run.StepFilter{Limit: 100}))
+	require.Equal(t, map[int64]*bool{2: new(true), 3: new(true)}, caught(run.StepFilter{Limit: 100, Caught: new(true)}))
+	require.Equal(t, map[int64]*bool{6: new(false), 8: new(false)}, caught(run.StepFilter{Limit: 100, Caught: new(false)}))
+	require.Empty(t, caught(run.StepFilter{Limit: 100, Caught: new(true), Statuses: []string{"completed"}}))
+	require.Empty(t, caught(run.StepFilter{Limit: 100, Caught: new(true), Text: "nothing"}))
+	page, err := s.ListSteps(ctx, here, "r1", run.StepFilter{Limit: 1, Caught: new(true), NewestFirst: true})
+	require.NoError(t, err)
+	require.Equal(t, int64(3), page.Last)
+	require.Equal(t, map[int64]*bool{2: new(true)}, caught(run.StepFilter{Limit: 1, Caught: new(true), NewestFirst: true, After: page.Last}))
+
+	changed, err := s.ChangedSteps(ctx, "r1", run.StepCursor{}, get(t, s, "r1").Sequence, 100)
+	require.NoError(t, err)
+	require.Equal(t, []*bool{new(true), new(false)}, []*bool{changed[1].Caught, changed[5].Caught})
+	numbers, err := s.CaughtSteps(ctx, "r1", changed)
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 3}, numbers)
+	numbers, err = s.CaughtSteps(ctx, "r1", changed[1:])
+	require.NoError(t, err)
+	require.Empty(t, numbers, "no try has completed")
+}
+
 // testStepSearch searches a text in more steps than one page reads.
 func testStepSearch(t *testing.T, open Opener) {
 	s := open(t)
@@ -77,10 +119,11 @@ func testStepSearch(t *testing.T, open Opener) {
 	for newest, last := range map[bool][]int64{false: {run.MaxScan, 2 * run.MaxScan, 0}, true: {run.MaxScan + 11, 11, 0}} {
 		f := run.StepFilter{Text: "needle", Limit: 5, NewestFirst: newest}
 		var found []int64
-		for _, want := range last {
+		for i, want := range last {
 			page, err := s.ListSteps(t.Context(), here, "r1", f)
 			require.NoError(t, err)
 			require.Equal(t, want, page.Last)
+			require.Equal(t, []int64{run.MaxScan, run.MaxScan, 10}[i], page.Searched)
 			found = append(found, numbersOf(page.Steps)...)
 			f.After = page.Last
 		}

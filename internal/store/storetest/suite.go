@@ -35,6 +35,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/views"
 	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
+	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -89,6 +90,7 @@ type sealedValues interface {
 // installation are the parts of the store about the platform as a whole.
 type installation interface {
 	auditLog
+	Facts(ctx context.Context) system.StoreFacts
 	maintenance.Store
 }
 
@@ -164,6 +166,8 @@ func cases() []test {
 		{"runs page under inserts", testRunsPageUnderInserts},
 		{"steps", testSteps},
 		{"filters of steps", testStepFilters},
+		{"caught steps", testCaughtSteps},
+		{"facts", testFacts},
 		{"search of steps", testStepSearch},
 		{"totals of steps", testStepTotals},
 		{"updates", testUpdates},

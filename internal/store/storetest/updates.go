@@ -60,7 +60,7 @@ func testUpdates(t *testing.T, open Opener) {
 	want.Error, want.Output = failed.State.Error, failed.State.Output
 	want.FailedStep = &run.FailedStep{Number: 1, Pointer: "/do/0/call", Path: "/do/0/call", Task: "call", Attempts: 2}
 	require.Equal(t, want, get(t, s, "r1"))
-	done.Sequence = 3
+	done.Sequence, done.Caught = 3, new(false)
 	require.Equal(t, []run.Step{done}, steps(t, s, "r1"))
 
 	queued := newRun("r2", 0)

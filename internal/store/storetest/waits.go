@@ -35,8 +35,12 @@ func testWaits(t *testing.T, open Opener) {
 		},
 	}
 	apply(t, s, update)
+	keys := map[string]string{"/do/1/b": "key of awaited", "/do/1/b/w": "l1"}
+	page := func(limit int) explain.Page {
+		return explain.Page{Limit: limit, Key: func(path string) string { return keys[path] }}
+	}
 
-	got, err := waits.Pending(ctx, here, "r", 10)
+	got, err := waits.Pending(ctx, here, "r", page(10))
 	require.NoError(t, err)
 	want := []run.Step{update.Steps[1], update.Steps[2]}
 	want[0].Input = nil
@@ -48,12 +52,23 @@ func testWaits(t *testing.T, open Opener) {
 		Key: "key of awaited", RunID: "awaited", Workflow: hello, Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedStarting,
 	}}, got.Children)
 
-	got, err = waits.Pending(ctx, here, "r", 1)
+	got, err = waits.Pending(ctx, here, "r", page(1))
 	require.NoError(t, err)
 	require.Equal(t, want[:1], got.Steps)
 	require.True(t, got.More)
+	require.Empty(t, got.Listeners, "the step that waits for it is on the next page")
+	require.Len(t, got.Children, 1)
+	next := page(1)
+	next.After = 2
+	got, err = waits.Pending(ctx, here, "r", next)
+	require.NoError(t, err)
+	require.Equal(t, want[1:], got.Steps)
+	require.Equal(t, want[:1], got.Around)
+	require.False(t, got.More)
+	require.Len(t, got.Listeners, 1)
+	require.Empty(t, got.Children)
 
-	got, err = waits.Pending(ctx, "elsewhere", "none", 10)
+	got, err = waits.Pending(ctx, "elsewhere", "none", page(10))
 	require.NoError(t, err)
 	require.Empty(t, got)
 
@@ -62,7 +77,7 @@ func testWaits(t *testing.T, open Opener) {
 	ended.State.EndsSteps = true
 	apply(t, s, ended)
 	require.NoError(t, s.Awaited().MarkNotified(ctx, "awaited"))
-	got, err = waits.Pending(ctx, here, "r", 10)
+	got, err = waits.Pending(ctx, here, "r", page(10))
 	require.NoError(t, err)
 	require.Empty(t, got)
 }

@@ -16,6 +16,7 @@ import { RunHeader } from './RunHeader'
 import { StepPane } from './StepPane'
 import { StepsTab } from './StepsTab'
 import { TimelineTab } from './TimelineTab'
+import { WaitsTab } from './WaitsTab'
 import { buildTree, failures } from './tree'
 import styles from './run.module.css'
 
@@ -46,9 +47,10 @@ function Loaded({ run }: { run: Run }) {
   const number = get('step')
   const selected = useMemo(() => list.find((step) => String(step.number) === number), [list, number])
   const select = useCallback((step: string, pane = '') => { set({ step, pane }) }, [set])
-  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', q: '' }) })
+  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', q: '' }) }, () => { set({ tab: 'waits' }) })
 
   const summary = steps.data?.summary ?? run.stepSummary
+  const asked = get('tab')
   const tabs: Tab[] = [
     { id: 'graph', label: 'Graph' },
     { id: 'timeline', label: 'Timeline' },
@@ -57,8 +59,9 @@ function Loaded({ run }: { run: Run }) {
     { id: 'related', label: 'Related', count: String(related(run).length) },
     { id: 'audit', label: 'Audit' },
     { id: 'json', label: 'JSON' },
+    // The last one, so that it does not change the numbers that open the others.
+    ...(run.waits.length > 0 || asked === 'waits' ? [{ id: 'waits', label: 'Waits', count: `${run.waits.length}${run.moreWaits ? '+' : ''}` }] : []),
   ]
-  const asked = get('tab')
   const tab = tabs.some((t) => t.id === asked) ? asked : 'steps'
   const withSteps = tab === 'steps' || tab === 'timeline' || tab === 'graph'
   const toFailure = (by: number) => {
@@ -94,6 +97,7 @@ function Loaded({ run }: { run: Run }) {
           {tab === 'related' ? <RelatedTab run={run} /> : null}
           {tab === 'audit' ? <AuditTab run={run} /> : null}
           {tab === 'json' ? <JsonTab run={run} /> : null}
+          {tab === 'waits' ? <WaitsTab run={run} /> : null}
         </Tabs>
       </div>
     </>

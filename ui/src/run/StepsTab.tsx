@@ -31,7 +31,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
   // While a text is typed, the 10,000 rows of a long run follow when there is time; the server is asked once it stays.
   const text = useDeferredValue(typed)
   const asked = useDelayed(typed, 300)
-  const search = useStepSearch(run, summary, asked)
+  const search = useStepSearch(run, asked)
   const found = typed.trim() === asked.trim() && search.data !== undefined ? search.data : noneFound
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())

@@ -6,7 +6,7 @@ import type { Run, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { Connection } from '../gen/signalbox/v1/system_pb'
 
 /** useRunAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
-export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string) => void): Alert[] {
+export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string) => void, onWaits: () => void): Alert[] {
   const open = !hasEnded(run.status)
   // A caller who may not read the status sees no alert about Temporal.
   const status = useSystemStatus()
@@ -18,7 +18,7 @@ export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string
     cancelRequested(run),
     ...(open ? [quota(run), queued(run)] : []),
     behind(run),
-    ...(open ? [waits(run, onStep)] : []),
+    ...(open ? [waits(run, onStep, onWaits)] : []),
     run.status === 'canceled' && run.cancelReason !== '' ? { id: 'canceled', tone: 'blue', title: `Canceled: ${run.cancelReason}` } : undefined,
     relation(run),
   ]
@@ -128,7 +128,7 @@ function behind(run: Run): Alert | undefined {
 }
 
 /** What an open run waits for; a retry and the quota have alerts of their own. */
-function waits(run: Run, onStep: (number: string) => void): Alert | undefined {
+function waits(run: Run, onStep: (number: string) => void, onWaits: () => void): Alert | undefined {
   const list = run.waits.filter((wait) => !['retry', 'quota', 'worker', 'engine', 'starting', 'call', 'publication'].includes(wait.kind))
   const [first] = list
   if (first === undefined) return undefined
@@ -138,7 +138,7 @@ function waits(run: Run, onStep: (number: string) => void): Alert | undefined {
     title: <>Waits for {first.what}{more > 0 ? ` and ${more}${run.moreWaits ? '+' : ''} more` : ''}</>,
     since: <>since <Time at={milliseconds(first.since)} /></>,
     detail: <Until wait={first} />,
-    actions: <>{first.child === undefined ? null : <RunLink project={run.project} id={first.child.id} />}{stepButton(first, onStep)}</>,
+    actions: <>{first.child === undefined ? null : <RunLink project={run.project} id={first.child.id} />}{stepButton(first, onStep)}{more > 0 || run.moreWaits ? <Button onClick={onWaits}>All waits</Button> : null}</>,
   }
 }
 

@@ -2,8 +2,9 @@ import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-quer
 import { useEffect } from 'react'
 import { clients, followStream, hasEnded, runKey } from '../api'
 import type { Run, Step, StepSummary, WatchRunResponse } from '../gen/signalbox/v1/run_pb'
-import { mergeRun, mergeSteps, mergeSummary } from './merge'
-import { addPage, type Found, listedSteps, noneFound, searchPageSize } from './search'
+import type { WatchResponse } from '../gen/signalbox/v1/watch_pb'
+import { markCaught, mergeRun, mergeSteps, mergeSummary } from './merge'
+import { addPage, type Found, noneFound } from './search'
 
 export interface Steps {
   steps: Step[]
@@ -92,7 +93,7 @@ export const useStep = (project: string, id: string, listed: Step) =>
   })
 
 /** useStepSearch finds steps by a text, their inputs and outputs included; what is found is there while the rest is read. */
-export function useStepSearch(run: Run, summary: StepSummary | undefined, text: string) {
+export function useStepSearch(run: Run, text: string) {
   const queries = useQueryClient()
   const open = !hasEnded(run.status)
   // Steps that ended after the search are found by the next one.
@@ -104,8 +105,8 @@ export function useStepSearch(run: Run, summary: StepSummary | undefined, text: 
       let pageToken = ''
       let found = noneFound
       for (;;) {
-        const page = await clients.runs.listSteps({ project: run.project, id: run.id, text: text.trim(), view: 'basic', pageSize: searchPageSize, pageToken }, { signal })
-        found = addPage(found, page, listedSteps(run, summary), summary)
+        const page = await clients.runs.listSteps({ project: run.project, id: run.id, text: text.trim(), view: 'basic', pageSize: 500, pageToken }, { signal })
+        found = addPage(found, page)
         if (found.complete) return found
         if (!again) queries.setQueryData(key, found)
         pageToken = page.nextPageToken
@@ -139,12 +140,12 @@ async function follow(queries: QueryClient, project: string, id: string, signal:
   let after = queries.getQueryData<Steps>(stepsKey(project, id))?.since ?? 0n
   await followStream<WatchRunResponse>({
     open: (stop) => clients.runs.watchRun({ project, id, afterSequence: after }, { signal: stop }),
-    onMessage: ({ run, steps, summary }) => {
+    onMessage: ({ run, steps, summary, caught }) => {
       if (run === undefined) return false
       if (run.sequence > after) after = run.sequence
       queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
       queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
-        steps: mergeSteps(known.steps, steps), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
+        steps: markCaught(mergeSteps(known.steps, steps), caught), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
       }))
       refresh(run)
       return hasEnded(run.status)
@@ -171,4 +172,37 @@ function refreshRun(queries: QueryClient, project: string, id: string, signal: A
       void queries.invalidateQueries({ queryKey: runKey(project, id) })
     }, 300)
   }
+}
+
+/** useLiveRuns reads open runs of a project again, at most once a second each, when they have changed. One stream follows all of them. */
+export function useLiveRuns(project: string, runs: (Run | undefined)[]): void {
+  const queries = useQueryClient()
+  const open = [...new Set(runs.filter((run) => run !== undefined && !hasEnded(run.status)).map((run) => run?.id))].join(' ')
+  useEffect(() => {
+    if (open === '') return undefined
+    const stop = new AbortController()
+    void followRuns(queries, project, open.split(' '), stop.signal)
+    return () => {
+      stop.abort()
+    }
+  }, [queries, project, open])
+}
+
+async function followRuns(queries: QueryClient, project: string, ids: string[], signal: AbortSignal): Promise<void> {
+  const timers = new Map<string, number>()
+  const known = (id: string) => queries.getQueryData<Run>(runKey(project, id))?.sequence ?? 0n
+  signal.addEventListener('abort', () => { for (const timer of timers.values()) window.clearTimeout(timer) })
+  await followStream<WatchResponse>({
+    open: (stop) => clients.watches.watch({ project, topics: ids.map((id) => ({ topic: { case: 'run' as const, value: { id, afterSequence: known(id) } } })) }, { signal: stop }),
+    onMessage: ({ content }) => {
+      const run = content.case === 'run' ? content.value.run : undefined
+      if (run === undefined || timers.has(run.id) || run.sequence <= known(run.id)) return false
+      timers.set(run.id, window.setTimeout(() => {
+        timers.delete(run.id)
+        void queries.invalidateQueries({ queryKey: runKey(project, run.id) })
+      }, 1000))
+      return false
+    },
+    poll: true,
+  }, signal)
 }

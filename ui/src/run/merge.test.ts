@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema, StepSummarySchema } from '../gen/signalbox/v1/run_pb'
-import { mergeRun, mergeSteps, mergeSummary } from './merge'
+import { markCaught, mergeRun, mergeSteps, mergeSummary } from './merge'
 
 const step = (number: number, sequence: number, status = 'running') => create(StepSchema, { number: BigInt(number), sequence: BigInt(sequence), status })
 
@@ -13,6 +13,12 @@ describe('changes of a watch', () => {
 
   it('keeps the later state of a step, whichever arrives first', () => {
     expect(mergeSteps([step(1, 7, 'completed')], [step(1, 3, 'running')])[0]?.status).toBe('completed')
+  })
+
+  it('marks the failed steps that a completed try has caught', () => {
+    const steps = [step(1, 1, 'failed'), step(2, 1, 'failed')]
+    expect(markCaught(steps, [2n, 9n]).map((s) => s.caught)).toEqual([undefined, true])
+    expect(markCaught(steps, [])).toBe(steps)
   })
 
   it('keeps the same list when nothing changed', () => {

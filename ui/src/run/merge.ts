@@ -15,6 +15,13 @@ export function mergeSteps(steps: Step[], changed: Step[]): Step[] {
   return [...byNumber.values()].sort((a, b) => Number(a.number - b.number))
 }
 
+/** markCaught marks the failed steps that a watch names as caught: their own rows do not change when the try around them completes. */
+export function markCaught(steps: Step[], numbers: bigint[]): Step[] {
+  if (numbers.length === 0) return steps
+  const caught = new Set(numbers)
+  return steps.map((step) => (caught.has(step.number) && step.caught !== true ? { ...step, caught: true } : step))
+}
+
 /** mergeRun keeps what only GetRun returns when a watch sends a run again. */
 export function mergeRun(known: Run | undefined, next: Run): Run {
   if (known === undefined || known.id !== next.id) return next

@@ -91,8 +91,8 @@ describe('the tree of steps', () => {
     expect(failures(buildTree(steps)).map((s) => s.number)).toEqual([2n, 3n])
   })
 
-  it('sets failures apart that a try made up for', () => {
-    const steps = [step(1, '/do/0/t', 'completed', { kind: 'try' }), step(2, '/do/0/t/try/0/call', 'failed'), step(3, '/do/0/t/catch/do/0/note'), step(4, '/do/1/raise', 'failed')]
+  it('sets failures apart whose error was caught', () => {
+    const steps = [step(1, '/do/0/t'), step(2, '/do/0/t/try/0/call', 'failed', { caught: true }), step(3, '/do/0/t/catch/do/0/note'), step(4, '/do/1/raise', 'failed')]
     const root = buildTree(steps)
     expect(failures(root).map((s) => s.number)).toEqual([4n])
     expect(countsText(root.counts)).toBe('1 failed, 1 caught, 2 completed')

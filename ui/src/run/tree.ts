@@ -3,7 +3,7 @@ import type { Step } from '../gen/signalbox/v1/run_pb'
 /** Numbers of steps by status. */
 export interface Counts {
   failed: number
-  /** Failed inside of a try that completed. */
+  /** Failed, and the error was caught. */
   caught: number
   open: number
   completed: number
@@ -24,7 +24,7 @@ export interface Node {
   step: Step | undefined
   children: Node[]
   parent: Node | undefined
-  /** Whether its step failed inside of a try that completed: a catch or a later attempt made up for it. */
+  /** Whether its step failed inside of a try that has completed: its catch or a later attempt handled the error. */
   caught: boolean
   /** Of the steps below, and of its own step. */
   counts: Counts
@@ -104,11 +104,11 @@ function wrapFirstAttempt(nodes: Map<string, Node>, parent: Node): void {
   parent.repeats = true
 }
 
-function count(node: Node, within = false): Counts {
-  node.caught = within && node.step?.status === 'failed'
+function count(node: Node): Counts {
+  node.caught = node.step?.caught === true
   if (node.step !== undefined) node.counts[node.caught ? 'caught' : statusGroup(node.step.status)]++
   for (const child of node.children) {
-    const below = count(child, within || (node.step?.kind === 'try' && node.step.status === 'completed'))
+    const below = count(child)
     for (const name of Object.keys(below) as (keyof Counts)[]) node.counts[name] += below[name]
   }
   return node.counts

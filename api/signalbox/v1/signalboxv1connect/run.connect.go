@@ -47,6 +47,8 @@ const (
 	// RunServiceSummarizeStepsProcedure is the fully-qualified name of the RunService's SummarizeSteps
 	// RPC.
 	RunServiceSummarizeStepsProcedure = "/signalbox.v1.RunService/SummarizeSteps"
+	// RunServiceListWaitsProcedure is the fully-qualified name of the RunService's ListWaits RPC.
+	RunServiceListWaitsProcedure = "/signalbox.v1.RunService/ListWaits"
 	// RunServiceWatchRunProcedure is the fully-qualified name of the RunService's WatchRun RPC.
 	RunServiceWatchRunProcedure = "/signalbox.v1.RunService/WatchRun"
 	// RunServiceCountRunsProcedure is the fully-qualified name of the RunService's CountRuns RPC.
@@ -88,6 +90,9 @@ type RunServiceClient interface {
 	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
+	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
+	// A run that has ended waits for nothing. Values are redacted.
+	ListWaits(context.Context, *connect.Request[v1.ListWaitsRequest]) (*connect.Response[v1.ListWaitsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
 	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
 	// interrupted watch with the last sequence that it received.
@@ -170,6 +175,13 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listWaits: connect.NewClient[v1.ListWaitsRequest, v1.ListWaitsResponse](
+			httpClient,
+			baseURL+RunServiceListWaitsProcedure,
+			connect.WithSchema(runServiceMethods.ByName("ListWaits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watchRun: connect.NewClient[v1.WatchRunRequest, v1.WatchRunResponse](
 			httpClient,
 			baseURL+RunServiceWatchRunProcedure,
@@ -236,6 +248,7 @@ type runServiceClient struct {
 	listSteps      *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
 	getStep        *connect.Client[v1.GetStepRequest, v1.GetStepResponse]
 	summarizeSteps *connect.Client[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse]
+	listWaits      *connect.Client[v1.ListWaitsRequest, v1.ListWaitsResponse]
 	watchRun       *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
 	countRuns      *connect.Client[v1.CountRunsRequest, v1.CountRunsResponse]
 	cancelRun      *connect.Client[v1.CancelRunRequest, v1.CancelRunResponse]
@@ -275,6 +288,11 @@ func (c *runServiceClient) GetStep(ctx context.Context, req *connect.Request[v1.
 // SummarizeSteps calls signalbox.v1.RunService.SummarizeSteps.
 func (c *runServiceClient) SummarizeSteps(ctx context.Context, req *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {
 	return c.summarizeSteps.CallUnary(ctx, req)
+}
+
+// ListWaits calls signalbox.v1.RunService.ListWaits.
+func (c *runServiceClient) ListWaits(ctx context.Context, req *connect.Request[v1.ListWaitsRequest]) (*connect.Response[v1.ListWaitsResponse], error) {
+	return c.listWaits.CallUnary(ctx, req)
 }
 
 // WatchRun calls signalbox.v1.RunService.WatchRun.
@@ -343,6 +361,9 @@ type RunServiceHandler interface {
 	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
+	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
+	// A run that has ended waits for nothing. Values are redacted.
+	ListWaits(context.Context, *connect.Request[v1.ListWaitsRequest]) (*connect.Response[v1.ListWaitsResponse], error)
 	// WatchRun streams the run and its steps as they change, and ends when the run has ended. The first message is sent
 	// immediately. While nothing changes, the run is sent again without steps every 15 seconds. A client resumes an
 	// interrupted watch with the last sequence that it received.
@@ -421,6 +442,13 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	runServiceListWaitsHandler := connect.NewUnaryHandler(
+		RunServiceListWaitsProcedure,
+		svc.ListWaits,
+		connect.WithSchema(runServiceMethods.ByName("ListWaits")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	runServiceWatchRunHandler := connect.NewServerStreamHandler(
 		RunServiceWatchRunProcedure,
 		svc.WatchRun,
@@ -490,6 +518,8 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 			runServiceGetStepHandler.ServeHTTP(w, r)
 		case RunServiceSummarizeStepsProcedure:
 			runServiceSummarizeStepsHandler.ServeHTTP(w, r)
+		case RunServiceListWaitsProcedure:
+			runServiceListWaitsHandler.ServeHTTP(w, r)
 		case RunServiceWatchRunProcedure:
 			runServiceWatchRunHandler.ServeHTTP(w, r)
 		case RunServiceCountRunsProcedure:
@@ -539,6 +569,10 @@ func (UnimplementedRunServiceHandler) GetStep(context.Context, *connect.Request[
 
 func (UnimplementedRunServiceHandler) SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.SummarizeSteps is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) ListWaits(context.Context, *connect.Request[v1.ListWaitsRequest]) (*connect.Response[v1.ListWaitsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ListWaits is not implemented"))
 }
 
 func (UnimplementedRunServiceHandler) WatchRun(context.Context, *connect.Request[v1.WatchRunRequest], *connect.ServerStream[v1.WatchRunResponse]) error {

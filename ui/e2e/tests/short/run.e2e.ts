@@ -172,6 +172,59 @@ describe('the search in the steps', () => {
   })
 })
 
+describe('an error that a try has caught', () => {
+  it('is shown as caught, and listed by the tool', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.parallel))
+    await page.getByRole('button', { name: 'Caught 1' }).click()
+    await page.getByRole('treeitem', { name: /fails.*Failed, caught/ }).waitFor()
+    await page.getByRole('button', { name: 'Failed 0' }).waitFor()
+    const listed = (await platform.cli('run', 'steps', ids.parallel ?? '', '--caught', '-o', 'json')).trim().split('\n').join('')
+    expect(listed).toContain('"task": "fails"')
+    expect(listed).toContain('"caught": true')
+    expect(await platform.cli('run', 'steps', ids.parallel ?? '', '--caught=false')).not.toContain('fails')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('the waits of a run', () => {
+  it('are on a tab of their own, as the tool lists them', async () => {
+    const { context, page, faults } = await open(browser, platform.address, address(ids.waiting))
+    await page.getByRole('tab', { name: /Waits/ }).click()
+    await page.getByRole('grid', { name: 'waits' }).getByRole('row', { name: /rest Timer timer/ }).waitFor()
+    expect(await platform.cli('run', 'waits', ids.waiting ?? '')).toMatch(/rest +timer +timer, since/)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('a comparison', () => {
+  it('follows an open run until it ends', async () => {
+    const opened = await platform.start('wait')
+    await until('the run waits', async () => (await show(opened)).status === 'waiting')
+    const { context, page, faults } = await open(browser, platform.address, `/p/default/compare?a=${opened}&b=${ids.canceled ?? ''}`)
+    const side = page.getByRole('region', { name: 'Run A' })
+    await side.getByText('Waiting').waitFor()
+    await platform.cli('run', 'cancel', opened, '--reason', 'seen enough')
+    await side.getByText('Canceled').waitFor()
+    await page.getByRole('tab', { name: 'Path equal' }).waitFor()
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('the page System', () => {
+  it('shows the database and the task queues, as the tool does', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/system')
+    await page.getByRole('region', { name: 'Task queues' }).getByRole('row', { name: /default signalbox-default workflow tasks [1-9]/ }).waitFor()
+    await page.getByText(/^SQLite 3\./).waitFor()
+    expect(await platform.cli('system', 'queues')).toMatch(/default +signalbox-default +[1-9]/)
+    expect(await platform.cli('system', 'status')).toMatch(/database +sqlite 3\./)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
 describe('by the keyboard alone', () => {
   it('n opens the failure, and the comparison has its first difference focused', async () => {
     const { context, page, faults } = await open(browser, platform.address, address(ids.failed))
