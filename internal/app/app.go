@@ -181,6 +181,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("quotas", a.quotas.service)
 	a.add("batch runner", a.batches.runner)
 	a.add("webhooks", a.webhooks.sender)
+	a.add("connection events", a.newConnectionEvents())
 	a.add("retention", newRetention(a.process, a.storage))
 	a.add("schedules", a.definitions.schedules)
 	a.add("diagnosis", a.diagnosis.watcher)

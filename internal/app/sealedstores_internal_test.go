@@ -438,7 +438,7 @@ StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters 
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
-	"Webhooks":    "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Redeliver Unmatched Waiting",
+	"Webhooks":    "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
 	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken ListTokens RevokeToken TouchToken",

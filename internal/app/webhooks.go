@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/annotation"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
@@ -13,6 +15,14 @@ import (
 type webhooks struct {
 	service *webhook.Service
 	sender  *sender.Sender
+}
+
+// newConnectionEvents creates the part that publishes events about outages of Temporal. Every process has one; one elected process does so.
+func (c *components) newConnectionEvents() *annotation.Notifier {
+	return annotation.NewNotifier(annotation.NotifierOptions{
+		Outages: c.storage.Annotations(), Projects: c.storage.Webhooks().Receiving, List: c.events.service.List,
+		Publish: event.Platform{Service: c.events.service}.Publish, Exclusive: c.storage.Exclusive, Now: time.Now,
+	})
 }
 
 func newWebhooks(p *process, s *storage) *webhooks {

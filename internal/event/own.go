@@ -16,14 +16,9 @@ const OwnerChanged = Own + "dispatcher.owner.changed"
 // WorkerEvicted is the type of the event that reports workers without heartbeats.
 const WorkerEvicted = Own + "worker.evicted"
 
-// The types of the events that are stored only where a webhook, a trigger or a listener may receive them.
+// The types of the events that report the beginning and the end of an outage of Temporal, once for all servers. They are published only
+// in projects with a webhook that may receive them.
 const (
-	// RunFailed and RunTimedOut report the end of a run. Their ID is that of the run.
-	RunFailed   = Own + "run.failed"
-	RunTimedOut = Own + "run.timed_out"
-	// DeliveryDeadLettered reports a delivery that was given up.
-	DeliveryDeadLettered = Own + "delivery.dead"
-	// ConnectionDown and ConnectionUp report the beginning and the end of an outage of Temporal, once for all servers.
 	ConnectionDown = Own + "connection.down"
 	ConnectionUp   = Own + "connection.up"
 )

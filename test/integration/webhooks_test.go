@@ -261,3 +261,25 @@ func TestWebhookReceiversThatFail(t *testing.T) {
 	require.Equal(t, platform.ExitOK, s.CLI(t, "webhook", "delete", "w").Code)
 	requireOneLine(t, s.CLI(t, "webhook", "show", "w"), platform.ExitNotFound, "webhook list")
 }
+
+func TestConnectionEventsArriveWhileTemporalIsDown(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		temporal := platform.StartTemporal(t)
+		options := platform.ServerOptions{Temporal: temporal.Address, Store: store}
+		s := platform.StartServer(t, options)
+		if store.Driver == "postgres" {
+			platform.StartServer(t, options)
+		}
+		r := newReceiver(t)
+		createWebhook(t, s, "connection", "--url", r.URL, "--type", "io.signalbox.connection.*")
+		temporal.Kill()
+		down := map[string]int{"io.signalbox.connection.down": 1}
+		platform.Eventually(t, soon, func() string { return r.lacks(t, down) })
+		temporal.Restart(t)
+		down["io.signalbox.connection.up"] = 1
+		platform.Eventually(t, soon, func() string { return r.lacks(t, down) })
+		require.Len(t, deliveriesOf(t, s, "connection"), 2, "one pair of events for all servers")
+	})
+}

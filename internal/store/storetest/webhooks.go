@@ -135,6 +135,12 @@ func testWebhookMatching(t *testing.T, open Opener) {
 
 	putWebhook(t, s, newWebhook("orders", "order.*"))
 	require.Zero(t, matchAll(t, s), "an event before the webhook")
+	receiving, err := s.Webhooks().Receiving(ctx, "other", "order.paid")
+	require.NoError(t, err)
+	require.Equal(t, []string{here}, receiving)
+	receiving, err = s.Webhooks().Receiving(ctx, "other")
+	require.NoError(t, err)
+	require.Empty(t, receiving)
 	publishTyped(t, s, "order.paid", "other", "order.failed", "order.paid", "other")
 	projects, err = s.Webhooks().Unmatched(ctx)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
@@ -28,6 +29,22 @@ func (s *Store) Unmatched(ctx context.Context) (projects []string, err error) {
 		projects, err = sqlrow.Collect(ctx, c, `SELECT p.project FROM webhook_positions p JOIN inboxes i ON i.project = p.project
 WHERE i.head > p.position AND EXISTS (SELECT 1 FROM webhooks w WHERE w.project = p.project AND w.paused_at IS NULL AND i.head > w.since)
 ORDER BY p.project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
+		return err
+	})
+	return projects, err
+}
+
+// Receiving returns the projects with an active webhook whose types match one of those given.
+func (s *Store) Receiving(ctx context.Context, types ...string) (projects []string, err error) {
+	err = s.db.Read(ctx, "find receivers of events", func(ctx context.Context, c sqldb.Conn) error {
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.paused_at IS NULL ORDER BY w.project, w.id`, nil, scanWebhook)
+		projects = nil
+		for _, w := range hooks {
+			m := webhook.NewMatcher([]webhook.Webhook{w})
+			if !slices.Contains(projects, w.Project) && slices.ContainsFunc(types, m.Wants) {
+				projects = append(projects, w.Project)
+			}
+		}
 		return err
 	})
 	return projects, err

@@ -15,7 +15,6 @@ import (
 // The severities, of which PagerDuty accepts no others.
 const (
 	critical = "critical"
-	failure  = "error"
 	warning  = "warning"
 	info     = "info"
 )
@@ -48,11 +47,6 @@ type notice struct {
 
 // data are the members of the data of the platform's events that notices use.
 type data struct {
-	RunID     string    `json:"runId"`
-	Workflow  string    `json:"workflow"`
-	Version   string    `json:"version"`
-	Delivery  string    `json:"deliveryId"`
-	Attempts  int       `json:"attempts"`
 	Reason    string    `json:"reason"`
 	Since     time.Time `json:"since"`
 	Kind      string    `json:"kind"`
@@ -66,11 +60,6 @@ type data struct {
 		ServerID string `json:"serverId"`
 		Epoch    int64  `json:"epoch"`
 	} `json:"owner"`
-	Error struct {
-		Title  string `json:"title"`
-		Detail string `json:"detail"`
-		Task   string `json:"instance"`
-	} `json:"error"`
 }
 
 func noticeOf(project string, d webhook.Delivery) (notice, error) {
@@ -100,20 +89,6 @@ func noticeOf(project string, d webhook.Delivery) (notice, error) {
 // own describes an event of the platform.
 func (n *notice) own(of data) {
 	switch n.event.Type {
-	case event.RunFailed, event.RunTimedOut:
-		n.alert, n.severity = "SignalboxRunFailed", failure
-		verb := "failed"
-		if n.event.Type == event.RunTimedOut {
-			n.alert, verb = "SignalboxRunTimedOut", "timed out"
-		}
-		n.summary = fmt.Sprintf("Run %s of %s@%s in project %s %s", of.RunID, of.Workflow, of.Version, n.project, verb)
-		n.detail = strings.TrimSpace(of.Error.Title + "\n" + of.Error.Detail)
-		n.labels = map[string]string{"workflow": of.Workflow, "version": of.Version, "run_id": of.RunID}
-	case event.DeliveryDeadLettered:
-		n.alert, n.severity = "SignalboxDeliveryDead", failure
-		n.summary = fmt.Sprintf("A delivery in project %s was given up after %d attempts", n.project, of.Attempts)
-		n.detail = of.Reason
-		n.labels = map[string]string{"workflow": of.Workflow, "run_id": of.RunID, "delivery_id": of.Delivery}
 	case event.ConnectionDown, event.ConnectionUp:
 		n.connection(of)
 	case event.OwnerChanged:

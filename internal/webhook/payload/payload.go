@@ -93,9 +93,6 @@ func pagerDuty(n notice, routingKey string) map[string]any {
 		"summary": clip(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity, "timestamp": n.event.Time.Format(time.RFC3339Nano),
 		"group": n.project, "class": n.event.Type,
 	}
-	if n.labels["workflow"] != "" {
-		p["component"] = n.labels["workflow"]
-	}
 	if len(n.event.Data) > 0 {
 		p["custom_details"] = n.event.Data
 	}

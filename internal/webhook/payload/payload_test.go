@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	failed = `{"specversion":"1.0","id":"r1","source":"/projects/shop/runs","type":"io.signalbox.run.failed","time":"2026-03-01T12:00:00Z",
-"data":{"project":"shop","runId":"r1","workflow":"shop/order","version":"1.4.0","error":{"title":"Stock <service>","detail":"503 & more"}}}`
+	evicted = `{"specversion":"1.0","id":"e1","source":"/projects/shop/dispatchers/q","type":"io.signalbox.worker.evicted","time":"2026-03-01T12:00:00Z",
+"data":{"project":"shop","taskQueue":"q","evicted":["<w1>"],"by":"w2"}}`
 	down = `{"specversion":"1.0","id":"d","source":"/projects/shop/connection","type":"io.signalbox.connection.down","time":"2026-03-01T12:00:05Z",
 "data":{"project":"shop","since":"2026-03-01T12:00:00Z","kind":"unreachable"}}`
 	up = `{"specversion":"1.0","id":"u","source":"/projects/shop/connection","type":"io.signalbox.connection.up","time":"2026-03-01T12:01:00Z",
@@ -35,18 +35,16 @@ func body(t *testing.T, format webhook.Format, event string) string {
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, failed, body(t, webhook.CloudEvents, failed))
+	require.Equal(t, evicted, body(t, webhook.CloudEvents, evicted))
 
-	require.JSONEq(t, `[{"labels":{"alertname":"SignalboxRunFailed","project":"shop","severity":"error","event_type":"io.signalbox.run.failed","workflow":"shop/order",
-"version":"1.4.0","run_id":"r1"},"annotations":{"summary":"Run r1 of shop/order@1.4.0 in project shop failed","description":"Stock <service>\n503 & more"},
-"startsAt":"2026-03-01T12:00:00Z"}]`, body(t, webhook.Alertmanager, failed))
-	require.JSONEq(t, `{"routing_key":"key","event_action":"trigger","dedup_key":"signalbox/shop/projects/shop/runs/r1","client":"Signalbox","payload":{
-"summary":"Run r1 of shop/order@1.4.0 in project shop failed","source":"/projects/shop/runs","severity":"error","timestamp":"2026-03-01T12:00:00Z","group":"shop",
-"class":"io.signalbox.run.failed","component":"shop/order","custom_details":{"project":"shop","runId":"r1","workflow":"shop/order","version":"1.4.0",
-"error":{"title":"Stock <service>","detail":"503 & more"}}}}`, body(t, webhook.PagerDuty, failed))
-	require.JSONEq(t, `{"text":"Run r1 of shop/order@1.4.0 in project shop failed","blocks":[
-{"type":"section","text":{"type":"mrkdwn","text":"*Run r1 of shop/order@1.4.0 in project shop failed*\nStock &lt;service&gt;\n503 &amp; more"}},
-{"type":"context","elements":[{"type":"mrkdwn","text":"project shop · io.signalbox.run.failed · 2026-03-01T12:00:00Z"}]}]}`, body(t, webhook.Slack, failed))
+	require.JSONEq(t, `[{"labels":{"alertname":"SignalboxWorkerEvicted","project":"shop","severity":"warning","event_type":"io.signalbox.worker.evicted","task_queue":"q"},
+"annotations":{"summary":"Worker <w1> of project shop stopped sending heartbeats"},"startsAt":"2026-03-01T12:00:00Z"}]`, body(t, webhook.Alertmanager, evicted))
+	require.JSONEq(t, `{"routing_key":"key","event_action":"trigger","dedup_key":"signalbox/shop/projects/shop/dispatchers/q/e1","client":"Signalbox","payload":{
+"summary":"Worker <w1> of project shop stopped sending heartbeats","source":"/projects/shop/dispatchers/q","severity":"warning","timestamp":"2026-03-01T12:00:00Z",
+"group":"shop","class":"io.signalbox.worker.evicted","custom_details":{"project":"shop","taskQueue":"q","evicted":["<w1>"],"by":"w2"}}}`, body(t, webhook.PagerDuty, evicted))
+	require.JSONEq(t, `{"text":"Worker &lt;w1&gt; of project shop stopped sending heartbeats","blocks":[
+{"type":"section","text":{"type":"mrkdwn","text":"*Worker &lt;w1&gt; of project shop stopped sending heartbeats*"}},
+{"type":"context","elements":[{"type":"mrkdwn","text":"project shop · io.signalbox.worker.evicted · 2026-03-01T12:00:00Z"}]}]}`, body(t, webhook.Slack, evicted))
 	require.JSONEq(t, `{"text":"com.example.paid from /orders (o-7)","blocks":[
 {"type":"section","text":{"type":"mrkdwn","text":"*com.example.paid from /orders (o-7)*"}},
 {"type":"context","elements":[{"type":"mrkdwn","text":"project shop · com.example.paid · 2026-03-01T00:00:00Z"}]}]}`, body(t, webhook.Slack, foreign))
