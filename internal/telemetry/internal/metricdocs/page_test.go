@@ -60,7 +60,6 @@ func TestEveryMetricIsUsed(t *testing.T) {
 	t.Parallel()
 	unused := map[string]string{
 		"signalbox_migration_failures_total": "the dashboards are for platforms in operation; the page of the migration names it",
-		"signalbox_webhook_deliveries_total": "webhooks report their failures: signalbox webhook list has the state, the deliveries and the last error of each",
 		"signalbox_migration_runs_total":     "the dashboards are for platforms in operation; the page of the migration names it",
 	}
 	metrics, err := instruments(t.Context())
