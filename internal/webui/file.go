@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -16,13 +17,13 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// compressFrom is the size in bytes from which compression saves a packet.
-const compressFrom = 1 << 10
+// suffix is that of files which the build has compressed.
+const suffix = ".gz"
 
 // filePolicy is for workers, whose policy is that of the response with their script: they may import other files.
 const filePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// file is one file of the UI. It is read and compressed once, when it is first requested.
+// file is one file of the UI. It is read once, when it is first requested.
 type file struct {
 	name string
 	load func() (content, error)
@@ -31,34 +32,38 @@ type file struct {
 // content is what a file sends.
 type content struct {
 	plain []byte
-	// compressed is nil where compression does not make it smaller.
+	// compressed is nil where the build did not compress the file.
 	compressed []byte
 	tag        string
 }
 
-func newFile(files fs.FS, name string) *file {
+// newFile returns the file that is stored under a name, which ends with [suffix] if it is compressed.
+func newFile(files fs.FS, stored string) *file {
+	name, isCompressed := strings.CutSuffix(stored, suffix)
 	return &file{name: name, load: sync.OnceValues(func() (content, error) {
-		plain, err := fs.ReadFile(files, name)
+		data, err := fs.ReadFile(files, stored)
 		if err != nil {
-			return content{}, fmt.Errorf("read %q of the web UI: %w", name, err)
+			return content{}, fmt.Errorf("read %q of the web UI: %w", stored, err)
 		}
-		sum := sha256.Sum256(plain)
-		c := content{plain: plain, tag: base64.RawURLEncoding.EncodeToString(sum[:16])}
-		if len(plain) < compressFrom {
-			return c, nil
+		c := content{plain: data}
+		if isCompressed {
+			if c.plain, err = decompress(data); err != nil {
+				return content{}, fmt.Errorf("decompress %q of the web UI: %w", stored, err)
+			}
+			c.compressed = data
 		}
-		var b bytes.Buffer
-		w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-		if err != nil {
-			return content{}, err
-		}
-		_, _ = w.Write(plain) // a buffer accepts everything
-		_ = w.Close()
-		if b.Len() < len(plain) {
-			c.compressed = b.Bytes()
-		}
+		sum := sha256.Sum256(c.plain)
+		c.tag = base64.RawURLEncoding.EncodeToString(sum[:16])
 		return c, nil
 	})}
+}
+
+func decompress(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 // serve sends the file. One with a hash in its name never changes; browsers ask again for others.

@@ -4,7 +4,7 @@
 //	handler := ui.Handler(notFound)
 //
 // The UI is one HTML document, which every path of a page returns, and files with a hash in their names, which browsers keep. The document
-// has a nonce of its own in each response, so it is never cached. Files are compressed when they are first requested.
+// has a nonce of its own in each response, so it is never cached. The build has compressed the files.
 //
 // Nothing here contains data, so no path needs a token: the document asks the API like every other client. When the UI was not built,
 // the paths of pages return a page that says how to build it.
@@ -66,7 +66,8 @@ func New(files fs.FS) (*UI, error) {
 			ui.document, err = fs.ReadFile(files, name)
 			return err
 		}
-		ui.files["/"+name] = newFile(files, name)
+		f := newFile(files, name)
+		ui.files["/"+f.name] = f
 		return nil
 	})
 	if err != nil {

@@ -21,13 +21,22 @@ const script = "/assets/index-3fA9.js"
 // built has a document, a script that compresses well, a small font, and an icon.
 func built() fstest.MapFS {
 	return fstest.MapFS{
-		".keep":                 {},
-		"index.html":            {Data: []byte(`<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__"><script nonce="__CSP_NONCE__" src="` + script + `"></script>`)},
-		"assets/index-3fA9.js":  {Data: bytes.Repeat([]byte("let a=1;"), 1000)},
-		"assets/f-1.woff2":      {Data: []byte("wOF2")},
-		"favicon.svg":           {Data: []byte("<svg/>")},
-		"assets/.secret-config": {Data: []byte("x")},
+		".keep":                   {},
+		"index.html":              {Data: []byte(`<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__"><script nonce="__CSP_NONCE__" src="` + script + `"></script>`)},
+		"assets/index-3fA9.js.gz": {Data: compress(bytes.Repeat([]byte("let a=1;"), 1000))},
+		"assets/f-1.woff2":        {Data: []byte("wOF2")},
+		"favicon.svg":             {Data: []byte("<svg/>")},
+		"assets/.secret-config":   {Data: []byte("x")},
 	}
+}
+
+// compress compresses a file as the build does.
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(data) // a buffer accepts everything
+	_ = w.Close()
+	return b.Bytes()
 }
 
 func serve(t *testing.T, files fstest.MapFS) http.Handler {
@@ -127,7 +136,7 @@ func TestOtherFilesAreRevalidated(t *testing.T) {
 	require.Equal(t, http.StatusOK, get(serve(t, changed), "/favicon.svg", "If-None-Match", tag).Code)
 }
 
-func TestLargeFilesAreCompressedForClientsThatAcceptIt(t *testing.T) {
+func TestCompressedFilesAreSentToClientsThatAcceptThem(t *testing.T) {
 	t.Parallel()
 	h := serve(t, built())
 	plain := get(h, script)
@@ -149,7 +158,8 @@ func TestLargeFilesAreCompressedForClientsThatAcceptIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plain.Body.Bytes(), text)
 	}
-	require.Empty(t, get(h, "/favicon.svg", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"), "too small")
+	require.Empty(t, get(h, "/favicon.svg", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"), "the build did not compress it")
+	require.Equal(t, http.StatusNotFound, get(h, script+".gz").Code)
 }
 
 func TestProgramWithoutUISaysHowToBuildIt(t *testing.T) {
