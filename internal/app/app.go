@@ -145,7 +145,9 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.add("events", a.events.service)
 	a.add("inbox", a.events.inbox)
 
-	a.webhooks = newWebhooks(a.process, a.storage)
+	if a.webhooks, err = newWebhooks(a.process, a.storage); err != nil {
+		return err
+	}
 	if a.quotas, err = newQuotaControl(a.process, a.storage, a.records, a.connection, a.runs); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (c *components) newConnectionEvents() *annotation.Notifier {
 	})
 }
 
-func newWebhooks(p *process, s *storage) *webhooks {
+func newWebhooks(p *process, s *storage) (*webhooks, error) {
 	cfg, guard, rows := p.cfg.Webhooks, netguard.New(p.cfg.Calls.Networks()), s.Webhooks()
 	o := sender.Options{
 		Queue: rows, Keys: p.keys, Guard: guard, Timeout: cfg.Timeout, RetryFor: cfg.RetryFor, PauseAfter: cfg.PauseAfter,
@@ -39,5 +39,5 @@ func newWebhooks(p *process, s *storage) *webhooks {
 			return err != nil || guard.Permits(addr) // a name is checked when it is resolved
 		},
 	})
-	return w
+	return w, p.telemetry.ObserveWebhooks(rows.Backlogs)
 }

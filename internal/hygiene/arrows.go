@@ -57,7 +57,7 @@ func Arrows() []Rule {
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
 		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
 		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
-		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem", "internal/telemetry/otlp", "internal/telemetry/tracing"}), "metrics do not depend on the measured parts, only on the types of what they count"},
+		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem", "internal/webhook", "internal/telemetry/otlp", "internal/telemetry/tracing"}), "metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/telemetry/otlp", nil, "exports do not depend on what they export"},
 		{"internal/telemetry/tracing", nil, "spans do not depend on the traced parts, which have them in their contexts"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},

@@ -2,9 +2,12 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
 // Webhooks counts the attempts to deliver events to webhooks.
@@ -29,4 +32,31 @@ func (w *Webhooks) Begin(ctx context.Context, project string, outcomes ...string
 	for _, outcome := range outcomes {
 		w.attempts.Add(ctx, 0, metric.WithAttributes(attribute.String("project", project), attribute.String("outcome", outcome)))
 	}
+}
+
+// ObserveWebhooks registers the gauges of webhooks (signalbox_webhook_pending_deliveries, signalbox_webhook_oldest_pending_seconds,
+// signalbox_webhooks_failing). Every scrape calls backlogs, with a context that ends soon; an error omits the metrics. It is called once.
+func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhook.Backlog, error)) error {
+	meter := t.Meter(scope)
+	pending, err1 := meter.Int64ObservableGauge("signalbox.webhook.pending_deliveries",
+		metric.WithDescription("Deliveries to webhooks that are neither delivered nor given up, of all processes, without those of paused webhooks. Absent for projects without a webhook."))
+	oldest, err2 := meter.Float64ObservableGauge("signalbox.webhook.oldest_pending", metric.WithUnit("s"),
+		metric.WithDescription("Age of the oldest of these deliveries; 0 without one. Absent for projects without a webhook."))
+	failing, err3 := meter.Int64ObservableGauge("signalbox.webhooks.failing",
+		metric.WithDescription("Webhooks whose attempts fail, and those that were paused after failures. Absent for projects without a webhook."))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	found := readBefore(t, readTimeout, backlogs)
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		list, _ := found.last() // nothing where they could not be read
+		for _, b := range list {
+			of := metric.WithAttributes(attribute.String("project", b.Project))
+			o.ObserveInt64(pending, b.Pending, of)
+			o.ObserveFloat64(oldest, b.Oldest.Seconds(), of)
+			o.ObserveInt64(failing, b.Failing+b.Paused, of)
+		}
+		return nil
+	}, pending, oldest, failing)
+	return err
 }

@@ -66,11 +66,12 @@ func (i incident) prove(t *testing.T, name string) {
 	for _, e := range i.alerts {
 		log[e.key()] = &promise.Alert{Name: e.name, Severity: e.severity, Fault: name}
 	}
-	w.faulted = time.Now()
+	began := time.Now()
+	w.faulted = began
 	i.breaks(t, w)
 	i.observe(t, w, log)
 	i.resolve(t, w, log)
-	for _, arrived := range w.receiver.names() {
+	for _, arrived := range w.receiver.names(began) {
 		known := slices.ContainsFunc(i.alerts, func(e expected) bool { return e.name == arrived }) || slices.Contains(i.also, arrived)
 		assert.True(t, known, "%s arrived, and is not an alert of this fault", arrived)
 	}
@@ -134,7 +135,7 @@ func (w *watched) awaitFiring(t *testing.T, e expected, log *promise.Alert) {
 	platform.Eventually(t, min(limit(), 25*time.Minute), func() string {
 		a, ok := w.receiver.first(e.name, e.severity, "firing", w.faulted)
 		if !ok {
-			return fmt.Sprintf("%s has not arrived; %v have, and %v fire", e.key(), w.receiver.names(), w.firing(t))
+			return fmt.Sprintf("%s has not arrived; %v have, and %v fire", e.key(), w.receiver.names(time.Time{}), w.firing(t))
 		}
 		log.Fired, log.Delivered = a.StartsAt.Sub(w.faulted), a.at.Sub(w.faulted)
 		return ""
@@ -153,7 +154,7 @@ func record(t *testing.T, a *promise.Alert) {
 // requireQuiet requires that no alert arrives for longer than any alert that names the fault would take.
 func requireQuiet(t *testing.T, w *watched) {
 	t.Helper()
-	platform.Throughout(t, spell(4*time.Minute), func() string { return strings.Join(w.receiver.names(), " ") })
+	platform.Throughout(t, spell(4*time.Minute), func() string { return strings.Join(w.receiver.names(w.faulted), " ") })
 }
 
 func (w *watched) awaitResolved(t *testing.T, e expected, repaired time.Time, log *promise.Alert) {

@@ -3,7 +3,10 @@ package operations_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +48,34 @@ func eventIncidents() map[string]incident {
 			},
 			alerts: []expected{{
 				name: "DeadLetters", severity: "ticket", sees: []string{"4711"}, verifies: []string{"no events"},
+			}},
+		},
+		"a webhook whose receiver answers with errors": {
+			breaks: func(t *testing.T, w *watched) {
+				var works atomic.Bool
+				receiver := httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, _ *http.Request) {
+					if !works.Load() {
+						res.WriteHeader(http.StatusInternalServerError)
+					}
+				}))
+				t.Cleanup(receiver.Close)
+				w.undo = func() { works.Store(true) }
+				w.names["WEBHOOK"] = "pager"
+				out := w.CLI(t, "webhook", "create", "pager", "--url", receiver.URL, "--type", "io.example.*")
+				require.Zero(t, out.Code, out)
+				out = w.CLI(t, "event", "send", "--type", "io.example.alarm", "--source", "/alarms", "--id", "1")
+				require.Zero(t, out.Code, out)
+				w.faulted = time.Now()
+			},
+			repairs: func(t *testing.T, w *watched) {
+				w.undo()
+				out := w.CLI(t, "webhook", "deliveries", "pager", "-o", "json", "--jq", ".[0].id")
+				require.Zero(t, out.Code, out)
+				w.names["ID"] = strings.TrimSpace(out.Stdout)
+				w.fix(t, "WebhookDeliveriesFailing", "signalbox webhook redeliver ID --project NAME")
+			},
+			alerts: []expected{{
+				name: "WebhookDeliveriesFailing", severity: "ticket", sees: []string{"pager", "500"}, verifies: []string{"delivered"},
 			}},
 		},
 	}

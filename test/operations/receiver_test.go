@@ -63,13 +63,15 @@ func (r *receiver) first(name, severity, status string, after time.Time) (arriva
 	return arrival{}, false
 }
 
-// names returns the names of all alerts that have arrived, sorted.
-func (r *receiver) names() []string {
+// names returns the names of the alerts that have arrived and began to fire after a moment, sorted.
+func (r *receiver) names(after time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := map[string]bool{}
 	for _, a := range r.arrivals {
-		names[a.Labels["alertname"]] = true
+		if a.StartsAt.After(after) {
+			names[a.Labels["alertname"]] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }

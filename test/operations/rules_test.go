@@ -81,7 +81,7 @@ func TestAlertsAreComplete(t *testing.T) {
 		DispatcherMissing DispatcherDuplicate DispatcherStale TakeoverSlow CleanupSlow SupervisorErrors TerminateErrors WorkerEvictionsHigh
 		TemporalDisconnected TemporalFlapping BreakerOpen NoPollers RunsStuck InboxLag DeadLetters ReconcileCorrections QueueModeFilling
 		StoreSlow ProjectionLag DispatcherForeign ProjectWithoutWorkers TemporalLimited ServersOnDifferentTemporals PoisonRuns
-		MemoryNearLimit CertificateExpiring ProblemsUnacknowledged`))
+		MemoryNearLimit CertificateExpiring ProblemsUnacknowledged WebhookDeliveriesFailing`))
 }
 
 func TestAlertsAreDescribed(t *testing.T) {

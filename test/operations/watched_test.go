@@ -202,7 +202,8 @@ func (w *watched) monitor(t *testing.T) {
 	}
 	w.scraper = startPrometheus(t, scraperOptions{targets: targets, alertmanager: w.alerts.address, past: past, faster: by})
 	w.scraper.waitForScrapes(t, len(targets))
-	require.Empty(t, w.firing(t), "alerts without a fault")
+	// On a busy machine ServersMissing may fire before the first scrape.
+	platform.Eventually(t, soon, func() string { return strings.Join(w.firing(t), " ") })
 	w.writeConfig(t)
 }
 

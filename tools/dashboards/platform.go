@@ -188,6 +188,21 @@ func data() []panel {
 			colors:  []color{{"^delivered$", blue}, {"^retried$", orange}, {"^dead$", red}},
 		},
 		{
+			title: "Failing webhooks", runbooks: []string{"WebhookDeliveriesFailing"}, unit: count,
+			about:   "Webhooks of each project whose attempts fail, and those that were paused after failures. Projects without a webhook have no line.",
+			queries: []query{{latest("project", "signalbox_webhooks_failing", at), "{{project}}"}}, from: []float64{1},
+		},
+		{
+			title: "Pending deliveries to webhooks", runbooks: []string{"WebhookDeliveriesFailing"}, unit: count,
+			about:   "Deliveries of each project that are neither delivered nor given up.",
+			queries: []query{{latest("project", "signalbox_webhook_pending_deliveries", at), "{{project}}"}},
+		},
+		{
+			title: "Age of the oldest pending delivery", runbooks: []string{"WebhookDeliveriesFailing"}, unit: seconds,
+			about:   "How long the oldest delivery to a webhook of each project has waited; 0 where none waits.",
+			queries: []query{{latest("project", "signalbox_webhook_oldest_pending_seconds", at), "{{project}}"}},
+		},
+		{
 			title: "Rows deleted by retention", unit: count, bars: true,
 			about:   "Rows past their limit that were deleted, by kind. No series: none was deleted since the servers started.",
 			queries: []query{{"sum by (kind) (rate(signalbox_retention_deleted_total[$__rate_interval])) * $__interval_ms / 1000", "{{kind}}"}},

@@ -38,8 +38,8 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 			return response.GetDeliveries(), response.GetNextPageToken(), nil
 		})
 	})
-	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only deliveries with one of these `statuses`: pending, delivered, dead")
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many; 0 for all")
+	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only deliveries with one of these `statuses`: pending, delivered, dead")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	return cmd
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
 // instrument is one metric as Prometheus gets it.
@@ -90,6 +91,7 @@ func observe(tel *telemetry.Telemetry) error {
 			return telemetry.Health{Dependencies: map[string]string{"store": "up"}, Roles: map[string]string{"api": "ready"}}
 		}),
 		tel.ObservePools(func() map[string]sql.DBStats { return map[string]sql.DBStats{"all": {}} }),
+		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) { return []webhook.Backlog{{Project: project}}, nil }),
 		tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
 			return []problem.Gauge{{Project: project, Kind: problem.Failure, State: problem.Open}}, nil
 		}),
