@@ -69,7 +69,7 @@ const (
 	WebhookPause        = "webhook.pause"
 	WebhookDisable      = "webhook.disable"
 	WebhookUnpause      = "webhook.unpause"
-	WebhookRotateSecret = "webhook.rotate_secret"
+	WebhookRotateSecret = "webhook.rotate_secret" //nolint:gosec // the name of an action
 	WebhookDelete       = "webhook.delete"
 	WebhookTest         = "webhook.test"
 	WebhookRedeliver    = "webhook.redeliver"

@@ -67,11 +67,24 @@ func durations(folder string, call *ast.CallExpr) []Finding {
 				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
 			}
 		case "String":
-			switch of := method(call.Args[i].(*ast.CallExpr).Fun.(*ast.SelectorExpr).X); of {
+			switch method(receiver(call.Args[i])) {
 			case "Round", "Truncate", "Since", "Sub", "Until":
 				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
 			}
 		}
 	}
 	return findings
+}
+
+// receiver returns the value whose method a call calls; nil for other expressions.
+func receiver(e ast.Expr) ast.Expr {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	return selector.X
 }

@@ -508,6 +508,7 @@ type Store interface {
 type Rows interface {
 	QueueRows
 	RepairRows
+	StepRows
 
 	// MarkDisclosed returns the run and prevents its removal by RemoveUnstarted.
 	MarkDisclosed(ctx context.Context, project, id string) (Run, error)
@@ -524,6 +525,16 @@ type Rows interface {
 	// CountBuckets counts the runs that match the filter by intervals of the time of creation, from the filter's Since
 	// to its Until; it includes empty ones.
 	CountBuckets(ctx context.Context, f Filter, length time.Duration) ([]Bucket, error)
+	// MarkCancelRequested sets the flag on a run that is open or already canceled: the end caused by a request may be
+	// written before the request. It returns the run as it is afterwards. The flag and e are written only when the run
+	// is in one of these states and the flag was not set.
+	MarkCancelRequested(ctx context.Context, project, id, reason string, e audit.Entry) (Run, error)
+	// WriteAudit writes an entry for a change made in Temporal only.
+	WriteAudit(ctx context.Context, e audit.Entry) error
+}
+
+// StepRows is the part of a [Store] that reads the steps of runs.
+type StepRows interface {
 	// ListSteps returns a page of the steps of a run by number.
 	ListSteps(ctx context.Context, project, id string, f StepFilter) (StepPage, error)
 	// SumSteps returns totals of the steps of a run by task, in the order of the first step of each.
@@ -536,12 +547,6 @@ type Rows interface {
 	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
 	// CaughtSteps returns the numbers of the failed steps inside of those of the given steps that are completed tries.
 	CaughtSteps(ctx context.Context, id string, steps []Step) ([]int64, error)
-	// MarkCancelRequested sets the flag on a run that is open or already canceled: the end caused by a request may be
-	// written before the request. It returns the run as it is afterwards. The flag and e are written only when the run
-	// is in one of these states and the flag was not set.
-	MarkCancelRequested(ctx context.Context, project, id, reason string, e audit.Entry) (Run, error)
-	// WriteAudit writes an entry for a change made in Temporal only.
-	WriteAudit(ctx context.Context, e audit.Entry) error
 }
 
 // Transition is a run's change from one status to another.

@@ -121,7 +121,7 @@ func newService() (*system.Service, *fakes) {
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
 		Maintenance: mode{s},
 		Store:       func(context.Context) system.StoreFacts { return s.facts },
-		Projects: func(_ context.Context, after string, limit int) ([]project.Project, error) {
+		Projects: func(context.Context, string, int) ([]project.Project, error) {
 			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
 		},
 		Queue:       func(_ context.Context, name string) (diagnose.QueueState, error) { return s.queue(name) },

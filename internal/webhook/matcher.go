@@ -80,7 +80,7 @@ func (m *Matcher) Match(e event.Event) (list []Delivery) {
 // matchesType reports whether one of the types of a filter matches.
 func matchesType(types []string, typ string) bool {
 	for _, want := range types {
-		if prefix, any := strings.CutSuffix(want, "*"); want == typ || any && strings.HasPrefix(typ, prefix) {
+		if prefix, open := strings.CutSuffix(want, "*"); want == typ || open && strings.HasPrefix(typ, prefix) {
 			return true
 		}
 	}

@@ -269,7 +269,7 @@ func Open(keys Keys, w Webhook) (t Target, err error) {
 }
 
 func (s *Service) seal(w *Webhook, t Target) error {
-	plain, err := json.Marshal(t)
+	plain, err := json.Marshal(t) //nolint:gosec // it is sealed below
 	if err != nil {
 		return fmt.Errorf("encode the secrets of webhook %q: %w", w.Name, err)
 	}

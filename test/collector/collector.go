@@ -244,7 +244,7 @@ func points(m *metricspb.Metric) []Point {
 	return all
 }
 
-func nanoseconds(n uint64) time.Time { return time.Unix(0, int64(n)) } //nolint:gosec // a present time
+func nanoseconds(n uint64) time.Time { return time.Unix(0, int64(n)) }
 
 func resource(r *resourcepb.Resource, name string) string { return attributes(r.GetAttributes())[name] }
 

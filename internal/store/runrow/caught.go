@@ -3,6 +3,7 @@ package runrow
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/caught"
@@ -68,17 +69,17 @@ func caughtCondition(ctx context.Context, c sqldb.Conn, w *sqlrow.Where, id stri
 	if err != nil {
 		return err
 	}
-	marks := "NULL" // selects nothing
+	marks := []string{"NULL"} // selects nothing
 	for _, t := range candidates {
 		if is := caught.In(t.path, tries); is == nil || *is != *f.Caught {
 			continue
 		}
-		marks += ", " + w.Arg(t.number)
+		marks = append(marks, w.Arg(t.number))
 		if f.Limit--; f.Limit < 0 {
 			break
 		}
 	}
-	w.Conditions = append(w.Conditions, "number IN ("+marks+")")
+	w.Conditions = append(w.Conditions, "number IN ("+strings.Join(marks, ", ")+")")
 	return nil
 }
 

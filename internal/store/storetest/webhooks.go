@@ -285,7 +285,7 @@ func testWebhookClaimsAtOnce(t *testing.T, open Opener) {
 		joined.Go(func() {
 			var err error
 			claims[i], err = stores[i].Webhooks().Claim(t.Context(), "w", 4, lease)
-			require.NoError(t, err) //nolint:testifylint // the other goroutines end by themselves
+			require.NoError(t, err)
 		})
 	}
 	joined.Wait()

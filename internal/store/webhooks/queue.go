@@ -201,7 +201,7 @@ func (s *Store) claim(
 // Finish implements [webhook.Queue].
 func (s *Store) Finish(ctx context.Context, claim webhook.Claim, o webhook.Outcome) (finished bool, err error) {
 	d := claim.Delivery
-	history := append(d.History, o.Attempt)
+	history := append(slices.Clone(d.History), o.Attempt)
 	history = history[max(0, len(history)-webhook.MaxHistory):]
 	attempts, err := sqlrow.AsJSON(history, false)
 	if err != nil {

@@ -130,8 +130,7 @@ func secretsOf(t webhook.Target) []string {
 
 // transport returns the cause of a request without a response, without its URL.
 func transport(err error, timeout time.Duration) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, is := errors.AsType[*url.Error](err); is {
 		if failed.Timeout() {
 			return fmt.Errorf("no response within %v", timeout)
 		}

@@ -75,7 +75,6 @@ type Sender struct {
 	// slots has an entry for each delivery that is being sent.
 	slots  chan struct{}
 	joined sync.WaitGroup
-	stop   context.CancelFunc
 }
 
 // New returns a sender. It sends nothing before Start, except by [Sender.Send].

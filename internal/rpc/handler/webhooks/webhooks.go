@@ -18,8 +18,6 @@ import (
 )
 
 // Service is the domain's service of webhooks.
-//
-//nolint:interfacebloat // one method for each of the API
 type Service interface {
 	List(ctx context.Context, project string) ([]webhook.Webhook, error)
 	Get(ctx context.Context, project, name string) (webhook.Webhook, error)
