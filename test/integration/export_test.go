@@ -178,7 +178,7 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 		{usage, "one argument too many", []string{id, id}},
 		{usage, `"odd"`, []string{"--status", "odd"}},
 		{usage, `"xml"`, []string{"--all", "--format", "xml"}},
-		{usage, `"yesterday"`, []string{"--since", "yesterday"}},
+		{usage, `"tomorrow"`, []string{"--since", "tomorrow"}},
 		{usage, "cannot be written", []string{"--all", "--file", filepath.Join(folder, "none", "x")}},
 		{usage, `"ODD"`, []string{"--problem", "odd", "--file", file}},
 		{usage, `"odd"`, []string{"--trigger", "odd", "--file", file}},
