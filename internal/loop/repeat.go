@@ -43,6 +43,9 @@ func (l *Loop) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Go runs work beside the loop, for which Stop waits; only do calls it.
+func (l *Loop) Go(f func()) { l.runner.Go(f) }
+
 // Wake ends the current delay, or the next one. It does not block.
 func (l *Loop) Wake() {
 	select {

@@ -88,3 +88,23 @@ func TestLoopThatHasNotStartedStops(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, loop.New(nil).Stop(t.Context()))
 }
+
+func TestStopWaitsForWorkBesideTheLoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var l *loop.Loop
+		var ended, canceled bool
+		l = loop.New(func(_, work context.Context) time.Duration {
+			l.Go(func() {
+				<-time.After(3 * time.Second)
+				ended, canceled = true, work.Err() != nil
+			})
+			return time.Hour
+		})
+		require.NoError(t, l.Start(t.Context()))
+		synctest.Wait()
+		require.NoError(t, l.Stop(t.Context()))
+		require.True(t, ended)
+		require.False(t, canceled)
+	})
+}

@@ -14,7 +14,6 @@ package sender
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/backoff"
@@ -40,6 +39,8 @@ const (
 	maxRetry   = 8 * time.Hour
 	// recordEvery is the first delay between attempts to record an outcome.
 	recordEvery = 100 * time.Millisecond
+	// stopFor is how long a stop waits for the attempts in progress.
+	stopFor = 3 * time.Second
 )
 
 // Metrics counts attempts.
@@ -73,8 +74,7 @@ type Sender struct {
 	matching *loop.Loop
 	sending  *loop.Loop
 	// slots has an entry for each delivery that is being sent.
-	slots  chan struct{}
-	joined sync.WaitGroup
+	slots chan struct{}
 }
 
 // New returns a sender. It sends nothing before Start, except by [Sender.Send].
@@ -93,12 +93,15 @@ func (s *Sender) Start(ctx context.Context) error {
 	return s.sending.Start(ctx)
 }
 
-// Stop begins no new attempt and waits for those in progress, which are canceled when ctx ends.
+// Stop begins no new attempt and waits for those in progress. They are canceled after stopFor, or when ctx ends: receivers that do not answer
+// must not delay the stop of the process, and a canceled delivery is sent again.
 func (s *Sender) Stop(ctx context.Context) error {
 	if err := s.matching.Stop(ctx); err != nil {
 		return err
 	}
-	err := s.sending.Stop(ctx)
+	limited, cancel := context.WithTimeout(ctx, stopFor)
+	defer cancel()
+	err := s.sending.Stop(limited)
 	s.client.CloseIdleConnections()
 	return err
 }
@@ -140,7 +143,7 @@ func (s *Sender) send(ctx, work context.Context) time.Duration {
 		for _, c := range claims {
 			free--
 			s.slots <- struct{}{}
-			s.joined.Go(func() {
+			s.sending.Go(func() {
 				defer s.Wake()
 				defer func() { <-s.slots }()
 				s.Send(work, c)
