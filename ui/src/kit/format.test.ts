@@ -4,6 +4,8 @@ import { formatAgo, formatBytes, formatCount, formatCountdown, formatDuration, f
 describe('formats', () => {
   it.each([
     [0, '0 ms'],
+    [0.03, '< 1 ms'],
+    [1.2, '1 ms'],
     [420, '420 ms'],
     [12_449, '12.4 s'],
     [59_999, '59.9 s'],

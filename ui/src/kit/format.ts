@@ -7,9 +7,10 @@ const day = 24 * hour
 
 const two = (n: number) => String(n).padStart(2, '0')
 
-/** formatDuration prints milliseconds with two units at most: 420 ms, 12.4 s, 3m 07s, 2h 05m, 3d 4h. */
+/** formatDuration prints milliseconds with two units at most: < 1 ms, 420 ms, 12.4 s, 3m 07s, 2h 05m, 3d 4h. */
 export function formatDuration(ms: number): string {
   const value = Math.max(0, ms)
+  if (value > 0 && value < 1) return '< 1 ms'
   if (value < second) return `${Math.round(value)} ms`
   if (value < minute) return `${(Math.floor(value / 100) / 10).toFixed(1)} s`
   if (value < hour) return `${Math.floor(value / minute)}m ${two(Math.floor((value % minute) / second))}s`
