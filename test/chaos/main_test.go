@@ -7,7 +7,6 @@ package chaos_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -19,9 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// Variables of the environment.
+// A variable of the environment.
 const (
-	seedVariable    = "SIGNALBOX_CHAOS_SEED"    // of the first schedule; random when empty
 	minutesVariable = "SIGNALBOX_CHAOS_MINUTES" // how long to run further schedules; a few short ones when empty
 )
 
@@ -42,7 +40,7 @@ func TestMain(m *testing.M) {
 
 func TestNoRunIsLostUnderRandomFaults(t *testing.T) {
 	t.Parallel()
-	seed := firstSeed(t)
+	seed := promise.Seed(t)
 	minutes, long := minutes(t)
 	if !long {
 		for n, kind := range []string{"sqlite", "postgres"} {
@@ -87,17 +85,6 @@ func store(t *testing.T, kind string) platform.Store {
 		t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
 	}
 	return platform.Postgres(t)
-}
-
-func firstSeed(t *testing.T) uint64 {
-	t.Helper()
-	text := os.Getenv(seedVariable)
-	if text == "" {
-		return uint64(rand.Uint32())
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(t, err, seedVariable)
-	return seed
 }
 
 func minutes(t *testing.T) (time.Duration, bool) {

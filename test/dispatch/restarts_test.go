@@ -3,8 +3,6 @@ package dispatch_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,9 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
-
-// seedVariable names the seed of random restarts; random when empty.
-const seedVariable = "SIGNALBOX_CHAOS_SEED"
 
 // startEvery is the interval of the runs that the load starts while processes restart.
 const startEvery = 100 * time.Millisecond
@@ -68,8 +63,8 @@ type crash struct {
 // once and in order, and there is never more than one dispatcher.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	seed, count := restartSeed(t), promise.Trials(8, 500)
-	t.Logf("%s=%d repeats this schedule", seedVariable, seed)
+	seed, count := promise.Seed(t), promise.Trials(8, 500)
+	t.Logf("%s=%d repeats this schedule", promise.SeedVariable, seed)
 	x := &fleet{environment: build(t, 3), cycles: map[string]float64{}}
 	seen := x.listen(t)
 	x.traffic = x.startTraffic(t)
@@ -97,17 +92,6 @@ func TestRestartsUnderLoad(t *testing.T) {
 		x.countCycles(t, w)
 	}
 	x.record(t, seed, count, took, v.Events, longestWait(v), seen.handovers(line), x.takeovers(line))
-}
-
-func restartSeed(t *testing.T) uint64 {
-	t.Helper()
-	text := os.Getenv(seedVariable)
-	if text == "" {
-		return uint64(rand.Uint32())
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(t, err, seedVariable)
-	return seed
 }
 
 // restart replaces one process.

@@ -3,8 +3,10 @@ package promise
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,8 +15,9 @@ import (
 
 // Variables of the environment.
 const (
-	FullVariable = "SIGNALBOX_PROVE"    // 1: full numbers of trials and full lengths of outages
-	FileVariable = "SIGNALBOX_PROMISES" // file to which figures are appended; none when empty
+	FullVariable = "SIGNALBOX_PROVE"      // 1: full numbers of trials and full lengths of outages
+	FileVariable = "SIGNALBOX_PROMISES"   // file to which figures are appended; none when empty
+	SeedVariable = "SIGNALBOX_CHAOS_SEED" // of the first random schedule; random when empty
 )
 
 // Full reports whether tests run at full length.
@@ -34,6 +37,20 @@ func Length(short, full time.Duration) time.Duration {
 		return full
 	}
 	return short
+}
+
+// Seed returns the seed of the first random schedule.
+func Seed(t platform.T) uint64 {
+	t.Helper()
+	text := os.Getenv(SeedVariable)
+	if text == "" {
+		return uint64(rand.Uint32())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", SeedVariable, err)
+	}
+	return seed
 }
 
 // Times are measured durations of one thing.
