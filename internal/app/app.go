@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
 // Options configure an App.
@@ -113,6 +114,9 @@ func New(ctx context.Context, opts Options) (*App, error) {
 func (a *App) wire(ctx context.Context) (err error) {
 	a.open("telemetry", a.telemetry)
 	a.add("memory monitor", a.memory)
+	if a.cfg.Telemetry.ProfileListen != "" {
+		a.add("profiles", telemetry.NewProfiles(a.cfg.Telemetry.ProfileListen))
+	}
 	if a.storage, err = openStorage(ctx, a.process); err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ func TestPartsStartInOrder(t *testing.T) {
 	}
 	a := wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_MIGRATION_FROM", filepath.Join(t.TempDir(), "older.db"))
 	require.Equal(t, slices.Concat(foundation, services, []string{"migration"}), stepNames(a))
+	a = wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_TELEMETRY_PROFILE_LISTEN", "127.0.0.1:0")
+	require.Equal(t, slices.Concat(foundation[:2], []string{"profiles"}, foundation[2:], services), stepNames(a))
 }
 
 // wired returns a process that is not started, with variables given as name and value.

@@ -45,7 +45,7 @@ type Config struct {
 	Retention   Retention  `yaml:"retention" doc:"How long finished data is retained. Without a limit everything is kept."`
 	Migration   Migration  `yaml:"migration" doc:"The older engine's database that servers follow during a cutover."`
 	Log         Log        `yaml:"log" doc:"The process's own log, written to standard error."`
-	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus. Traces and metrics over OTLP are configured by the OTEL_* variables."`
+	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus, and profiles. Traces and metrics over OTLP are configured by the OTEL_* variables."`
 
 	// Warnings are problems that may heal without a restart, such as an expired client certificate: a server
 	// starts with them and tries again, check-config reports them.
@@ -222,9 +222,10 @@ type Log struct {
 	Format string `yaml:"format" default:"json" doc:"json or text."`
 }
 
-// Telemetry names the process in metrics and traces.
+// Telemetry names the process in metrics and traces, and has the address of its profiles.
 type Telemetry struct {
-	ServiceName string `yaml:"service_name" default:"signalbox" doc:"Name of the service in the metric target_info and over OTLP. OTEL_SERVICE_NAME takes precedence."`
+	ServiceName   string `yaml:"service_name" default:"signalbox" doc:"Name of the service in the metric target_info and over OTLP. OTEL_SERVICE_NAME takes precedence."`
+	ProfileListen string `yaml:"profile_listen" default:"" doc:"Address for profiles of the process (pprof), as host:port, for example 127.0.0.1:6060. Only a loopback address is accepted, because its callers need no token. Empty: no profiles."`
 }
 
 // HasRole reports whether the process carries the role.

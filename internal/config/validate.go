@@ -329,11 +329,16 @@ func (l Log) Validate() Problems {
 	return Problems(ps)
 }
 
-// Validate reports a missing name.
+// Validate reports a missing name, and an address of profiles that other machines can connect to.
 func (t Telemetry) Validate() Problems {
 	var ps found
 	if t.ServiceName == "" {
 		ps.add("service_name", "is empty; give the name under which metrics are found, for example \"signalbox\"")
+	}
+	if problem := address.ListenProblem(t.ProfileListen); t.ProfileListen != "" && problem != "" {
+		ps.add("profile_listen", "%q is not host:port: %s; write for example 127.0.0.1:6060", t.ProfileListen, problem)
+	} else if t.ProfileListen != "" && !address.IsLoopback(t.ProfileListen) {
+		ps.add("profile_listen", "%q can be reached from other machines, and profiles need no token; listen on 127.0.0.1 or [::1]", t.ProfileListen)
 	}
 	return Problems(ps)
 }
