@@ -69,7 +69,7 @@ func typed(text string) [][]string {
 			fence = trimmed
 		case strings.HasPrefix(trimmed, "```"):
 			fence = ""
-		case fence == "```sh" || fence == "```":
+		case fence == "```sh" || fence == "```console" || fence == "```":
 			out[i] = []string{strings.TrimPrefix(trimmed, "$ ")}
 		case fence == "":
 			for _, code := range span.FindAllStringSubmatch(line, -1) {

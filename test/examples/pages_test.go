@@ -1,0 +1,222 @@
+package examples_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
+)
+
+// page is a page whose commands are run as a reader would: in their order, in an empty folder, against a platform of its own.
+type page struct {
+	name     string
+	examples bool     // the workflows of the examples are published, as `make dev` does
+	before   []string // commands that make what the page refers to
+	commands int      // at least so many are run: a page whose blocks are not found fails
+}
+
+func pages() []page {
+	return []page{
+		{name: "quickstart.md", examples: true, commands: 15},
+		{name: "tutorial.md", commands: 25},
+		{name: "tenancy.md", commands: 10},
+	}
+}
+
+// Each command of a page succeeds, or exits with the code that its comment says, and prints what a console block shows.
+func TestCommandsOfPagesDoWhatTheyShow(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages() {
+		t.Run(strings.TrimSuffix(p.name, ".md"), func(t *testing.T) {
+			t.Parallel()
+			r := newReader(t, p)
+			for _, command := range p.before {
+				r.do(t, step{command: command})
+			}
+			n := 0
+			for _, s := range steps(t, p.name) {
+				if s.file != "" {
+					r.save(t, s)
+					continue
+				}
+				r.do(t, s)
+				n++
+			}
+			require.GreaterOrEqual(t, n, p.commands)
+		})
+	}
+}
+
+// step is one thing that a page asks its reader to do: to save a file, or to run a command.
+type step struct {
+	file, content string
+
+	command string
+	code    int
+	shows   string // of a console block: its output
+}
+
+// steps reads the steps of a page: blocks after "Save this as `FILE`:", and the lines of blocks of sh and console.
+func steps(t *testing.T, page string) (all []step) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	require.NoError(t, err)
+	// A paragraph that ends with a colon may precede a block.
+	block := regexp.MustCompile("(?ms)(?:[Ss]ave this as `([^`\n]+)`(?:[^\n]|\n[^\n])*?:\n\n)?^```([a-z]*)\n(.*?)^```$")
+	for _, match := range block.FindAllStringSubmatch(string(text), -1) {
+		switch content := match[3]; {
+		case match[1] != "":
+			all = append(all, step{file: match[1], content: content})
+		case match[2] == "console":
+			for _, part := range strings.Split("\n"+content, "\n$ ")[1:] {
+				command, output, _ := strings.Cut(part+"\n", "\n")
+				all = append(all, commandStep(command, output))
+			}
+		case match[2] == "sh":
+			for line := range strings.Lines(strings.ReplaceAll(content, "\\\n", " ")) {
+				if s := commandStep(strings.TrimSpace(line), ""); !elsewhere(s.command) {
+					all = append(all, s)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// commandStep reads the exit code from the comment behind a command: "# exit code 10".
+func commandStep(line, shows string) step {
+	s := step{command: line, shows: shows}
+	if match := regexp.MustCompile(`#.*\bexit code (\d+)`).FindStringSubmatch(line); match != nil {
+		_, _ = fmt.Sscan(match[1], &s.code)
+	}
+	return s
+}
+
+// elsewhere reports whether a command is not for the terminal in which a page's commands are run: it builds or starts what the test has
+// started, or is no command.
+func elsewhere(command string) bool {
+	for _, prefix := range []string{"#", "git clone", "make ", "export PATH=", "signalbox dev", "python3 -m http.server"} {
+		if strings.HasPrefix(command, prefix) {
+			return true
+		}
+	}
+	return command == ""
+}
+
+// reader runs the commands of one page.
+type reader struct {
+	server  *platform.Server
+	folder  string
+	service *httptest.Server // what `python3 -m http.server 9090 --directory service` would serve
+	env     []string
+}
+
+func newReader(t *testing.T, p page) *reader {
+	t.Helper()
+	var args []string
+	if p.examples {
+		examples, err := filepath.Abs(folder)
+		require.NoError(t, err)
+		args = []string{"--publish", examples}
+	}
+	r := &reader{server: platform.StartDev(t, args...), folder: t.TempDir()}
+	r.service = httptest.NewServer(http.FileServer(http.Dir(filepath.Join(r.folder, "service"))))
+	t.Cleanup(r.service.Close)
+	r.env = platform.Environment(t, append(r.server.ClientEnv(), "PATH="+filepath.Dir(platform.Binary(t))+":"+os.Getenv("PATH"))...)
+	return r
+}
+
+// local replaces the addresses that pages show by those of the test.
+func (r *reader) local(text string) string {
+	text = strings.ReplaceAll(text, "127.0.0.1:8080", r.server.Address)
+	return strings.ReplaceAll(text, "127.0.0.1:9090", r.service.Listener.Addr().String())
+}
+
+func (r *reader) save(t *testing.T, s step) {
+	t.Helper()
+	path := filepath.Join(r.folder, s.file)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(r.local(s.content)), 0o600))
+}
+
+// do runs one command. ID is the newest run; a variable that a command sets is kept for the next ones.
+func (r *reader) do(t *testing.T, s step) {
+	t.Helper()
+	text := r.local(s.command)
+	text = regexp.MustCompile(` ID\b`).ReplaceAllString(text, " $(signalbox run list --limit 1 -o name)")
+	if match := regexp.MustCompile(`^(?:export )?([A-Za-z_]+)=`).FindStringSubmatch(text); match != nil {
+		text += "\ndeclare -px " + match[1] + " >> .variables"
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-uo", "pipefail", "-c", "touch .variables; . ./.variables\n"+text)
+	cmd.Dir = r.folder
+	cmd.Env = r.env
+	out, err := cmd.CombinedOutput()
+	require.Equal(t, s.code, exitCode(t.Context(), err), "%s\n%s", s.command, out)
+	if s.shows != "" {
+		require.NoError(t, shown(s.shows, string(out)), "%s\n%s", s.command, out)
+	}
+}
+
+func exitCode(ctx context.Context, err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit) && ctx.Err() == nil:
+		return exit.ExitCode()
+	default:
+		return -1
+	}
+}
+
+// shown reports the first line of an output in a page that a command has not printed, in the order of the page. A line "…" stands for
+// any number of lines. Times, durations, IDs and widths of columns differ.
+func shown(page, printed string) error {
+	lines := strings.Split(strings.TrimSpace(withoutVariation(printed)), "\n")
+	skip := false
+	for line := range strings.Lines(strings.TrimSpace(withoutVariation(page))) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "…" {
+			skip = true
+			continue
+		}
+		for skip && len(lines) > 0 && lines[0] != line {
+			lines = lines[1:]
+		}
+		if len(lines) == 0 || lines[0] != line {
+			return fmt.Errorf("the page shows %q, which is not printed there", line)
+		}
+		lines, skip = lines[1:], false
+	}
+	if len(lines) > 0 && !skip {
+		return fmt.Errorf("the page does not show %q", lines[0])
+	}
+	return nil
+}
+
+// withoutVariation replaces what differs between two executions of a command.
+func withoutVariation(text string) string {
+	for _, r := range []struct{ pattern, by string }{
+		{`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID"},
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`, "MOMENT"},
+		{`(?m)^\d\d:\d\d:\d\d`, "TIME"},
+		{`127\.0\.0\.1:\d+`, "ADDRESS"},
+		{`\b(\d+(\.\d+)?(µs|ms|s|m|h))+\b`, "DURATION"},
+		{`(?m) +$`, ""},
+		{` {2,}`, "  "},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.by)
+	}
+	return text
+}
