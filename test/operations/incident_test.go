@@ -77,7 +77,7 @@ func (i incident) prove(t *testing.T, name string) {
 	}
 }
 
-// observe waits for the alerts of the fault, and executes what their runbooks say to see it.
+// observe waits for the alerts of the fault, and looks at what shows it: a panel for each, and what their runbooks say.
 func (i incident) observe(t *testing.T, w *watched, log map[string]*promise.Alert) {
 	t.Helper()
 	if len(i.alerts) == 0 {
@@ -86,6 +86,7 @@ func (i incident) observe(t *testing.T, w *watched, log map[string]*promise.Aler
 	for _, e := range i.alerts {
 		if !e.after {
 			w.awaitFiring(t, e, log[e.key()])
+			w.scraper.requirePanel(t, e.name, w.faulted.Add(-time.Minute))
 		}
 	}
 	i.requireSilent(t, w)
