@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn"
@@ -81,7 +82,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	return e, p.telemetry.ObserveDispatch(telemetry.Dispatching{
 		Dispatchers: e.overview.List, Begin: func(ctx context.Context, project string) {
 			e.dispatchers.InitMetrics(project)
-			p.telemetry.Runs.Begin(ctx, project, countedStatuses()...)
+			p.telemetry.Runs.Begin(ctx, project, telemetry.Counted{Runs: countedStatuses(), Steps: endedSteps()})
 			p.telemetry.Webhooks.Begin(ctx, project, sender.Outcomes()...)
 		}, Usable: c.usable,
 		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
@@ -99,6 +100,11 @@ func countedStatuses() []string {
 		}
 	}
 	return counted
+}
+
+// endedSteps lists the statuses that signalbox_steps_total counts.
+func endedSteps() []string {
+	return slices.DeleteFunc(run.StepStatuses(), func(status string) bool { return status == "running" || status == "waiting" })
 }
 
 // dispatcherName returns the name of a project's dispatcher.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -26,11 +28,22 @@ func newRecords(p *process, s *storage) *records {
 	r.tap = projection.NewTap(time.Now, r.writer.Accept)
 	r.tap.HoldBack(r.writer.Wait)
 	r.tap.OnUnsure(r.writer.Unsure)
+	r.tap.OnEnded(r.endedSteps)
 	return r
 }
 
 // onEnded adds a function that is called for each run that has ended. It must not be called after the start.
 func (r *records) onEnded(call func(project, runID string)) { r.ended = append(r.ended, call) }
+
+// endedSteps counts the steps that have ended, by their project and status.
+func (r *records) endedSteps(ctx context.Context, queue string, steps map[interp.Status]int64) {
+	project, ours := contract.ProjectOf(queue)
+	for status, count := range steps {
+		if ours {
+			r.metrics.Stepped(ctx, project, string(status), count)
+		}
+	}
+}
 
 // holds reports whether this process has records of a run that are not written yet.
 func (r *records) holds(runID string) bool { return r.tap.Holds(runID) || r.writer.Holds(runID) }

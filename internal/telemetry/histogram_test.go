@@ -15,8 +15,8 @@ import (
 func TestHistogramsExistAtZero(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	tel.Runs.Begin(t.Context(), "shop", "queued", "failed")
-	tel.Runs.Begin(t.Context(), "shop", "queued", "failed")
+	tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
+	tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
 	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Timer("dispatcher_takeover_seconds")
 	page := scrape(t, tel)
 	for _, sample := range []string{
@@ -24,6 +24,7 @@ func TestHistogramsExistAtZero(t *testing.T) {
 		`signalbox_run_start_seconds_bucket{project="shop",le="0.001"}`, `signalbox_run_start_seconds_bucket{project="shop",le="+Inf"}`,
 		`signalbox_run_queue_wait_seconds_count{project="shop"}`, `signalbox_projection_lag_seconds_count`,
 		`dispatcher_takeover_seconds_count{project="shop"}`, `signalbox_runs_total{project="shop",status="failed"}`,
+		`signalbox_steps_total{project="shop",status="completed"}`,
 	} {
 		require.Zero(t, value(t, page, sample), sample)
 	}
@@ -44,7 +45,7 @@ func TestHistogramSeriesAreUnique(t *testing.T) {
 	var work errgroup.Group
 	for range 20 {
 		work.Go(func() error {
-			tel.Runs.Begin(t.Context(), "shop")
+			tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{})
 			tel.Runs.Started(t.Context(), "shop", time.Second)
 			if n := len(lines(scrape(t, tel), `signalbox_run_start_seconds_count{project="shop"}`)); n > 1 {
 				return errors.New("duplicate series")

@@ -12,6 +12,7 @@ import (
 // Runs measures runs.
 type Runs struct {
 	total metric.Int64Counter
+	steps metric.Int64Counter
 	start histogram
 	queue histogram
 	lag   histogram
@@ -21,7 +22,7 @@ type Runs struct {
 
 func newRuns(t *Telemetry) (_ *Runs, err error) {
 	meter, r := t.Meter(scope), &Runs{}
-	var errs [6]error
+	var errs [7]error
 	r.total, errs[0] = meter.Int64Counter("signalbox.runs",
 		metric.WithDescription("Runs that entered a status: queued at the start, then the final status."))
 	r.start, errs[1] = t.histogram("signalbox.run.start", "Time from the request to start a run to Temporal's acceptance.", seconds())
@@ -31,6 +32,8 @@ func newRuns(t *Telemetry) (_ *Runs, err error) {
 		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
 	r.built, errs[5] = meter.Int64Counter("signalbox.rebuilds",
 		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled. Only processes with the worker role export it."))
+	r.steps, errs[6] = meter.Int64Counter("signalbox.steps",
+		metric.WithDescription("Steps of runs that ended in this process, by status. Each entry of a task is a step, in a loop one for each turn; the attempts of a call are not."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -38,10 +41,16 @@ func newRuns(t *Telemetry) (_ *Runs, err error) {
 	return r, nil
 }
 
+// Counted lists the statuses of runs and of steps that are counted.
+type Counted struct{ Runs, Steps []string }
+
 // Begin exports the series of a project with these statuses, at 0.
-func (r *Runs) Begin(ctx context.Context, project string, statuses ...string) {
-	for _, status := range statuses {
+func (r *Runs) Begin(ctx context.Context, project string, of Counted) {
+	for _, status := range of.Runs {
 		r.total.Add(ctx, 0, runLabels(project, status))
+	}
+	for _, status := range of.Steps {
+		r.Stepped(ctx, project, status, 0)
 	}
 	r.start.begin(attribute.String("project", project))
 	r.queue.begin(attribute.String("project", project))
@@ -54,6 +63,11 @@ func runLabels(project, status string) metric.MeasurementOption {
 // Count counts a run of the project that entered the status (signalbox_runs_total).
 func (r *Runs) Count(ctx context.Context, project, status string) {
 	r.total.Add(ctx, 1, runLabels(project, status))
+}
+
+// Stepped counts steps of the project's runs that ended with the status (signalbox_steps_total).
+func (r *Runs) Stepped(ctx context.Context, project, status string, count int64) {
+	r.steps.Add(ctx, count, runLabels(project, status))
 }
 
 // Started records the duration of the start of a run (signalbox_run_start_seconds).

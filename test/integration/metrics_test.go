@@ -52,6 +52,14 @@ func TestMetricsMatchReference(t *testing.T) {
 	for _, name := range temporals {
 		require.Contains(t, page, "\n# TYPE "+name+" ", "a rule or a dashboard uses it")
 	}
+	platform.Eventually(t, soon, func() string {
+		_, page, err := s.Get(t.Context(), "/metrics")
+		require.NoError(t, err)
+		if want := `signalbox_steps_total{project="default",status="completed"} 1`; !strings.Contains(page, want+"\n") {
+			return "no line " + want
+		}
+		return ""
+	})
 }
 
 type documentedMetric struct {

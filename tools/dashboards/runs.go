@@ -25,6 +25,13 @@ func throughput() []panel {
 			colors:  []color{{"^completed$", blue}, {"^failed$", red}, {"^canceled$", purple}, {"^terminated$", orange}, {"^timed_out$", sky}},
 		},
 		{
+			title: "Ended steps by status", unit: perSecond, runbooks: []string{"NoPollers", "RunsStuck"},
+			about: "Steps of the runs of the chosen projects. Each entry of a task is a step, in a loop one for each turn. A failed step may be caught by a try, " +
+				"and skipped are those whose condition did not hold.",
+			queries: []query{{rated("status", "signalbox_steps_total", within), "{{status}}"}},
+			colors:  []color{{"^completed$", blue}, {"^failed$", red}, {"^canceled$", purple}, {"^skipped$", sky}},
+		},
+		{
 			title: "Workflow tasks and calls", unit: perSecond, runbooks: []string{"NoPollers", "RunsStuck"},
 			about: "Tasks of runs that the workers of the chosen servers execute, of all projects: a workflow task advances a run by one or several steps, an " +
 				"activity is a call outside.",

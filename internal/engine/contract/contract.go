@@ -28,6 +28,9 @@ const taskQueuePrefix = "signalbox-"
 // TaskQueue returns the Temporal task queue of a project. It is a pure function of the project's name.
 func TaskQueue(project string) string { return taskQueuePrefix + project }
 
+// ProjectOf returns the project of a task queue; false for another queue.
+func ProjectOf(taskQueue string) (string, bool) { return strings.CutPrefix(taskQueue, taskQueuePrefix) }
+
 // callQueuePrefix separates the task queues of processes from those of projects: names of projects contain no dot.
 const callQueuePrefix = "signalbox.calls-"
 

@@ -29,6 +29,7 @@ type Tap struct {
 	now    func() time.Time
 	wait   func(ctx context.Context, queue string, most time.Duration)
 	unsure func(runID string)
+	ended  func(ctx context.Context, queue string, steps map[interp.Status]int64)
 	failed func(workflowID string, failure *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)
 
 	mu sync.Mutex
@@ -36,18 +37,28 @@ type Tap struct {
 	tasks map[string]*task
 	open  map[flow.Execution]string
 	// records of the task in progress of an execution.
-	records map[flow.Execution]*run.Update
+	records map[flow.Execution]*records
 	// swept is the time when unanswered completions were last dropped.
 	swept time.Time
+}
+
+// records are those of a workflow task: the update, and the number of steps that ended in the task itself, without those
+// of earlier tasks, whose records a replay creates again.
+type records struct {
+	run.Update
+
+	ended map[interp.Status]int64
 }
 
 type task struct {
 	execution flow.Execution
 	queue     string // of the execution, not of the process
 	opened    time.Time
+	// replayed is the position in the history of the execution up to which a replay creates the records of earlier tasks.
+	replayed int64
 	// update holds the records of the task. It is set when its completion is first sent. sent is the time of the last
 	// try.
-	update *run.Update
+	update *records
 	sent   time.Time
 }
 
@@ -68,7 +79,8 @@ const (
 func NewTap(now func() time.Time, accept func(queue string, update run.Update, at time.Time)) *Tap {
 	return &Tap{
 		accept: accept, now: now, wait: func(context.Context, string, time.Duration) {}, unsure: func(string) {},
-		tasks: map[string]*task{}, open: map[flow.Execution]string{}, records: map[flow.Execution]*run.Update{},
+		ended: func(context.Context, string, map[interp.Status]int64) {},
+		tasks: map[string]*task{}, open: map[flow.Execution]string{}, records: map[flow.Execution]*records{},
 	}
 }
 
@@ -90,6 +102,12 @@ func (t *Tap) HoldBack(wait func(ctx context.Context, queue string, most time.Du
 // before the tap is used. fn must not block.
 func (t *Tap) OnUnsure(fn func(runID string)) { t.unsure = fn }
 
+// OnEnded registers fn for the steps that have ended in an accepted workflow task, with the task queue of the execution.
+// It must be called before the tap is used. fn must not block.
+func (t *Tap) OnEnded(fn func(ctx context.Context, queue string, steps map[interp.Status]int64)) {
+	t.ended = fn
+}
+
 var _ flow.Sink = (*Tap)(nil)
 
 // Records implements [flow.Sink].
@@ -98,11 +116,23 @@ func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, ste
 	defer t.mu.Unlock()
 	u := t.records[e]
 	if u == nil {
-		u = &run.Update{RunID: e.WorkflowID, ExecutionID: e.RunID}
+		u = &records{Update: run.Update{RunID: e.WorkflowID, ExecutionID: e.RunID}, ended: map[interp.Status]int64{}}
 		t.records[e] = u
 	}
 	u.Sensitive = sensitive
-	add(u, position, r, steps)
+	add(&u.Update, position, r, steps)
+	if task := t.tasks[t.open[e]]; task != nil && position&^chainMask > task.replayed {
+		u.count(steps)
+	}
+}
+
+// count counts the steps that have ended. The last record of a step is the one in which it has.
+func (u *records) count(steps []interp.StepRecord) {
+	for i := range steps {
+		if steps[i].EndedAt != nil {
+			u.ended[steps[i].Status]++
+		}
+	}
 }
 
 // Intercept is the client's unary interceptor.
@@ -120,7 +150,7 @@ func (t *Tap) Intercept(
 		err := invoke(ctx, method, req, reply, cc, opts...)
 		switch {
 		case err == nil:
-			t.completed(string(request.GetTaskToken()))
+			t.completed(ctx, string(request.GetTaskToken()))
 			if response, ok := reply.(*workflowservice.RespondWorkflowTaskCompletedResponse); ok {
 				t.opened(response.GetWorkflowTask())
 			}
@@ -169,7 +199,9 @@ func (t *Tap) opened(response *workflowservice.PollWorkflowTaskQueueResponse) {
 	}
 	delete(t.records, e)
 	now := t.now()
-	t.tasks[token] = &task{execution: e, queue: response.GetWorkflowExecutionTaskQueue().GetName(), opened: now}
+	t.tasks[token] = &task{
+		execution: e, queue: response.GetWorkflowExecutionTaskQueue().GetName(), opened: now, replayed: response.GetPreviousStartedEventId(),
+	}
 	t.open[e] = token
 	if now.Sub(t.swept) > answeredWithin {
 		t.swept = now
@@ -224,10 +256,11 @@ func (t *Tap) Holds(runID string) bool {
 	return false
 }
 
-func (t *Tap) completed(token string) {
+func (t *Tap) completed(ctx context.Context, token string) {
 	task := t.forget(token)
 	if task != nil && task.update != nil {
-		t.accept(task.queue, *task.update, t.now())
+		t.accept(task.queue, task.update.Update, t.now())
+		t.ended(ctx, task.queue, task.update.ended)
 	}
 }
 

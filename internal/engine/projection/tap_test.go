@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -129,6 +130,45 @@ func TestAcceptedTasksArePassedOn(t *testing.T) {
 	require.Equal(t, []string{"e1@3: 1 running 1 completed 2 running"}, w.taken())
 	require.NoError(t, w.complete("token", nil))
 	require.Empty(t, w.taken(), "a token is good once")
+}
+
+// Each step counts once, in the task in which it ended: a worker that interprets the history again counts none of the earlier ones, and a
+// task that Temporal does not accept counts none.
+func TestEndedStepsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	counted := map[interp.Status]int64{}
+	w.OnEnded(func(_ context.Context, queue string, steps map[interp.Status]int64) {
+		require.Equal(t, "queue", queue)
+		for status, n := range steps {
+			counted[status] += n
+		}
+	})
+	poll := func(token string, previous int64) {
+		polled := task("e1", token)
+		polled.PreviousStartedEventId, polled.WorkflowExecutionTaskQueue = previous, &taskqueuepb.TaskQueue{Name: "queue"}
+		require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, polled, nil))
+	}
+	done := func(number int64, st interp.Status) interp.StepRecord {
+		r, ended := one(number, st), at(9)
+		r.EndedAt = &ended
+		return r
+	}
+	poll("first", 0)
+	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted), done(3, interp.StatusFailed))
+	require.NoError(t, w.complete("first", nil))
+	require.Equal(t, map[interp.Status]int64{interp.StatusCompleted: 1, interp.StatusFailed: 1}, counted)
+
+	poll("rejected", 3)
+	w.record("e1", flow.Position(1, 8), done(1, interp.StatusCompleted))
+	require.Error(t, w.complete("rejected", status.Error(codes.NotFound, "gone")))
+	require.Equal(t, int64(1), counted[interp.StatusCompleted])
+
+	poll("again", 3)
+	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted), done(3, interp.StatusFailed))
+	w.record("e1", flow.Position(1, 8), done(1, interp.StatusCompleted))
+	require.NoError(t, w.complete("again", nil))
+	require.Equal(t, map[interp.Status]int64{interp.StatusCompleted: 2, interp.StatusFailed: 1}, counted)
 }
 
 func TestUpdateContainsTheRecords(t *testing.T) {

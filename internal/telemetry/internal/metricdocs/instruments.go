@@ -102,7 +102,7 @@ func observe(tel *telemetry.Telemetry) error {
 			},
 			Backlogs: func(context.Context) ([]event.Backlog, error) { return []event.Backlog{{Project: project}}, nil },
 			Begin: func(ctx context.Context, project string) {
-				tel.Runs.Begin(ctx, project, "queued")
+				tel.Runs.Begin(ctx, project, telemetry.Counted{Runs: []string{"queued"}, Steps: []string{"completed"}})
 				dispatchers(tel, project)
 			},
 			Usable: func() bool { return true },
