@@ -14,6 +14,8 @@ func Reference() string {
 
 # Configuration
 
+For platform engineers: each key of the configuration with its flag, variable, default and meaning.
+
 One YAML file (` + "`--config FILE` or `" + FileVariable + "`" + `), and for every key a flag and a variable. A flag wins over a
 variable, a variable over the file, the file over Temporal's own environment configuration, and that over the default.
 

@@ -12,6 +12,8 @@ import (
 
 const head = `# Benchmarks
 
+For people who choose and size: how fast Signalbox is, beside the bare Temporal SDK, and how each figure was measured.
+
 Made by ` + "`make bench`" + `; the program is [test/bench](../test/bench). Compared sides run in one run; rounds of all
 sides alternate, and figures are medians unless they say otherwise.
 `

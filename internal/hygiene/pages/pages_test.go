@@ -141,6 +141,23 @@ func TestCommandsInPagesExist(t *testing.T) {
 	require.Empty(t, render(findings))
 }
 
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	findings, err := pages.Readers(plant(t, "-- good.md --\n# Good\n\nFor operators: what to do.\n"+
+		"-- generated.md --\n<!-- Code generated -->\n\n# Good\n\nFor users of the library\n[conn](conn): what it does.\n"+
+		"-- 0001-a-decision.md --\n# 1. A decision\n\nAccepted.\n"+
+		"-- bad.md --\n# Bad\n\nThis page is for operators: what to do.\n"))
+	require.NoError(t, err)
+	require.Equal(t, "bad.md:1: does not begin with who it is for and what it answers: \"For READERS: …\" below the title\n", render(findings))
+}
+
+func TestPagesBeginWithTheirReaders(t *testing.T) {
+	t.Parallel()
+	findings, err := pages.Readers(filepath.Join(root, "docs"))
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+}
+
 func TestTables(t *testing.T) {
 	t.Parallel()
 	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Columns(\"ID\", \"LAST BEAT\", \"+HASH\", \"AGE\")\n"+

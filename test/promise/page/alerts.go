@@ -12,7 +12,9 @@ import (
 
 const alertsHead = `# Alerting
 
-How long it takes from a fault until its alert arrives, and from the repair until it is resolved. Each row is a fault that was planted in a
+For SREs: how long it takes from a fault until its alert arrives, and from the repair until it is resolved.
+
+Each row is a fault that was planted in a
 real platform: an API server, workers, Postgres, Redis and Temporal, each in its own process, scraped by Prometheus with the
 [configuration and rules](../deploy/prometheus) that are shipped, whose alerts Alertmanager sends to a webhook. The machine had %d
 processors, and ran several platforms at once. ` + "`make alerts`" + ` repeats all of them and writes this page; the

@@ -20,7 +20,9 @@ import (
 
 const head = `# Promises
 
-The product's promises with figures that were recorded at full length. Every line of the table is a test that ran at full length against real
+For people who decide whether to rely on Signalbox: what it promises, by code, and the figures of the tests of each promise.
+
+Every line of the table is a test that ran at full length against real
 components, each in its own process, on one machine with %d processors. ` + "`make prove`" + ` repeats all of them and writes this page;
 ` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page also lists
 [the tests that were not run at full length](#not-run-at-full-length) and [what each promise says](#what-each-promise-says).
