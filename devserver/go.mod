@@ -6,6 +6,7 @@ replace github.com/signalbox-dev/signalbox => ../
 
 require (
 	connectrpc.com/connect v1.21.1
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.13.1
 	github.com/signalbox-dev/signalbox v0.0.0-00010101000000-000000000000

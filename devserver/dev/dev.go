@@ -47,6 +47,7 @@ type flags struct {
 	dataDir      string
 	temporalPort int
 	publish      []string
+	watch        []string
 	run          string
 	logLevel     string
 	logFormat    string
@@ -57,23 +58,25 @@ type flags struct {
 // Main builds the options of the full program from the process environment: those of the lean one, and `signalbox dev`.
 func Main() cli.Options {
 	options := command.Main()
-	options.Commands = append(options.Commands, Command(options.Version, options.Env))
+	options.Commands = append(options.Commands, Command(options.Version, os.Args[0], options.Env))
 	return options
 }
 
-// Command returns `signalbox dev`.
-func Command(version string, env config.Environment) *cobra.Command {
+// Command returns `signalbox dev`. The commands that it prints begin with program, the name by which this program was called.
+func Command(version, program string, env config.Environment) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything in one process: embedded Temporal, store, API and worker",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
 workflows may call this machine. Without --data-dir all data is lost when it stops; with it, runs continue after a
-restart. Settings of "signalbox server" that are not flags here are read from their SIGNALBOX_ variables; those that this
+restart. With --watch, workflow files are validated and published as they change, as "workflow run --bump" publishes them: a file whose
+version is published with other content gets the next version, written into the file. Settings of "signalbox server" that are not flags here are read from their SIGNALBOX_ variables; those that this
 command sets itself (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean
 program, signalbox-server, does not have this command.`,
 		Example: `  signalbox dev
-  signalbox dev --data-dir ./data --publish examples/workflows --run hello`,
+  signalbox dev --data-dir ./data --publish examples/workflows --run hello
+  signalbox dev --watch ./workflows`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return session.UnknownVerb(cmd, args[0])
@@ -85,7 +88,7 @@ program, signalbox-server, does not have this command.`,
 			if err != nil {
 				return exit.Usagef("%w", err)
 			}
-			d := &dev{flags: f, set: cmd.Flags(), version: version, env: env, log: log, out: cmd.OutOrStdout()}
+			d := &dev{flags: f, set: cmd.Flags(), version: version, program: program, env: env, log: log, out: cmd.OutOrStdout()}
 			return d.run(cmd.Context())
 		},
 	}
@@ -93,6 +96,7 @@ program, signalbox-server, does not have this command.`,
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` for all data; created if it is missing")
 	cmd.Flags().IntVar(&f.temporalPort, "temporal-port", 0, "`port` of the embedded Temporal; 0 takes a free one")
 	cmd.Flags().StringSliceVar(&f.publish, "publish", nil, "workflow `file or folder` to publish when ready; may be given more than once")
+	cmd.Flags().StringSliceVar(&f.watch, "watch", nil, "workflow `file or folder` to publish now and whenever it changes; may be given more than once")
 	cmd.Flags().StringVar(&f.run, "run", "", "`name` of a published workflow to run once when ready")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
@@ -105,6 +109,7 @@ type dev struct {
 	flags   flags
 	set     *pflag.FlagSet // the same flags; the configuration reads those that are configuration keys
 	version string
+	program string
 	env     config.Environment
 	log     *slog.Logger
 	out     io.Writer
@@ -116,6 +121,11 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	changes, err := newWatcher(d.flags.watch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, changes.close()) }()
 	cfg, err := d.config()
 	if err != nil {
 		return err
@@ -155,7 +165,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err := a.Start(ctx); err != nil {
 		return command.Interrupted(ctx, err)
 	}
-	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), documents: documents, began: began})
+	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), documents: documents, changes: changes, began: began})
 	if ctx.Err() != nil {
 		d.printf("\nStopping …\n")
 	}
@@ -168,6 +178,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 type surroundings struct {
 	temporal  string
 	documents []document
+	changes   *watcher
 	began     time.Time
 }
 
@@ -186,16 +197,26 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	// Without a timeout of its own: the server bounds calls, and the watch of a run has its own bound.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	first := firstRun{api: api, http: client, out: d.out, flag: addressFlag(a.Addr().String())}
+	first := firstRun{api: api, http: client, out: d.out, program: quoted(d.program), flag: addressFlag(a.Addr().String())}
 	if err := first.publish(ctx, with.documents); err != nil {
 		return err
 	}
+	republish := republisher(api, client, d.out)
+	with.changes.all(ctx, republish)
 	if err := first.run(ctx, d.flags.run); err != nil {
 		return err
 	}
 	d.printf("Ctrl-C stops it.\n")
-	<-ctx.Done()
+	with.changes.follow(ctx, republish)
 	return nil
+}
+
+// quoted is a program as a shell reads it.
+func quoted(program string) string {
+	if strings.ContainsAny(program, " '\"$&()") {
+		return "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
+	}
+	return program
 }
 
 // config returns the configuration from flags and variables. A variable that contradicts a setting of this command is an error: a caller

@@ -60,7 +60,7 @@ func launch(t *testing.T, env config.Environment, arguments ...string) *running 
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{out: &output{}, cancel: cancel, ended: make(chan error, 1)}
-	cmd := dev.Command("test", env)
+	cmd := dev.Command("test", "./bin/signalbox", env)
 	cmd.SetArgs(arguments)
 	cmd.SetOut(r.out)
 	cmd.SetErr(r.out)
@@ -137,6 +137,7 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	one := start(t, elsewhere, "--publish", workflow(t, "one"), "--run", "one", "--data-dir", folder)
 	two := start(t, nil, "--publish", workflow(t, "two"), "--run", "two")
 	require.Contains(t, one.out.String(), `{"from":"one"}`)
+	require.Regexp(t, `(?m)^  \./bin/signalbox run show \S+ --address 127\.0\.0\.1:\d+$`, one.out.String())
 	require.Contains(t, one.out.String(), "Web UI    "+one.api+"/\n")
 	require.Contains(t, two.out.String(), `{"from":"two"}`)
 	require.FileExists(t, filepath.Join(folder, "signalbox.db"))

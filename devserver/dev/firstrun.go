@@ -51,10 +51,11 @@ func awaitReady(ctx context.Context, a *app.App) error {
 
 // firstRun publishes and runs the workflows of the command line, through the API like any client.
 type firstRun struct {
-	api  string
-	http *http.Client
-	flag string // the address flag of suggested commands, with a leading space
-	out  io.Writer
+	api     string
+	http    *http.Client
+	program string // the name by which this program was called
+	flag    string // the address flag of suggested commands, with a leading space
+	out     io.Writer
 }
 
 // addressFlag is empty if the command line finds the API by default.
@@ -166,8 +167,10 @@ func (f firstRun) run(ctx context.Context, name string) error {
 	}
 	f.printf("  %s in %s: %s\n\n", run.GetStatus(), run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()).Round(time.Millisecond), compact(result))
 	f.printf("Look at it, and start others, from another terminal:\n")
-	f.printf("  bin/signalbox run show %s%s\n  bin/signalbox run steps %s%s\n", id, f.flag, id, f.flag)
-	f.printf("  bin/signalbox run start %s --wait%s\n  bin/signalbox run list%s\n\n", name, f.flag, f.flag)
+	for _, command := range []string{"show " + id, "steps " + id, "start " + name + " --wait", "list"} {
+		f.printf("  %s run %s%s\n", f.program, command, f.flag)
+	}
+	f.printf("\n")
 	return nil
 }
 

@@ -10,6 +10,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
+// A batch is found by the beginning of its ID, if no other batch's ID has it.
+func TestBatchByPrefixOfID(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.mu.Lock()
+	for _, id := range []string{firstID, secondID} {
+		a.batches.kept = append(a.batches.kept, &signalboxv1.Batch{Id: id, Action: "cancel", Status: "running", Total: 1, Pending: 1})
+	}
+	a.mu.Unlock()
+	require.Equal(t, secondID+"\n", shell.run(t, "batch", "show", "019f5a3c-1", "-o", "name").out.String())
+	require.Equal(t, firstID+"\n", shell.run(t, "batch", "pause", "019f5a3c-0", "-o", "name").out.String())
+	requireRefusal(t, shell.run(t, "batch", "show", "019f5a3c"), exit.Usage, "several batches", firstID, secondID)
+	requireRefusal(t, shell.run(t, "batch", "show", "019f9999"), exit.NotFound, "019f9999")
+}
+
 func TestBatchStart(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)

@@ -44,10 +44,10 @@ func TestListDispatchers(t *testing.T) {
 	a.dispatch.fill()
 	c := shell.run(t, "dispatcher", "list", "--state", "routing,stale,unknown")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE           PENDING  LAG      DETAIL
-default  routing  host-1-abc (epoch 7)  held, 14s left  3        1s
-lost     stale    host-1-abc (epoch 2)  expired         unknown  unknown  its owner is gone
-shop     unknown  host-1-abc (epoch 3)  none            unknown  unknown
+	require.Equal(t, `PROJECT  STATE    OWNER                 LEASE                 PENDING  LAG      DETAIL
+default  routing  host-1-abc (epoch 7)  held, expires in 14s  3        1s
+lost     stale    host-1-abc (epoch 2)  expired               unknown  unknown  its owner is gone
+shop     unknown  host-1-abc (epoch 3)  none                  unknown  unknown
 `, c.out.String())
 	require.Equal(t, "partial result: Redis cannot be reached\n", c.err.String())
 	require.Equal(t, []string{"routing", "stale", "unknown"}, last[*signalboxv1.ListDispatchersRequest](t, a).GetStates())
@@ -76,7 +76,7 @@ task queue  signalbox-default
 workflow    dispatcher-default-signalbox-default
 state       routing
 owner       host-1-abc (epoch 7)
-lease       held, 14s left
+lease       held, expires in 14s
 events      90 accepted, 88 matched
 pending     3 deliveries
 lag         1s

@@ -304,7 +304,7 @@ func TestRunStartReportsQueuedRun(t *testing.T) {
 	require.Equal(t, "Temporal is unavailable: run run-1 is queued at position 3, and is started when Temporal is available; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
 	require.Contains(t, c.out.String(), `"queuePosition": 3`)
 	c = shell.run(t, "run", "show", "run-1")
-	require.Regexp(t, `(?m)^because +engine, position 3$`, c.out.String())
+	require.Regexp(t, `(?m)^reason +engine, position 3$`, c.out.String())
 	require.Regexp(t, `(?m)^expires +2026-01-31T13:00:00Z$`, c.out.String())
 	c = shell.run(t, "run", "list")
 	require.Regexp(t, `(?m)^ID .*STATUS +REASON`, c.out.String())

@@ -194,7 +194,7 @@ func TestWorkflowListShowDiff(t *testing.T) {
 	require.Equal(t, "the sources are equal\n", same.err.String())
 
 	paused := shell.run(t, "workflow", "pause", "hello", "--reason", "supplier is down")
-	require.Regexp(t, `(?m)^because +supplier is down$`, paused.out.String())
+	require.Regexp(t, `(?m)^reason +supplier is down$`, paused.out.String())
 	require.Regexp(t, `(?m)^state +published$`, shell.run(t, "workflow", "unpause", "hello").out.String())
 	requireRefusal(t, shell.run(t, "workflow", "delete", "hello"), exit.Refused, "2 open runs", "WORKFLOW_HAS_OPEN_RUNS")
 	for _, verb := range []string{"show", "versions", "pause", "delete"} {
@@ -220,7 +220,7 @@ func TestWorkflowStop(t *testing.T) {
 	sent := last[*signalboxv1.StopWorkflowRequest](t, a)
 	require.Equal(t, []string{"default", "hello", "wrong prices", "q"}, []string{sent.GetProject(), sent.GetWorkflow(), sent.GetReason(), sent.GetRequestId()})
 	require.EqualValues(t, 3, sent.GetExpectedOpen())
-	for _, line := range []string{`state +paused`, `because +wrong prices`, `batch +batch-1`} {
+	for _, line := range []string{`state +paused`, `reason +wrong prices`, `batch +batch-1`} {
 		require.Regexp(t, `(?m)^`+line, c.out.String())
 	}
 	require.Contains(t, c.err.String(), "signalbox batch show batch-1")

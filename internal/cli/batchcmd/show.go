@@ -86,7 +86,7 @@ func showCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringVarP(&status, "status", "s", "", "only runs with this `status`: pending, succeeded, refused or failed")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "at most this many runs; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	s.BindClient(cmd)
+	s.BindBatch(cmd)
 	return cmd
 }
 

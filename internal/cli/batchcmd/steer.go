@@ -25,7 +25,7 @@ func steering(
 			return show(s, b)
 		},
 	}
-	s.BindClient(cmd)
+	s.BindBatch(cmd)
 	return cmd
 }
 

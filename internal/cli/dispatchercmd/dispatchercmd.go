@@ -128,9 +128,9 @@ func leaseLine(d *signalboxv1.Dispatcher) string {
 	case l.GetState() != "held":
 		return l.GetState()
 	case remaining <= 0:
-		return "held, about to end"
+		return "held, expires now"
 	default:
-		return "held, " + output.Span(remaining) + " left"
+		return "held, expires in " + output.Span(remaining)
 	}
 }
 

@@ -62,7 +62,7 @@ func eventFields(e *signalboxv1.Event, wide bool) []output.Field {
 		{Name: "source", Value: e.GetSource()},
 		{Name: "subject", Value: e.GetSubject()},
 		{Name: "status", Value: e.GetStatus()},
-		{Name: "because", Value: e.GetReason()},
+		{Name: "reason", Value: e.GetReason()},
 		{Name: "received", Value: output.Moment(e.GetReceiveTime())},
 	}
 	if wide {

@@ -43,7 +43,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		{Name: "workflow", Value: run.GetWorkflow()},
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
-		{Name: "because", Value: statusDetail(run)},
+		{Name: "reason", Value: statusDetail(run)},
 		{Name: "labels", Value: output.Visible(session.LabelLine(run.GetLabels()))},
 		{Name: "waits for", Value: waitLines(run, now)},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
@@ -57,17 +57,19 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		fields = append(fields, output.Field{Name: "trigger", Value: trigger})
 	}
 	fields = append(fields, linkFields(run)...)
+	temporal := run.GetTemporal()
+	fields = append(fields,
+		output.Field{Name: "request id", Value: run.GetRequestId()},
+		output.Field{Name: "actor", Value: run.GetActor()},
+		output.Field{Name: "temporal namespace", Value: temporal.GetNamespace()},
+		output.Field{Name: "temporal workflow id", Value: temporal.GetWorkflowId()},
+		output.Field{Name: "temporal run id", Value: temporal.GetRunId()})
 	if wide {
-		temporal := run.GetTemporal()
 		fields = append(fields,
-			output.Field{Name: "project", Value: run.GetProject()},
-			output.Field{Name: "request id", Value: run.GetRequestId()},
-			output.Field{Name: "actor", Value: run.GetActor()},
-			output.Field{Name: "document", Value: run.GetDocumentHash()},
-			output.Field{Name: "namespace", Value: temporal.GetNamespace()},
-			output.Field{Name: "task queue", Value: temporal.GetTaskQueue()},
-			output.Field{Name: "execution", Value: strings.Trim(temporal.GetWorkflowId()+" "+temporal.GetRunId(), " ")},
+			output.Field{Name: "temporal task queue", Value: temporal.GetTaskQueue()},
 			output.Field{Name: "temporal ui", Value: temporal.GetUrl()},
+			output.Field{Name: "project", Value: run.GetProject()},
+			output.Field{Name: "document", Value: run.GetDocumentHash()},
 			output.Field{Name: "controls", Value: strings.Join(run.GetControls(), ", ")},
 			output.Field{Name: "not now", Value: unavailable(run.GetControlStates())},
 		)

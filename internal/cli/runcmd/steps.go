@@ -98,7 +98,7 @@ func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 	}
 	err = session.Listing[proto.Message]{
 		Thing: "step", None: none,
-		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "DETAIL", "+STARTED", "+ERROR"),
+		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "ERROR", "DETAIL", "+STARTED"),
 		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
 	if err != nil || s.Format().Structured() {
@@ -134,7 +134,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), stepTook(step), step.GetPath(), stepDetail(step, now), output.Moment(step.GetStartTime()),
-		problem,
+		tries(step), stepTook(step), step.GetPath(), problem, stepDetail(step, now),
+		output.Moment(step.GetStartTime()),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
 const (
@@ -23,17 +24,28 @@ const (
 // no other run's ID has.
 func (s *Session) BindRuns(cmd *cobra.Command, count int) {
 	s.BindClient(cmd)
+	resolve(cmd, count, s.runID)
+}
+
+// BindBatch is BindRuns for a command whose argument is the ID of a batch.
+func (s *Session) BindBatch(cmd *cobra.Command) {
+	s.BindClient(cmd)
+	resolve(cmd, 1, s.batchID)
+}
+
+// resolve replaces the first count arguments of a command by the IDs that they begin.
+func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text string) (string, error)) {
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := inner(cmd, args); err != nil {
 			return err
 		}
 		for i := range args[:min(count, len(args))] {
-			id, err := s.runID(cmd.Context(), args[i])
+			whole, err := id(cmd.Context(), args[i])
 			if err != nil {
 				return err
 			}
-			args[i] = id // the slice is that of the command itself
+			args[i] = whole // the slice is that of the command itself
 		}
 		return nil
 	}
@@ -58,6 +70,28 @@ func (s *Session) runID(ctx context.Context, text string) (string, error) {
 	return only(text, "run", found)
 }
 
+// batchID is runID for batches.
+func (s *Session) batchID(ctx context.Context, text string) (string, error) {
+	if !isPrefix(text) {
+		return text, nil
+	}
+	all, _, err := Pages(0, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
+		request := &signalboxv1.ListBatchesRequest{Project: s.Project(), PageSize: size, PageToken: token}
+		response, err := Call(ctx, s, s.Batches().ListBatches, request, "find the batch whose ID begins with %q", text)
+		return response.GetBatches(), response.GetNextPageToken(), err
+	})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, batch := range all {
+		if strings.HasPrefix(batch.GetId(), text) {
+			found = append(found, batch.GetId())
+		}
+	}
+	return only(text, "batch", found)
+}
+
 // isPrefix reports whether a text may be the beginning of an ID and is not a whole one.
 func isPrefix(text string) bool {
 	return len(text) >= minPrefix && len(text) < idLength && strings.Trim(text, "0123456789abcdef-") == ""
@@ -73,5 +107,5 @@ func only(text, thing string, found []string) (string, error) {
 	case len(found) > named:
 		found = append(found[:named], "…")
 	}
-	return "", exit.Usagef("the IDs of several %ss begin with %q: %s; write more of the ID", thing, text, strings.Join(found, ", "))
+	return "", exit.Usagef("the IDs of several %s begin with %q: %s; write more of the ID", output.Plural(thing), text, strings.Join(found, ", "))
 }

@@ -65,17 +65,23 @@ func workflowFiles(args []string) ([]string, error) {
 	return files, nil
 }
 
+// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name.
+func IsWorkflowFile(path string) bool {
+	return !hidden(path) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+}
+
+func hidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
+
 func below(folder string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		hidden := path != folder && strings.HasPrefix(entry.Name(), ".")
 		switch {
-		case hidden && entry.IsDir():
+		case entry.IsDir() && path != folder && hidden(path):
 			return filepath.SkipDir
-		case !hidden && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case !entry.IsDir() && IsWorkflowFile(path):
 			found = append(found, path)
 		}
 		return nil

@@ -2,10 +2,13 @@ package workflowcmd
 
 import (
 	"context"
+	"fmt"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
@@ -65,20 +68,66 @@ func run(ctx context.Context, s *session.Session, file string, flags *runFlags) 
 
 // publishOnce publishes a document, if bump is set with the next free version.
 func publishOnce(ctx context.Context, s *session.Session, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
-	for {
+	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
-		response, err := session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
-		switch {
-		case err == nil:
-			return response, nil
-		case exit.Reason(err) != otherContent:
-			return nil, refusedDocument(s, err, "publish", doc)
-		case !bump:
+		return session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+	}
+	response, err := send(doc)
+	if exit.Reason(err) == otherContent {
+		if !bump {
 			return nil, s.FailedHint(err, "--bump writes the next version into the file", "publish %s", doc.name)
 		}
-		if doc, err = withNextVersion(doc); err != nil {
+		if doc, response, err = publishNext(doc, send); err == nil {
+			s.Note("%s has version %s now", doc.name, response.GetVersion().GetVersion())
+		}
+	}
+	if err != nil {
+		return nil, refusedDocument(s, err, "publish", doc)
+	}
+	return response, nil
+}
+
+// publishNext publishes a document with the next free version, which it writes into the file.
+func publishNext(
+	doc document, send func(document) (*signalboxv1.PublishWorkflowResponse, error),
+) (document, *signalboxv1.PublishWorkflowResponse, error) {
+	for {
+		next, err := withNextVersion(doc)
+		if err != nil {
+			return doc, nil, err
+		}
+		doc = next
+		if response, err := send(doc); exit.Reason(err) != otherContent {
+			return doc, response, err
+		}
+	}
+}
+
+// PublishFile validates a file and publishes it with a client. If its version is published with other content, the next free version is
+// written into the file first. The error of an invalid file has a line for each problem, with file, line and column.
+func PublishFile(
+	ctx context.Context, client signalboxv1connect.WorkflowServiceClient, project, file string,
+) (*signalboxv1.PublishWorkflowResponse, error) {
+	doc, err := readDocument(file, nil)
+	if err != nil {
+		return nil, err
+	}
+	if checked := check(doc); !checked.Valid {
+		return nil, wrongDocument("publish", doc, checked.Findings)
+	}
+	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
+		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))
+		if err != nil {
 			return nil, err
 		}
-		s.Note("%s has version %s now", doc.name, check(doc).Version)
+		return response.Msg, nil
 	}
+	response, err := send(doc)
+	if exit.Reason(err) == otherContent {
+		_, response, err = publishNext(doc, send)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("publish %s: %w", file, err)
+	}
+	return response, nil
 }

@@ -136,7 +136,7 @@ func stopFields(response *signalboxv1.StopWorkflowResponse) []output.Field {
 	return []output.Field{
 		{Name: "workflow", Value: w.GetName()},
 		{Name: "state", Value: w.GetState()},
-		{Name: "because", Value: w.GetPauseReason()},
+		{Name: "reason", Value: w.GetPauseReason()},
 		{Name: "open", Value: openLine(response.GetOpen())},
 	}
 }

@@ -37,7 +37,7 @@ func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
 		{Name: "title", Value: workflow.GetTitle()},
 		{Name: "summary", Value: workflow.GetSummary()},
 		{Name: "state", Value: workflow.GetState()},
-		{Name: "because", Value: workflow.GetPauseReason()},
+		{Name: "reason", Value: workflow.GetPauseReason()},
 		{Name: "latest", Value: workflow.GetLatestVersion()},
 		{Name: "draft", Value: draft},
 		{Name: "created", Value: output.Moment(workflow.GetCreateTime())},
