@@ -12,6 +12,7 @@ GRANT SELECT, INSERT, DELETE ON delivery_events TO signalbox;
 GRANT SELECT, INSERT, UPDATE ON dispatchers TO signalbox;
 GRANT SELECT, INSERT ON documents TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON drafts TO signalbox;
+GRANT SELECT, INSERT, DELETE ON event_outbox TO signalbox;
 GRANT SELECT, INSERT, DELETE ON events TO signalbox;
 GRANT SELECT, INSERT, UPDATE ON inboxes TO signalbox;
 GRANT INSERT ON legacy_removed TO signalbox;

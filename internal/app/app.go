@@ -188,6 +188,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("batch runner", a.batches.runner)
 	a.add("webhooks", a.webhooks.sender)
 	a.add("connection events", a.newConnectionEvents())
+	a.add("failure events", a.newFailureEvents())
 	a.add("retention", newRetention(a.process, a.storage))
 	a.add("schedules", a.definitions.schedules)
 	a.add("diagnosis", a.diagnosis.watcher)

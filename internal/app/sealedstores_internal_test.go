@@ -42,6 +42,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -438,7 +439,9 @@ StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters 
 	"Events": `ParkedDue Backlogs Due Fence FindDeliveries GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
-	"Webhooks":    "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
+	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
+	// It moves events with what the store has of errors.
+	"Outbox":      "Move Waiting",
 	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken ListTokens RevokeToken TouchToken",
@@ -516,6 +519,8 @@ func TestSensitiveValuesAreInNoTable(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(plantings)) {
 				require.NoError(t, plantings[name](s, strings.ToLower(name)), name)
 			}
+			require.NotEmpty(t, read(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.run.failed'`))
+			require.NotEmpty(t, read(t, db, `SELECT id FROM event_outbox WHERE type = 'io.signalbox.delivery.dead_lettered'`))
 			var secrets redact.SecretSet
 			secrets.Add(planted)
 			var marks int
@@ -553,6 +558,13 @@ func newScene(t *testing.T, o store.Options) *scene {
 		Trigger: encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: start,
 	}, func(string, string) bool { return true }, s.entry(audit.WorkflowPublish, "a/b"))
 	require.NoError(t, err)
+	// The failures of runs and deliveries become events.
+	require.NoError(t, kept.Webhooks().ChangeWebhook(s.ctx, project.Default, func([]webhook.Webhook) (webhook.Change, error) {
+		return webhook.Change{To: &webhook.Webhook{
+			ID: "w", Project: project.Default, Name: "w", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: []string{"*"}}, Sealed: []byte{1},
+			CreatedAt: start, UpdatedAt: start,
+		}, Entry: s.entry(audit.WebhookCreate, "w")}, nil
+	}))
 	s.owner, err = s.events.Fence(s.ctx, project.Default, "q", "host", 0)
 	require.NoError(t, err)
 	return s

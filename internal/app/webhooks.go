@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/outbox"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
@@ -23,6 +24,11 @@ func (c *components) newConnectionEvents() *annotation.Notifier {
 		Outages: c.storage.Annotations(), Projects: c.storage.Webhooks().Receiving, List: c.events.service.List,
 		Publish: event.Platform{Service: c.events.service}.Publish, Exclusive: c.storage.Exclusive, Now: time.Now,
 	})
+}
+
+// newFailureEvents creates the part that publishes the events about failures, which are committed with these.
+func (c *components) newFailureEvents() *outbox.Publisher {
+	return outbox.NewPublisher(outbox.Options{Store: c.storage.Outbox(), Committed: c.events.service.Committed, PublicURL: c.cfg.API.PublicURL})
 }
 
 func newWebhooks(p *process, s *storage) (*webhooks, error) {

@@ -162,6 +162,8 @@ type API struct {
 	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Maximum of open connections. Over it, a new connection closes the one that has been idle longest; it waits only while every connection has a request in flight."`
 	RateLimit       int  `yaml:"rate_limit" default:"500" doc:"Requests per second of one token to one process; more are refused with RATE_LIMITED. 0: no limit. The local administrator of auth.mode none has no limit."`
 	Burst           int  `yaml:"burst" default:"1000" doc:"Largest burst of requests of one token above the rate."`
+
+	PublicURL string `yaml:"public_url" default:"" doc:"Address of the web UI for its users, for example https://signalbox.example.com. Events that report failed runs link to it. Empty: no links."`
 }
 
 // Runs bounds the start of a run.

@@ -282,6 +282,8 @@ func TestBounds(t *testing.T) {
 		"--auth-mode=token":                        "did you mean \"tokens\"",
 		"--api-rate-limit=-1":                      "is too few",
 		"--api-burst=0":                            "is too few; give at least 1",
+		"--api-public-url=signalbox.example.com":   "write scheme and host",
+		"--api-public-url=https://u:p@example.com": "is not an address of pages",
 		"--api-max-connections=0":                  "is too few; give at least 1",
 		"--roles=":                                 "a process needs a role",
 		"--roles=api,api":                          "is named twice",

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -224,6 +225,10 @@ func (a API) Validate() Problems {
 	atLeastNumber(&ps, "max_connections", a.MaxConnections, 1)
 	atLeastNumber(&ps, "rate_limit", a.RateLimit, 0)
 	atLeastNumber(&ps, "burst", a.Burst, 1)
+	if u, err := url.Parse(a.PublicURL); a.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		ps.add("public_url", "%q is not an address of pages; write scheme and host, for example https://signalbox.example.com", a.PublicURL)
+	}
 	return Problems(ps)
 }
 

@@ -162,6 +162,8 @@ type Run struct {
 	Originals []Original
 	// Secrecy is given with a run that is inserted or started, and is never read from its row.
 	Secrecy redact.Inherited
+	// AfterFailure is given with a run that is inserted: events that report a failure started it.
+	AfterFailure bool
 	// Labels are values by key; nil where there are none. They never change.
 	Labels map[string]string
 	// MissingLabels are the reasons why labels of the document have no value, by key. They are given with a run that is

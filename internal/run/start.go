@@ -42,6 +42,8 @@ type StartRequest struct {
 	// RequestID may be empty: the server makes one.
 	RequestID string
 	Trigger   string
+	// AfterFailure reports that events that report a failure start the run. It is only stored.
+	AfterFailure bool
 	// DocumentHash, when set, is the hash that the version must have; a version that was deleted and published again
 	// may have another.
 	DocumentHash string
@@ -323,7 +325,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
-		ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
+		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
 	return r, s.addLabels(ctx, doc, req, &r)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -242,6 +243,7 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	var states, moved []outcome
 	var transitions []run.Transition
 	var ended []string
+	var endings []run.Run
 	for _, o := range outcomes {
 		if o.changed() {
 			o.after.sequence++
@@ -254,6 +256,7 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 		}
 		if o.after.status.Terminal() && !o.before.status.Terminal() {
 			ended = append(ended, o.after.id)
+			endings = append(endings, o.ending())
 		}
 		if o.after.status != o.before.status {
 			transitions = append(transitions, run.Transition{
@@ -268,7 +271,10 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, movedColumns(), moved, movedValues); err != nil {
 		return nil, err
 	}
-	return transitions, events.EndListeners(ctx, c, s.db.Dialect(), ended)
+	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {
+		return nil, err
+	}
+	return transitions, outbox.AddRuns(ctx, c, s.db.Dialect(), endings)
 }
 
 func stateColumns() []sqlrow.Column {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // runRow is the part of a run that determines the outcome of an update.
@@ -106,6 +107,18 @@ type outcome struct {
 // changed reports whether the change is visible to a reader of the run.
 func (o outcome) changed() bool {
 	return o.state != nil || o.steps || !o.after.startedAt.Equal(o.before.startedAt)
+}
+
+// ending returns what an event that reports the end of the run has of it.
+func (o outcome) ending() run.Run {
+	at := o.state.EndedAt
+	if at.IsZero() {
+		at = o.state.Since
+	}
+	return run.Run{
+		ID: o.after.id, Project: o.after.project, Workflow: o.after.workflow, Version: o.after.version, Trigger: o.after.trigger, Status: o.after.status,
+		CreatedAt: o.after.createdAt, StartedAt: sqlrow.Kept(o.after.startedAt), EndedAt: sqlrow.Kept(at), Error: o.state.Error,
+	}
 }
 
 // advance applies updates, sorted by position, to a row.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -14,27 +13,6 @@ const (
 	mostReplays  = 20
 	mostChildren = 100
 )
-
-// link stores the origin of a run.
-func link(ctx context.Context, c sqldb.Conn, r run.Run) error {
-	if r.ReplayOf == "" && r.Parent.RunID == "" {
-		return nil
-	}
-	_, err := c.ExecContext(ctx, `INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ($1, $2, $3, $4, $5)`,
-		r.ID, r.ReplayOf, r.Parent.RunID, r.Parent.Path, r.Parent.Depth)
-	if err != nil {
-		return err
-	}
-	return runrow.AddAwaited(ctx, c, r)
-}
-
-// unlink removes the links of a run that is removed.
-func unlink(ctx context.Context, c sqldb.Conn, id string) error {
-	if _, err := c.ExecContext(ctx, `DELETE FROM run_links WHERE run_id = $1`, id); err != nil {
-		return err
-	}
-	return runrow.RemoveAwaited(ctx, c, id)
-}
 
 // related reads the origin of a run, and the runs that originate from it.
 func related(ctx context.Context, c sqldb.Conn, r *run.Run) error {

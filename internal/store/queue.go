@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -112,7 +113,7 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 		if err != nil {
 			return err
 		}
-		ended.Status, ended.Error = r.Status, r.Error
+		ended.Status, ended.Error, ended.EndedAt = r.Status, r.Error, sqlrow.Kept(r.EndedAt)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
 failure_group = $7, sequence = sequence + 1
@@ -122,6 +123,9 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), pro
 		}
 		if !finished {
 			return needRun(ctx, c, r.ID)
+		}
+		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -175,7 +176,7 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 	}
 	r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
 	r.Metered = metered[0]
-	return true, link(ctx, c, *r)
+	return true, runrow.Link(ctx, c, *r)
 }
 
 // textOrNull stores an empty text as NULL, which a unique index accepts any number of times.
@@ -199,7 +200,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -262,11 +263,12 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	return r, errors.Join(err, related(ctx, c, &r))
 }
 
-// identityOf returns the immutable columns of a run that determine its failure group.
+// identityOf returns the columns of a run that determine its failure group, and those that an event which reports its failure has.
 func identityOf(ctx context.Context, c sqldb.Conn, id string) (run.Run, error) {
-	return sqlrow.One(ctx, c, `SELECT workflow, version, trigger_kind FROM runs WHERE id = $1`, []any{id}, func(row sqlrow.Scanner) (r run.Run, err error) {
-		return r, row.Scan(&r.Workflow, &r.Version, &r.Trigger)
-	}, func() error { return noRun(id) })
+	return sqlrow.One(ctx, c, `SELECT id, project, workflow, version, trigger_kind, created_at, started_at FROM runs WHERE id = $1`, []any{id},
+		func(row sqlrow.Scanner) (r run.Run, err error) {
+			return r, row.Scan(&r.ID, &r.Project, &r.Workflow, &r.Version, &r.Trigger, sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.StartedAt))
+		}, func() error { return noRun(id) })
 }
 
 func noRun(id string) error {
@@ -317,7 +319,7 @@ func (s *Store) FinishMissing(
 		if err != nil {
 			return err
 		}
-		ended.Status, ended.Error = status, given.Value()
+		ended.Status, ended.Error, ended.EndedAt = status, given.Value(), sqlrow.Kept(at)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5, sequence = sequence + 1
 WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem, run.FailureGroup(ended))
@@ -335,6 +337,9 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 			return err
 		}
 		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
+			return err
+		}
+		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/facts"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -191,6 +192,9 @@ func (s *Store) Views() *views.Store { return views.New(s.db) }
 
 // Webhooks returns the part of the store for webhooks and their deliveries.
 func (s *Store) Webhooks() *webhooks.Store { return webhooks.New(s.db, s.events) }
+
+// Outbox returns the part of the store for events that are committed with what they report.
+func (s *Store) Outbox() *outbox.Store { return outbox.New(s.db, s.events) }
 
 // DeleteWebhookDeliveries implements [retention.Store].
 func (s *Store) DeleteWebhookDeliveries(ctx context.Context, before time.Time, limit int) (int64, error) {

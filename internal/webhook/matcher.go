@@ -42,7 +42,7 @@ func NewMatcher(list []Webhook) *Matcher {
 // Wants reports whether an event of a type can match.
 func (m *Matcher) Wants(typ string) bool {
 	for _, t := range m.targets {
-		if matchesType(t.webhook.Filter.Types, typ) {
+		if t.webhook.Filter.MatchesType(typ) {
 			return true
 		}
 	}
@@ -54,7 +54,7 @@ func (m *Matcher) Match(e event.Event) (list []Delivery) {
 	text := cloudevents.JSON(e)
 	var plain map[string]any
 	for _, t := range m.targets {
-		if e.Position <= t.webhook.Since || !matchesType(t.webhook.Filter.Types, e.Type) {
+		if e.Position <= t.webhook.Since || !t.webhook.Filter.MatchesType(e.Type) {
 			continue
 		}
 		if t.filter != nil {
@@ -77,9 +77,9 @@ func (m *Matcher) Match(e event.Event) (list []Delivery) {
 	return list
 }
 
-// matchesType reports whether one of the types of a filter matches.
-func matchesType(types []string, typ string) bool {
-	for _, want := range types {
+// MatchesType reports whether one of the types of the filter matches.
+func (f Filter) MatchesType(typ string) bool {
+	for _, want := range f.Types {
 		if prefix, open := strings.CutSuffix(want, "*"); want == typ || open && strings.HasPrefix(typ, prefix) {
 			return true
 		}

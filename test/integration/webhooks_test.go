@@ -30,11 +30,13 @@ type receiver struct {
 	types  map[string]string
 	counts map[string]int
 	bad    []string
+	// bodies are the accepted ones by the subject of their event.
+	bodies map[string]string
 }
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{status: http.StatusNoContent, types: map[string]string{}, counts: map[string]int{}}
+	r := &receiver{status: http.StatusNoContent, types: map[string]string{}, counts: map[string]int{}, bodies: map[string]string{}}
 	s := httptest.NewServer(r)
 	t.Cleanup(func() {
 		r.set(func() { r.release() })
@@ -72,13 +74,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	var e struct {
-		Type string `json:"type"`
+		Type    string `json:"type"`
+		Subject string `json:"subject"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
 		r.bad = append(r.bad, err.Error())
 	}
 	if status < 300 && hold == nil {
 		r.types[id] = e.Type
+		r.bodies[e.Subject] = string(body)
 	}
 	r.mu.Unlock()
 	if hold != nil {
@@ -289,4 +293,91 @@ func TestConnectionEventsArriveWhileTemporalIsDown(t *testing.T) {
 		platform.Eventually(t, soon, func() string { return r.lacks(t, down) })
 		require.Len(t, deliveriesOf(t, s, "connection"), 2, "one pair of events for all servers")
 	})
+}
+
+// Runs fail while servers are killed: each failure is one event, also for the receiver, and a workflow that failures start, and that fails
+// itself, does not start again.
+func TestFailedRunsAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store platform.Store) {
+		t.Parallel()
+		const runs, failed = 20, "io.signalbox.run.failed"
+		temporal := platform.StartTemporal(t)
+		options := platform.ServerOptions{
+			Temporal: temporal.Address, Store: store, Port: platform.FreePort(t),
+			Env: []string{"SIGNALBOX_WEBHOOKS_TIMEOUT=2s", "SIGNALBOX_API_PUBLIC_URL=https://signalbox.example.com"},
+		}
+		s := platform.StartServer(t, options)
+		raise := "  - reject:\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: '${ \"card \" + (.card // \"\") }'}\n"
+		fails := s.Publish(t, platform.Document("fails", raise, "  metadata: {sensitive: [/input/card]}\n"))
+		handler := s.Publish(t, platform.Document("handler", strings.Replace(raise, `.card // ""`, `""`, 1), "schedule: {on: {one: {with: {type: "+failed+"}}}}\n"))
+		everything := s.Publish(t, platform.Document("everything", "  - same: {set: {n: 1}}\n", "schedule: {on: {any: []}}\n"))
+		silent := s.Start(t, fails, `{"card":"4000-1234"}`).GetId()
+		s.Await(t, silent, soon, "failed")
+		// It is reported, because the handler names the type. What the handler's own failure reports starts nothing.
+		platform.Eventually(t, soon, func() string { return lackingFailures(t, s, 1) })
+
+		r := newReceiver(t)
+		r.set(func() { r.hold = make(chan struct{}) })
+		createWebhook(t, s, "failures", "--url", r.URL, "--type", "io.signalbox.run.*")
+		var ids []string
+		for range runs {
+			ids = append(ids, s.Start(t, fails, `{"card":"4000-1234"}`).GetId())
+		}
+		platform.Eventually(t, soon, func() string {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if len(r.counts) == 0 {
+				return "no requests"
+			}
+			return ""
+		})
+		s.Kill() // the receiver has a request, and other runs are ending
+		r.set(func() { r.release() })
+		s = platform.StartServer(t, options)
+		for _, id := range ids {
+			s.Await(t, id, 2*soon, "failed")
+		}
+		platform.Eventually(t, 3*soon, func() string { return lackingFailures(t, s, 1+runs) })
+		platform.Eventually(t, 3*soon, func() string { return r.lacks(t, map[string]int{failed: 2 * runs}) })
+		require.Len(t, deliveriesOf(t, s, "failures"), 2*runs)
+		require.Len(t, s.AllRuns(t, handler, 100), 1+runs, "one for each run that failed by itself")
+		for _, other := range s.AllRuns(t, everything, 100) {
+			require.NotContains(t, s.Run(t, other.GetId()).GetInput().GetJson(), failed, "a trigger without a type does not receive failures")
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, id := range ids {
+			require.Contains(t, r.bodies[id], `"url":"https://signalbox.example.com/runs/`+id+`"`)
+			require.NotContains(t, r.bodies[id], "afterfailure")
+			require.NotContains(t, r.bodies[id], "4000-1234", "sensitive values are not sent")
+		}
+		for _, h := range s.AllRuns(t, handler, 100) {
+			if body, there := r.bodies[h.GetId()]; there {
+				require.Contains(t, body, `"afterfailure":true`)
+			}
+		}
+	})
+}
+
+// lackingFailures reports what is missing until each of n failed runs, and each of the n handlers that these have started, is reported by one
+// event: those of the former are routed to the handlers, those of the latter match nothing.
+func lackingFailures(t *testing.T, s *platform.Server, n int) string {
+	t.Helper()
+	var list []struct{ Status, Reason, Subject string }
+	s.CLI(t, "event", "list", "--type", "io.signalbox.run.failed", "--limit", "0", "-o", "json").JSON(t, &list)
+	statuses, subjects := map[string]int{}, map[string]bool{}
+	for _, e := range list {
+		statuses[e.Status]++
+		subjects[e.Subject] = true
+		if e.Status == "unmatched" {
+			require.Contains(t, e.Reason, "starts no workflow")
+		}
+	}
+	require.Len(t, subjects, len(list), "a failure is reported twice")
+	if statuses["routed"] < n || statuses["unmatched"] < n {
+		return fmt.Sprint(statuses)
+	}
+	require.Equal(t, map[string]int{"routed": n, "unmatched": n}, statuses)
+	return ""
 }

@@ -55,7 +55,8 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },
 		// The reason of a rejection is stored with the delivery, which all readers of the project see; the contents of the events are not
 		// for all of them.
-		InputHidden: true,
+		InputHidden:  true,
+		AfterFailure: slices.ContainsFunc(d.Events, func(e event.Event) bool { return event.ReportsFailure(e.Type) }),
 	}
 	for _, e := range d.Events {
 		req.Sensitive = append(req.Sensitive, e.Sensitive...)

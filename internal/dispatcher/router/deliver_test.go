@@ -103,6 +103,17 @@ func TestDeliverStarts(t *testing.T) {
 	require.JSONEq(t, `[{"n":1.50,"text":"<a>"},null]`, string(got))
 }
 
+// A run that an event about a failure starts is marked, so that its failure starts nothing.
+func TestDeliverStartsAfterFailure(t *testing.T) {
+	t.Parallel()
+	g := &targets{}
+	failed := anEvent(2, "{}")
+	failed.Type = event.RunFailed
+	d := event.Delivery{ID: "d", Project: shop, Kind: event.Start, Workflow: "a/b", RunID: "run-1", Events: []event.Event{anEvent(1, "{}"), failed}}
+	require.Equal(t, inbox.Done, deliver(t, g, d, 1).Result)
+	require.True(t, g.started[0].AfterFailure)
+}
+
 // TestDeliverStartsOnTimer: the run of a timer has no input; the events of another workflow's timer are like other events.
 func TestDeliverStartsOnTimer(t *testing.T) {
 	t.Parallel()

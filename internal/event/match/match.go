@@ -121,6 +121,8 @@ func (b *batch) route(e *event.Event) event.Routing {
 		switch {
 		case h.target.listener != nil:
 			r.Deliveries = append(r.Deliveries, wake(e, h.target.listener))
+		case e.AfterFailure():
+			notes = append(notes, "it reports a failure that followed from another one, and starts no workflow")
 		case h.target.trigger.Paused:
 			notes = append(notes, fmt.Sprintf("workflow %q is paused", h.target.trigger.Workflow))
 		case h.timed || h.target.spec.Mode != event.All:

@@ -108,6 +108,15 @@ type result struct {
 	fuel int64
 }
 
+// candidates returns the targets that match an event of any type, and the types of the shapes that may match the event. Only filters that name
+// its type match an event that reports a failure.
+func (t *table) candidates(e *event.Event) (every []*target, types []string) {
+	if event.ReportsFailure(e.Type) {
+		return nil, []string{e.Type}
+	}
+	return t.every, []string{e.Type, ""}
+}
+
 func (t *table) lookup(e *event.Event, plain map[string]any) result {
 	var l result
 	hits := map[*target]*hit{}
@@ -122,7 +131,8 @@ func (t *table) lookup(e *event.Event, plain map[string]any) result {
 		}
 		return h
 	}
-	for _, to := range t.every {
+	every, types := t.candidates(e)
+	for _, to := range every {
 		at(to)
 	}
 	if e.Type == event.ScheduleFired {
@@ -132,7 +142,7 @@ func (t *table) lookup(e *event.Event, plain map[string]any) result {
 			}
 		}
 	}
-	for _, typ := range []string{e.Type, ""} {
+	for _, typ := range types {
 		for _, group := range t.shapes[typ] {
 			l.near = l.near || typ != ""
 			if group.shape.broken != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -177,7 +178,24 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 	if err := s.release(ctx, c, sqlrow.Distinct(delayed)); err != nil {
 		return err
 	}
+	err = outbox.AddDeliveries(ctx, c, s.db.Dialect(), deadOf(list, t.now), func(ctx context.Context, dead []event.Delivery) error {
+		return s.readEvents(ctx, c, t.project, dead)
+	})
+	if err != nil {
+		return err
+	}
 	return s.orderLanes(ctx, c, t.now, lanes)
+}
+
+// deadOf returns the deliveries that are not attempted any more, as they are stored.
+func deadOf(list []deliveryResult, now int64) (dead []event.Delivery) {
+	for _, v := range list {
+		if v.outcome.Result == inbox.Dead {
+			v.Reason, v.UpdatedAt = sqlrow.Mended(v.outcome.Reason), time.UnixMicro(now)
+			dead = append(dead, v.Delivery)
+		}
+	}
+	return dead
 }
 
 func resultColumns() []sqlrow.Column {

@@ -51,6 +51,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0036_run_labels.sql", "4f1d8aff05c4", "7cd5176428d7"},
 		{"0037_maintenance.sql", "62ab8770f928", "62ab8770f928"},
 		{"0038_webhooks.sql", "37f534c64492", "e8841a5d4da9"},
+		{"0039_outbox.sql", "515577d2d423", "d7300b5b931d"},
 	}
 }
 

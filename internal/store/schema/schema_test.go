@@ -347,6 +347,16 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO webhook_positions (project, position) VALUES ('shop', 7)`},
 			want:   map[string]string{`SELECT CAST(position AS TEXT) FROM webhook_positions`: "7"},
 		},
+		39: {
+			insert: []string{
+				`INSERT INTO event_outbox (project, occurred_at, id, type, source, subject, data) VALUES ('shop', 5, 'r1-failed', 't', '/s', 'r1', '{}')`,
+				`INSERT INTO run_links (run_id, replay_of, parent, path, depth) VALUES ('r39', '', 'r1', '', 1)`,
+			},
+			want: map[string]string{
+				`SELECT id FROM event_outbox WHERE project = 'shop'`:                     "r1-failed",
+				`SELECT run_id FROM run_links WHERE parent = 'r1' AND NOT after_failure`: "r39",
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/annotations"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/problems"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
@@ -67,6 +68,7 @@ type reports interface {
 	Problems() *problems.Store
 	Views() *views.Store
 	Webhooks() *webhooks.Store
+	Outbox() *outbox.Store
 }
 
 // waited are the parts of the store that store and read what runs wait for.
@@ -160,6 +162,11 @@ func cases() []test {
 		{"deliveries of webhooks", testWebhookDeliveries},
 		{"deliveries of webhooks at once", testWebhookClaimsAtOnce},
 		{"retention of webhook deliveries", testWebhookRetention},
+		{"failures become events", testFailureEvents},
+		{"failures that nothing receives", testUnwantedFailures},
+		{"failures after failures", testAfterFailure},
+		{"dead deliveries become events", testDeadLetterEvents},
+		{"failures become events once", testFailureEventsAtOnce},
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"list runs and filters agree", testFilterMatches},

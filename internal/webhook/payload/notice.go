@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -40,6 +41,8 @@ type notice struct {
 	alert, key, severity string
 	summary, detail      string
 	labels               map[string]string
+	// link is the address of a page about the event; empty where none is known.
+	link string
 	// since is when the condition began. resolves: the event ends it. resolvable: another event will end it.
 	since                time.Time
 	resolves, resolvable bool
@@ -56,10 +59,23 @@ type data struct {
 	Evicted   []string  `json:"evicted"`
 	Webhook   string    `json:"webhook"`
 	Actor     string    `json:"actor"`
+	RunID     string    `json:"runId"`
+	Workflow  string    `json:"workflow"`
+	Delivery  string    `json:"deliveryId"`
+	Attempts  int       `json:"attempts"`
+	URL       string    `json:"url"`
 	Owner     struct {
 		ServerID string `json:"serverId"`
 		Epoch    int64  `json:"epoch"`
 	} `json:"owner"`
+	Error struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+	} `json:"error"`
+	Task struct {
+		Name string `json:"name"`
+	} `json:"task"`
 }
 
 func noticeOf(project string, d webhook.Delivery) (notice, error) {
@@ -103,10 +119,44 @@ func (n *notice) own(of data) {
 			n.summary = fmt.Sprintf("Worker %s of project %s stopped sending heartbeats", of.Evicted[0], n.project)
 		}
 		n.labels = map[string]string{"task_queue": of.TaskQueue}
+	case event.RunFailed, event.RunTimedOut:
+		n.run(of)
+	case event.DeliveryDeadLettered:
+		n.alert, n.severity = "SignalboxDeliveryDeadLettered", warning
+		n.key = keyOf(n.project, "deliveries", of.Workflow)
+		n.summary = fmt.Sprintf("A delivery of project %s is not attempted any more", n.project)
+		if of.Workflow != "" {
+			n.summary = fmt.Sprintf("Events of project %s did not start workflow %s", n.project, of.Workflow)
+		}
+		n.detail = fmt.Sprintf("Delivery %s, attempts: %d: %s", of.Delivery, of.Attempts, of.Reason)
+		n.labels = map[string]string{"workflow": of.Workflow}
 	case webhook.Test:
 		n.alert = "SignalboxTest"
 		n.summary = fmt.Sprintf("Test of webhook %s in project %s", of.Webhook, n.project)
 		n.detail = "Sent by " + of.Actor
+	}
+}
+
+// run describes the failure of a run. The failures of a workflow have the same labels and the same key: a receiver shows one condition, with
+// its newest run, however many runs fail.
+func (n *notice) run(of data) {
+	n.severity, n.link = warning, of.URL
+	n.labels = map[string]string{"workflow": of.Workflow}
+	if n.event.Type == event.RunTimedOut {
+		n.alert, n.summary = "SignalboxRunTimedOut", fmt.Sprintf("A run of workflow %s in project %s reached its timeout", of.Workflow, n.project)
+	} else {
+		n.alert, n.summary = "SignalboxRunFailed", fmt.Sprintf("A run of workflow %s in project %s failed", of.Workflow, n.project)
+	}
+	n.key = keyOf(n.project, n.alert, of.Workflow)
+	n.detail = "Run " + of.RunID
+	if of.Task.Name != "" {
+		n.detail += ", task " + of.Task.Name
+	}
+	if text := cmp.Or(of.Error.Title, of.Error.Type); text != "" {
+		n.detail += ": " + text
+		if of.Error.Status != 0 {
+			n.detail += fmt.Sprintf(" (status %d)", of.Error.Status)
+		}
 	}
 }
 

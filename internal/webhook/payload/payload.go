@@ -73,6 +73,9 @@ func alert(n notice) map[string]any {
 		annotations["description"] = n.detail
 	}
 	a := map[string]any{"labels": labels, "annotations": annotations, "startsAt": n.since.Format(time.RFC3339Nano)}
+	if n.link != "" {
+		a["generatorURL"] = n.link
+	}
 	switch {
 	case n.resolves:
 		a["endsAt"] = n.event.Time.Format(time.RFC3339Nano)
@@ -97,6 +100,9 @@ func pagerDuty(n notice, routingKey string) map[string]any {
 		p["custom_details"] = n.event.Data
 	}
 	e["payload"] = p
+	if n.link != "" {
+		e["links"] = []any{map[string]string{"href": n.link, "text": "Open in Signalbox"}}
+	}
 	return e
 }
 
@@ -106,6 +112,9 @@ func slack(n notice) map[string]any {
 	text := "*" + escape(n.summary) + "*"
 	if n.detail != "" {
 		text += "\n" + escape(n.detail)
+	}
+	if n.link != "" {
+		text += "\n<" + escape(n.link) + "|Open in Signalbox>"
 	}
 	markdown := func(text string) map[string]string {
 		return map[string]string{"type": "mrkdwn", "text": clip(text, maxText)}

@@ -1,0 +1,92 @@
+// Package outbox stores events that report failures: it writes them in the transactions that write the failures, and moves them into the
+// inboxes of their projects. It implements [outbox.Store]; package store opens it:
+//
+//	err := outbox.AddRuns(ctx, c, dialect, ended) // within a transaction
+//	moved, wake, err := store.Outbox().Move(ctx, "shop", 100, complete)
+//
+// A failure is written only where a webhook, a trigger or a listener of its project may receive the event: otherwise, the transaction has one
+// more query, of indexes. Move deletes the rows in the transaction that adds the events. If two processes move the same rows, the events of
+// the second are duplicates by their IDs, which the inbox does not add.
+package outbox
+
+import (
+	"context"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/outbox"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+)
+
+// maxProjects is how many projects with events to move are returned at a time.
+const maxProjects = 500
+
+// Inbox commits events within a transaction; the store of events implements it.
+type Inbox interface {
+	// Add reports whether the project's dispatcher is parked.
+	Add(ctx context.Context, c sqldb.Conn, project string, list []event.Event) ([]event.Accepted, bool, error)
+}
+
+// Store moves events. It is safe for concurrent use, also by several processes on one Postgres.
+type Store struct {
+	db    *sqldb.DB
+	inbox Inbox
+}
+
+var _ outbox.Store = (*Store)(nil)
+
+// New returns a store on an open database. Package store migrates its schema.
+func New(db *sqldb.DB, inbox Inbox) *Store { return &Store{db, inbox} }
+
+// Waiting implements [outbox.Store].
+func (s *Store) Waiting(ctx context.Context) (projects []string, err error) {
+	err = s.db.Read(ctx, "find events to publish", func(ctx context.Context, c sqldb.Conn) error {
+		projects, err = sqlrow.Collect(ctx, c, `SELECT DISTINCT project FROM event_outbox ORDER BY project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
+		return err
+	})
+	return projects, err
+}
+
+// Move implements [outbox.Store].
+func (s *Store) Move(ctx context.Context, project string, limit int, complete func(event.Event) event.Event) (moved int, wake bool, err error) {
+	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) error {
+		moved, wake = 0, false
+		list, err := sqlrow.Collect(ctx, c, `SELECT project, occurred_at, id, type, source, subject, extensions, data FROM event_outbox
+WHERE project = $1 ORDER BY occurred_at, id`+sqlrow.Limit(limit), []any{project}, scan)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		ids := make([]string, len(list))
+		for i := range list {
+			ids[i] = list[i].ID
+			list[i] = complete(list[i])
+		}
+		if _, wake, err = s.inbox.Add(ctx, c, project, list); err != nil {
+			return err
+		}
+		moved = len(list)
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{project, sqlrow.Micros(list[moved-1].Time)}, func(ctx context.Context, marks string, args []any) error {
+			_, err := c.ExecContext(ctx, `DELETE FROM event_outbox WHERE project = $1 AND occurred_at <= $2 AND id IN `+marks, args...)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return moved, wake, nil
+}
+
+func scan(row sqlrow.Scanner) (e event.Event, err error) {
+	err = row.Scan(&e.Project, sqlrow.TimeInto(&e.Time), &e.ID, &e.Type, &e.Source, &e.Subject, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data))
+	e.Time = e.Time.UTC()
+	return e, err
+}
+
+// add writes events that are not in the outbox.
+func add(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, list []event.Event) error {
+	_, err := sqlrow.InsertMany(ctx, c, d, "event_outbox", "project, occurred_at, id, type, source, subject, extensions, data", ` ON CONFLICT DO NOTHING`, list,
+		func(e event.Event) ([]any, error) {
+			return []any{e.Project, sqlrow.Micros(e.Time), e.ID, e.Type, e.Source, sqlrow.Mended(e.Subject), sqlrow.Raw(e.Extensions), sqlrow.MendedRaw(e.Data)}, nil
+		})
+	return err
+}
