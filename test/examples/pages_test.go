@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,42 +19,65 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// page is a page whose commands are run as a reader would: in their order, in an empty folder, against a platform of its own.
+// page is a page whose commands are run as a reader would: in their order, in an empty folder, in a project of its own.
 type page struct {
 	name     string
-	examples bool     // the workflows of the examples are published, as `make dev` does
-	before   []string // commands that make what the page refers to
-	commands int      // at least so many are run: a page whose blocks are not found fails
+	before   []string          // commands that make what the page refers to
+	id       string            // prints what ID stands for; the newest run without it
+	words    map[string]string // what other words in capitals stand for
+	commands int               // at least so many are run: a page whose blocks are not found fails
 }
 
-func pages() []page {
+// project is the name of the page's project.
+func (p page) project() string { return strings.TrimSuffix(p.name, ".md") }
+
+// failing makes a workflow of which a run has failed, and the file of a version that does not fail.
+func failing() []string {
+	const document = `printf "document: {dsl: '1.0.3', namespace: shop, name: order, version: '%s'}\ndo:\n  - a: {%s}\n" `
+	return []string{
+		document + `1.0.0 "raise: {error: {type: 'https://example.com/broken', status: 500, title: Broken}}" > order.yaml`,
+		"signalbox workflow publish order.yaml",
+		"signalbox run start order --wait # exit code 10",
+		document + `1.1.0 "wait: {seconds: 1}" > order.yaml`,
+	}
+}
+
+func pages(examples string) []page {
+	problem := "signalbox problem list --state all --kind failure --project problems"
 	return []page{
-		{name: "quickstart.md", examples: true, commands: 15},
+		{name: "quickstart.md", before: []string{"for f in " + examples + "/*.yaml; do signalbox workflow publish $f || exit 1; done"}, commands: 15},
 		{name: "tutorial.md", commands: 25},
 		{name: "tenancy.md", commands: 10},
+		{name: "quotas.md", commands: 5}, // in the project shop of the page before
+		{name: "events.md", before: failing(), commands: 6},
+		{name: "failures.md", before: failing(), words: map[string]string{"NUMBER": "1"}, commands: 6},
+		{
+			name: "problems.md", words: map[string]string{"NAME": "problems", "TEXT": "test", "KEY": "$group"}, id: problem + " -o name", commands: 6,
+			before: append(failing(), "until "+problem+" -o name | grep .; do :; done", "group=$("+problem+" -o json --jq '.[0].failureGroup')"),
+		},
+		{
+			name: "batches.md", id: "signalbox batch list -o name | head -1", commands: 7,
+			before: append(failing(), "signalbox workflow publish order.yaml", "signalbox run list -o name > ids.txt"),
+		},
+		{name: "connection.md", commands: 5},
+		{name: "dispatchers.md", commands: 5},
+		{name: "maintenance.md", commands: 3},
 	}
 }
 
 // Each command of a page succeeds, or exits with the code that its comment says, and prints what a console block shows.
 func TestCommandsOfPagesDoWhatTheyShow(t *testing.T) {
 	t.Parallel()
-	for _, p := range pages() {
-		t.Run(strings.TrimSuffix(p.name, ".md"), func(t *testing.T) {
-			t.Parallel()
-			r := newReader(t, p)
-			for _, command := range p.before {
-				r.do(t, step{command: command})
-			}
-			n := 0
-			for _, s := range steps(t, p.name) {
-				if s.file != "" {
-					r.save(t, s)
-					continue
-				}
-				r.do(t, s)
-				n++
-			}
-			require.GreaterOrEqual(t, n, p.commands)
+	examples, err := filepath.Abs(folder)
+	require.NoError(t, err)
+	server := platform.StartDev(t)
+	for _, p := range pages(examples) {
+		r := server.CLI(t, "project", "create", p.project())
+		require.Equal(t, platform.ExitOK, r.Code, r.String())
+	}
+	for _, p := range pages(examples) {
+		t.Run(p.project(), func(t *testing.T) { //nolint:paralleltest // the next page would start its runs while the servers are in maintenance
+			newReader(t, server, p).follow(t)
 		})
 	}
 }
@@ -116,30 +140,44 @@ func elsewhere(command string) bool {
 
 // reader runs the commands of one page.
 type reader struct {
+	page    page
 	server  *platform.Server
 	folder  string
 	service *httptest.Server // what `python3 -m http.server 9090 --directory service` would serve
 	env     []string
 }
 
-func newReader(t *testing.T, p page) *reader {
+func newReader(t *testing.T, server *platform.Server, p page) *reader {
 	t.Helper()
-	var args []string
-	if p.examples {
-		examples, err := filepath.Abs(folder)
-		require.NoError(t, err)
-		args = []string{"--publish", examples}
-	}
-	r := &reader{server: platform.StartDev(t, args...), folder: t.TempDir()}
+	r := &reader{page: p, server: server, folder: t.TempDir()}
 	r.service = httptest.NewServer(http.FileServer(http.Dir(filepath.Join(r.folder, "service"))))
 	t.Cleanup(r.service.Close)
-	r.env = platform.Environment(t, append(r.server.ClientEnv(), "PATH="+filepath.Dir(platform.Binary(t))+":"+os.Getenv("PATH"))...)
+	r.env = platform.Environment(t, append(server.ClientEnv(), "SIGNALBOX_PROJECT="+p.project(), "PATH="+filepath.Dir(platform.Binary(t))+":"+os.Getenv("PATH"))...)
 	return r
+}
+
+// follow does what the page says.
+func (r *reader) follow(t *testing.T) {
+	t.Helper()
+	for _, command := range r.page.before {
+		r.do(t, commandStep(command, ""))
+	}
+	commands := 0
+	for _, s := range steps(t, r.page.name) {
+		if s.file != "" {
+			r.save(t, s)
+			continue
+		}
+		r.do(t, s)
+		commands++
+	}
+	require.GreaterOrEqual(t, commands, r.page.commands)
 }
 
 // local replaces the addresses that pages show by those of the test.
 func (r *reader) local(text string) string {
 	text = strings.ReplaceAll(text, "127.0.0.1:8080", r.server.Address)
+	text = strings.ReplaceAll(text, "/projects/default/", "/projects/"+r.page.project()+"/")
 	return strings.ReplaceAll(text, "127.0.0.1:9090", r.service.Listener.Addr().String())
 }
 
@@ -154,7 +192,10 @@ func (r *reader) save(t *testing.T, s step) {
 func (r *reader) do(t *testing.T, s step) {
 	t.Helper()
 	text := r.local(s.command)
-	text = regexp.MustCompile(` ID\b`).ReplaceAllString(text, " $(signalbox run list --limit 1 -o name)")
+	text = regexp.MustCompile(` ID\b`).ReplaceAllLiteralString(text, " $("+cmp.Or(r.page.id, "signalbox run list --limit 1 -o name")+")")
+	for word, value := range r.page.words {
+		text = regexp.MustCompile(`\b`+word+`\b`).ReplaceAllLiteralString(text, value)
+	}
 	if match := regexp.MustCompile(`^(?:export )?([A-Za-z_]+)=`).FindStringSubmatch(text); match != nil {
 		text += "\ndeclare -px " + match[1] + " >> .variables"
 	}
