@@ -105,7 +105,7 @@ var names = map[string]bool{
 	"ID": true, "Project": true, "Path": true, "Pointer": true, "DeadlineBy": true, "Task": true, "Kind": true, "Status": true, "WaitingKind": true, "RunID": true,
 	"ExecutionID": true, "Type": true, "Outcome": true, "Source": true, "DataContentType": true, "DataSchema": true, "Actor": true, "Cause": true,
 	"Code": true, "Build": true, "NewRunID": true, "Workflow": true, "Version": true, "Listener": true, "Result": true, "DataBase64": true,
-	"Mode": true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true,
+	"Mode": true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true, "Traceparent": true,
 }
 
 // plant puts the planted value into every text and value of a structure but [names], in all encodings.

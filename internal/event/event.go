@@ -42,9 +42,12 @@ type Event struct {
 	// Actor is the name of the publisher.
 	Actor string
 	// RunID is the run that emits the event: values that are sensitive in the run are sensitive in the event. It is not stored.
-	RunID  string
-	Status Status
-	Reason string
+	RunID string
+	// Traceparent is the span that published the event, as the header of W3C Trace Context has it; empty without traces, and in events that
+	// are read to be shown.
+	Traceparent string
+	Status      Status
+	Reason      string
 	// Original holds the values behind the marks in Subject, Extensions and Data; nil where there are none. Code that shows events does not read it.
 	Original *Original
 	// Sensitive are the texts to hide wherever the event is used: set for an event that a run emits, and for an opened event. Only

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/traceparent"
 )
 
 // retryAfter is the default delay before callers retry.
@@ -95,9 +96,9 @@ func (s *Service) publish(ctx context.Context, project string, events []Event) (
 	if !ok {
 		actor = auth.System()
 	}
-	kept := make([]Event, len(events))
+	kept, parent := make([]Event, len(events)), traceparent.Of(ctx)
 	for i, e := range events {
-		e.Project, e.Actor, e.Status = project, actor.Name, Pending
+		e.Project, e.Actor, e.Status, e.Traceparent = project, actor.Name, Pending, parent
 		kept[i] = e
 	}
 	return s.committer.commit(ctx, project, kept)

@@ -42,6 +42,7 @@ type Span struct {
 	Kind                             tracepb.Span_SpanKind
 	Attributes                       map[string]string
 	Failed                           bool
+	Links                            []string // the spans that it links, as trace/ID
 	Start, End                       time.Time
 }
 
@@ -199,8 +200,12 @@ func (c *Collector) Spans() []Span {
 	for _, of := range c.traces {
 		for _, scope := range of.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
+				var links []string
+				for _, l := range s.GetLinks() {
+					links = append(links, hex.EncodeToString(l.GetTraceId())+"/"+hex.EncodeToString(l.GetSpanId()))
+				}
 				all = append(all, Span{
-					Service: resource(of.GetResource(), "service.name"), Trace: hex.EncodeToString(s.GetTraceId()),
+					Links: links, Service: resource(of.GetResource(), "service.name"), Trace: hex.EncodeToString(s.GetTraceId()),
 					ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()), Name: s.GetName(), Kind: s.GetKind(),
 					Attributes: attributes(s.GetAttributes()), Failed: s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR,
 					Start: nanoseconds(s.GetStartTimeUnixNano()), End: nanoseconds(s.GetEndTimeUnixNano()),

@@ -250,6 +250,75 @@ func prometheusNames(t *testing.T, p collector.Point) (names []string, values []
 	return []string{name + of}, []float64{p.Value}
 }
 
+const (
+	ordered = `schedule: {on: {one: {with: {type: io.example.ordered}}}}
+`
+	shippedAndPaid = `schedule: {on: {all: [{with: {type: io.example.shipped}}, {with: {type: io.example.paid}}]}}
+`
+)
+
+// An event belongs to the trace of the request, or of the run, that published it: so do the runs that it starts, also those that other events
+// start in turn, and its delivery to a run that waits. That run has a trace of its own, and links the delivery. A run that needs two events
+// belongs to the trace of the last one, and links the other. Nothing of the events is in the spans.
+func TestEventsContinueTheirTrace(t *testing.T) {
+	t.Parallel()
+	const waiting, order, payment = "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319d", "0af7651916cd43dd8448eb211c80319e"
+	const callersSpan = "b7ad6b7169203331"
+	c := collector.New(t)
+	s := platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: c.Env(collector.HTTP)})
+	s.Publish(t, platform.Document("ships", "  - tell: {emit: {event: {with: {type: io.example.shipped, source: /ships, data: {card: "+plantedSealed+"}}}}}\n", ordered))
+	s.Publish(t, platform.Document("closes", "  - note: {set: {seen: true}}\n", shippedAndPaid))
+	waiter := start(t, s, s.Publish(t, platform.Document("waits", "  - shipped: {listen: {to: {one: {with: {type: io.example.shipped}}}}}\n")),
+		"00-"+waiting+"-"+callersSpan+"-01")
+	s.Await(t, waiter, soon, "waiting")
+
+	send := func(kind, trace string) {
+		header := http.Header{"Content-Type": {"application/cloudevents+json"}, "Traceparent": {"00-" + trace + "-" + callersSpan + "-01"}}
+		status, answer, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", header,
+			strings.NewReader(`{"specversion":"1.0","type":"`+kind+`","source":"/test","id":"`+kind+`","data":{"card":"`+plantedSealed+`"}}`))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusAccepted, status, answer)
+	}
+	requireTrace := func(trace, want string) []collector.Span {
+		platform.Eventually(t, soon, func() string {
+			if got := tree(ofTrace(c, trace), callersSpan, ""); got != want {
+				return "the trace is:\n" + got
+			}
+			return ""
+		})
+		return ofTrace(c, trace)
+	}
+	named := func(spans []collector.Span, name string) collector.Span {
+		n := slices.IndexFunc(spans, func(s collector.Span) bool { return s.Name == name })
+		require.GreaterOrEqual(t, n, 0, name)
+		return spans[n]
+	}
+	send("io.example.ordered", order)
+	shipped := requireTrace(order, `signalbox.v1.EventService/PublishEvents
+  StartWorkflow signalbox.run
+    RunWorkflow signalbox.run
+      RunActivity signalbox.emit
+        SignalWorkflow signalbox.event
+`)
+	delivery := named(shipped, "SignalWorkflow signalbox.event")
+	require.Equal(t, waiter, delivery.Attributes["signalbox.run.id"])
+	s.Await(t, waiter, soon, "completed")
+	waited := requireTrace(waiting, `signalbox.v1.RunService/StartRun
+  StartWorkflow signalbox.run
+    RunWorkflow signalbox.run
+      RunActivity signalbox.listen
+`)
+	require.Equal(t, []string{order + "/" + delivery.ID}, named(waited, "RunWorkflow signalbox.run").Links)
+
+	send("io.example.paid", payment)
+	closed := requireTrace(payment, `signalbox.v1.EventService/PublishEvents
+  StartWorkflow signalbox.run
+    RunWorkflow signalbox.run
+`)
+	require.Equal(t, []string{order + "/" + named(shipped, "RunActivity signalbox.emit").ID}, named(closed, "StartWorkflow signalbox.run").Links)
+	require.NotContains(t, c.Dump(t), plantedSealed)
+}
+
 // A caller that does not sample its trace, and a sampler that samples none, have no spans; the run is the same, and so are the metrics.
 func TestTracesAreSampledAtTheHead(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/traceparent"
 )
 
 const (
@@ -58,9 +59,11 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		InputHidden:  true,
 		AfterFailure: slices.ContainsFunc(d.Events, func(e event.Event) bool { return event.ReportsFailure(e.Type) }),
 	}
+	var parents []string
 	for _, e := range d.Events {
-		req.Sensitive = append(req.Sensitive, e.Sensitive...)
+		req.Sensitive, parents = append(req.Sensitive, e.Sensitive...), append(parents, e.Traceparent)
 	}
+	ctx = traceparent.Follow(ctx, parents...)
 	if e := d.Events[0]; e.Type == event.ScheduleFired && e.Source == event.TimerSource(d.Project, d.Workflow) {
 		req.Trigger, req.InputOf = run.TriggerSchedule, nil
 	}
@@ -75,7 +78,7 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 
 func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	for _, e := range d.Events {
-		err := r.opts.Waker.Wake(ctx, d.RunID, d.Listener, e.Position, cloudevents.JSON(e), e.Sensitive)
+		err := r.opts.Waker.Wake(traceparent.Follow(ctx, e.Traceparent), d.RunID, d.Listener, e.Position, cloudevents.JSON(e), e.Sensitive)
 		switch {
 		case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
 			return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}

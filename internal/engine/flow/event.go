@@ -56,6 +56,8 @@ type Wake struct {
 	Event    json.RawMessage `json:"event"` // CloudEvents JSON form
 	// Sensitive are the texts in it that must be redacted.
 	Sensitive []string `json:"sensitive,omitempty"`
+	// Traceparent is the span that delivers the event, for the traces of the run; the run itself does not read it.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 const (

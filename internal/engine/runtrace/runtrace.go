@@ -1,4 +1,5 @@
-// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, and each of its activities.
+// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, each of its activities, and the events that
+// wake it.
 //
 //	options.Interceptors = append(options.Interceptors, runtrace.New(tracer, converter))
 //
@@ -33,6 +34,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
+	"github.com/signalbox-dev/signalbox/internal/traceparent"
 )
 
 // headerKey is the header with the trace context.
@@ -118,10 +120,30 @@ func (s *starts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExec
 	}
 	ctx, span := s.tracer.spans.Start(tracing.WithRun(ctx, r), "StartWorkflow "+in.WorkflowType, trace.SpanKindClient)
 	defer span.End()
+	for _, cause := range traceparent.Links(ctx) {
+		span.AddLink(cause)
+	}
 	s.tracer.write(interceptor.Header(ctx), span.SpanContext(), tracing.Run{}) //nolint:contextcheck // it only converts the span context
 	handle, err := s.Next.ExecuteWorkflow(ctx, in)
 	fail(span, err)
 	return handle, err
+}
+
+// SignalWorkflow delivers an event to a run. The span belongs to the trace of the event, and the execution links it. An event without a trace has
+// no span.
+func (s *starts) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
+	wake, ok := in.Arg.(flow.Wake)
+	if !ok || !trace.SpanContextFromContext(ctx).IsValid() {
+		return s.Next.SignalWorkflow(ctx, in)
+	}
+	ctx, span := s.tracer.spans.Start(tracing.WithRun(ctx, tracing.Run{ID: in.WorkflowID}), "SignalWorkflow "+in.SignalName, trace.SpanKindClient)
+	defer span.End()
+	wake.Traceparent = traceparent.Of(ctx)
+	traced := *in
+	traced.Arg = wake
+	err := s.Next.SignalWorkflow(ctx, &traced)
+	fail(span, err)
+	return err
 }
 
 // runOf returns the run with these arguments of a workflow; false for other workflows.
@@ -147,6 +169,9 @@ type executions struct {
 	interceptor.WorkflowInboundInterceptorBase
 
 	tracer *tracer
+	// span is that of the execution, nil before its start. links are those of the events that came before.
+	span  trace.Span
+	links []trace.Link
 }
 
 // Init implements [interceptor.WorkflowInboundInterceptor].
@@ -167,6 +192,10 @@ func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execu
 	span := e.tracer.spans.StartExecution(parent, info.WorkflowExecution.RunID, r, "RunWorkflow "+contract.RunWorkflow,
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.WorkflowStartTime),
 		trace.WithAttributes(attribute.String("temporalRunID", info.WorkflowExecution.RunID)))
+	e.span = span
+	for _, link := range e.links {
+		span.AddLink(link)
+	}
 	x := execution{run: r, span: span.SpanContext(), first: parent}
 	if !parent.IsValid() {
 		x.first = x.span
@@ -177,6 +206,26 @@ func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execu
 		complete(span, err)
 	}
 	return result, err
+}
+
+// HandleSignal links the span of an execution with those that delivered its events. A replay does so again, for the span of its process.
+func (e *executions) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
+	if in.SignalName == contract.WakeSignal {
+		var wake struct{ Traceparent string }
+		if e.tracer.converter.FromPayloads(in.Arg, &wake) == nil && wake.Traceparent != "" {
+			e.link(e.tracer.spans.Decode(map[string]string{"traceparent": wake.Traceparent}))
+		}
+	}
+	return e.Next.HandleSignal(ctx, in)
+}
+
+func (e *executions) link(sc trace.SpanContext) {
+	link := trace.Link{SpanContext: sc}
+	if e.span == nil {
+		e.links = append(e.links, link)
+		return
+	}
+	e.span.AddLink(link)
 }
 
 // complete ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags behind the activities.

@@ -20,11 +20,11 @@ e.data_base64, e.received_at, e.actor, e.extensions, e.data`
 	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
 	// outcomeColumns reads it; events that are not routed have none.
 	outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
-	// originalColumns are read for delivery.
+	// originalColumns are read to match an event, and with traceparent to deliver it.
 	originalColumns = `COALESCE(e.original_key, ''), e.original`
-	// selectEvent reads the outcome with the event; selectWhole reads its original as well.
+	// selectEvent reads the outcome with the event; selectWhole reads what delivers it as well.
 	selectEvent = `SELECT ` + eventColumns + `, ` + outcomeColumns + ` FROM events e`
-	selectWhole = `SELECT ` + eventColumns + `, ` + outcomeColumns + `, ` + originalColumns + ` FROM events e`
+	selectWhole = `SELECT ` + eventColumns + `, ` + outcomeColumns + `, ` + originalColumns + `, COALESCE(e.traceparent, '') FROM events e`
 )
 
 func eventInto(e *event.Event) []any {
@@ -41,7 +41,7 @@ func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
 
 func scanWhole(row sqlrow.Scanner) (e event.Event, err error) {
 	var original event.Original
-	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason, &original.KeyID, &original.Sealed)...)
+	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason, &original.KeyID, &original.Sealed, &e.Traceparent)...)
 	e.Original = originalOrNil(original)
 	return e, err
 }

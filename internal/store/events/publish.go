@@ -119,15 +119,18 @@ func (s *Intake) insertNew(
 		fresh = append(fresh, e)
 	}
 	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", `project, position, id, source, type, subject, occurred_at,
-data_content_type, data_schema, data_base64, received_at, actor, extensions, data, original_key, original`, ` ON CONFLICT (project, id, source) DO NOTHING`, fresh,
+data_content_type, data_schema, data_base64, received_at, actor, extensions, data, original_key, original, traceparent`, ` ON CONFLICT (project, id, source) DO NOTHING`, fresh,
 		func(e event.Event) ([]any, error) {
-			var key, sealed any
+			var key, sealed, parent any
 			if e.Original != nil {
 				key, sealed = e.Original.KeyID, e.Original.Sealed
 			}
+			if e.Traceparent != "" {
+				parent = e.Traceparent
+			}
 			return []any{
 				project, e.Position, e.ID, e.Source, e.Type, e.Subject, sqlrow.Micros(e.Time), e.DataContentType, e.DataSchema,
-				e.DataBase64, a.ReceivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data), key, sealed,
+				e.DataBase64, a.ReceivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data), key, sealed, parent,
 			}, nil
 		})
 	if err == nil && added < int64(len(fresh)) {

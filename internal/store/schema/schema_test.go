@@ -357,6 +357,11 @@ func fixtures() map[int64]fixture {
 				`SELECT run_id FROM run_links WHERE parent = 'r1' AND NOT after_failure`: "r39",
 			},
 		},
+		40: {
+			insert: []string{`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data, traceparent)
+				VALUES ('shop', 40, 'e40', '/s', 't', '', '', '', FALSE, 40, 'ada', '{}', '00-01-02-01')`},
+			want: map[string]string{`SELECT traceparent FROM events WHERE id = 'e40'`: "00-01-02-01"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -162,7 +162,9 @@ func testRouteEvents(t *testing.T, open Opener) {
 func testClaimDeliveries(t *testing.T, open Opener) {
 	s := open(t)
 	o := fence(t, s, "host-1")
-	give(t, s, newEvents("e", 6)...)
+	list := newEvents("e", 6)
+	list[0].Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	give(t, s, list...)
 	require.Empty(t, due(t, s, o, 10))
 	both := startOf(6, "all/of")
 	both.Positions = []int64{2, 6}
@@ -172,7 +174,10 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	first := due(t, s, o, 3)
 	require.Equal(t, []string{"1 a/a", "2 a/a", "3 a/a"}, deliveryIDs(first))
 	require.Equal(t, 1, first[0].Attempts, "the coming one is counted")
-	require.Equal(t, []event.Event{getEvent(t, s, 1)}, first[0].Events)
+	traced := getEvent(t, s, 1)
+	require.Empty(t, traced.Traceparent, "what shows events does not read it")
+	traced.Traceparent = list[0].Traceparent
+	require.Equal(t, []event.Event{traced}, first[0].Events)
 	rest := due(t, s, o, 10)
 	require.Equal(t, []string{"5 a/a", "6 all/of"}, deliveryIDs(rest))
 	require.Equal(t, []event.Event{getEvent(t, s, 2), getEvent(t, s, 6)}, rest[1].Events)
