@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -182,6 +183,11 @@ func TestWorkflowRunPublishesAndRuns(t *testing.T) {
 		requireOneLine(t, run(), platform.ExitConflict, "0.1.0", "VERSION_TAKEN", "--bump")
 		r = run("--bump", "--jq", ".version, .output.well")
 		require.Equal(t, "0.1.1\ntrue\n", r.Stdout, r.String())
+		short := regexp.MustCompile(`type: https://\S*/communication`).ReplaceAll(source, []byte("type: communication"))
+		require.NoError(t, os.WriteFile(path, short, 0o600))
+		r = run("--bump")
+		require.Equal(t, platform.ExitOK, r.Code, r.String())
+		require.Contains(t, r.Stderr, "warning: never_matches", "a filter that matches nothing is mentioned")
 		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(source, []byte("set:"), []byte("sett:")), 0o600))
 		r = run("--bump")
 		require.Equal(t, platform.ExitFailed, r.Code, r.String())

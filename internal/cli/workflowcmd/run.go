@@ -59,6 +59,7 @@ func run(ctx context.Context, s *session.Session, file string, flags *runFlags) 
 	if err != nil {
 		return err
 	}
+	noteFindings(s, doc.name, response.GetFindings())
 	name, version := response.GetWorkflow().GetName(), response.GetVersion().GetVersion()
 	if response.GetCreated() {
 		s.Note("published %s %s", name, version)
