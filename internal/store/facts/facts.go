@@ -20,7 +20,7 @@ import (
 // Read describes the database.
 func Read(ctx context.Context, db *sqldb.DB, migrator *schema.Migrator) system.StoreFacts {
 	dialect := db.Dialect()
-	f := system.StoreFacts{Driver: string(dialect.Driver), Location: db.Location(), Required: migrator.Latest()}
+	f := system.StoreFacts{Driver: string(dialect.Driver), Location: db.PlainLocation(), Required: migrator.Latest()}
 	pools := db.Pools()
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		p := pools[name]

@@ -157,8 +157,11 @@ func (d *DB) Close() error {
 // Dialect returns the differences between the databases' SQL.
 func (d *DB) Dialect() Dialect { return d.dialect }
 
-// Location returns the location of the database for messages: the file, or host and database; never a password.
+// Location returns the location of the database for messages, with names in quotes: the file, or host and database; never a password.
 func (d *DB) Location() string { return d.location.String() }
+
+// PlainLocation returns the location without quotes, to show it by itself.
+func (d *DB) PlainLocation() string { return d.location.plain() }
 
 // File returns the path of SQLite's file; empty for Postgres.
 func (d *DB) File() string { return d.location.file }

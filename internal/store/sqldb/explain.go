@@ -23,13 +23,21 @@ import (
 const retryAfter = 2 * time.Second
 
 // location is the location of the database.
-type location struct{ file, server string }
+type location struct{ file, server, database string }
 
 func (p location) String() string {
 	if p.file != "" {
 		return strconv.Quote(p.file)
 	}
-	return p.server
+	return p.server + " database " + strconv.Quote(p.database)
+}
+
+// plain returns the location without quotes.
+func (p location) plain() string {
+	if p.file != "" {
+		return p.file
+	}
+	return p.server + " database " + p.database
 }
 
 // retryable reports whether the database aborted the transaction in favour of another one.

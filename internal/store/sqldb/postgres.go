@@ -41,7 +41,7 @@ func (d *DB) openPostgres(o Options) error {
 	cfg.RuntimeParams["timezone"] = "UTC"
 	cfg.StatementCacheCapacity = statementCacheSize
 	d.dialect = postgresDialect()
-	d.location = location{server: serverName(cfg)}
+	d.location = location{server: serverName(cfg), database: cfg.Database}
 	conns := o.MaxConns
 	if conns <= 0 {
 		conns = defaultConns
@@ -78,9 +78,8 @@ func dialForLock(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 }
 
 func serverName(cfg *pgx.ConnConfig) string {
-	host := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
 	if strings.HasPrefix(cfg.Host, "/") {
-		host = cfg.Host
+		return cfg.Host
 	}
-	return host + " database " + strconv.Quote(cfg.Database)
+	return net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
 }

@@ -15,6 +15,7 @@ func testFacts(t *testing.T, open Opener) {
 	require.Contains(t, []string{"sqlite", "postgres"}, facts.Driver)
 	require.NotEmpty(t, facts.Version)
 	require.NotEmpty(t, facts.Location)
+	require.NotContains(t, facts.Location, `"`)
 	require.Positive(t, facts.Required)
 	require.Equal(t, facts.Required, facts.Schema)
 	require.Positive(t, facts.Bytes)
