@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown, ArrowUp } from 'lucide-react'
-import { memo, useEffect, useRef, type KeyboardEvent, type ReactElement, type ReactNode } from 'react'
+import { memo, useEffect, useLayoutEffect, useRef, type KeyboardEvent, type ReactElement, type ReactNode } from 'react'
 import styles from './DataTable.module.css'
 
 export interface Column<Row> {
@@ -37,18 +37,23 @@ export interface DataTableProps<Row> {
   /** The row that has the keyboard, by key; kept by the caller so that it survives a change of the rows. */
   active?: string | undefined
   onActive?: (key: string) => void
-  rowHeight?: number
+  /** The height of all rows, or of each; 32 if absent. */
+  rowHeight?: number | ((row: Row) => number)
 }
 
 /**
- * A table of which only the rows in view exist in the page. Rows keep their height, so nothing moves while it scrolls. The keyboard moves
+ * A table of which only the rows in view exist in the page. The heights of rows are known before they are drawn, so nothing moves while it scrolls. The keyboard moves
  * with j, k and the arrows, opens with Enter, peeks with Space, selects with x.
  */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const height = props.rowHeight ?? 32
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 4 })
+  const { rowHeight = 32 } = props
+  const heightOf = (row: Row | undefined) => (typeof rowHeight === 'number' ? rowHeight : row === undefined ? 0 : rowHeight(row))
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: (index) => heightOf(rows[index]), overscan: 4 })
+  const heights = typeof rowHeight === 'number' ? String(rowHeight) : rows.map(heightOf).join(' ')
+  // The positions of rows are kept until they are measured again.
+  useLayoutEffect(() => { virtual.measure() }, [virtual, heights])
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? -1
   useEffect(() => {
@@ -141,7 +146,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
               id={key}
               index={item.index}
               start={item.start}
-              height={height}
+              height={heightOf(row)}
               template={template}
               columns={columns}
               selected={onSelect === undefined ? undefined : (selected?.has(key) ?? false)}

@@ -108,8 +108,10 @@ export function RunsPage() {
   }, [feed, peek, showPeek])
 
   const { shown } = state
-  const lines = cardLines(first, cards && shown.some((run) => Object.keys(run.labels).length > 0))
-  const labelled = lines.labels
+  const heightOfCard = (run: Run) => {
+    const lines = cardLines(first, run)
+    return cardHeight(2 + Number(lines.facts.length > 0) + Number(lines.labels))
+  }
   useEffect(() => { rememberList(project, { search: { ...search, peek: undefined }, ids: shown.map((run) => run.id) }) }, [project, search, shown])
   const listed = useRef(shown)
   useEffect(() => { listed.current = shown }, [shown])
@@ -138,8 +140,8 @@ export function RunsPage() {
   }, [])
   // The columns change rarely, so that a change of one run draws one row.
   const columns = useMemo(
-    () => runColumns({ project, shown: shownColumns.split(','), card: cards ? { labels: labelled } : undefined, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
-    [project, shownColumns, cards, labelled, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
+    () => runColumns({ project, shown: shownColumns.split(','), cards, zone, order: filter.order, onOrder: sort, onOpen: openRun, onControl: openControl, onLabel: addLabel, refused, selected, allSelected, onSelect: select, onSelectAll: selectAll }),
+    [project, shownColumns, cards, zone, filter.order, sort, openRun, openControl, addLabel, refused, selected, allSelected, select, selectAll],
   )
   const endControl = () => {
     setControl(undefined)
@@ -259,7 +261,7 @@ export function RunsPage() {
             highlighted={peek}
             onEnd={feed.loadMore}
             onView={feed.setView}
-            rowHeight={cards ? cardHeight(2 + (lines.facts.length > 0 ? 1 : 0) + (labelled ? 1 : 0)) : density === 'compact' ? 28 : 32}
+            rowHeight={cards ? heightOfCard : density === 'compact' ? 28 : 32}
             footer={<ListEnd count={shown.length} more={state.next !== ''} cut={state.cut} last={shown.at(-1)} order={filter.order} onContinue={change} />}
           />
         )}

@@ -48,8 +48,8 @@ export interface ColumnOptions {
   project: string
   /** The columns between the box of the selection and the menu, by ID. */
   shown: readonly string[]
-  /** If rows are cards in place of columns: whether they have a line for labels. */
-  card: { labels: boolean } | undefined
+  /** Rows are cards in place of columns. */
+  cards: boolean
   zone: Zone
   order: Order
   onOrder: (order: Order) => void
@@ -66,7 +66,7 @@ export interface ColumnOptions {
 }
 
 /** runColumns returns the columns of the list. */
-export function runColumns({ project, shown, card, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
+export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen, onControl, onLabel, refused, selected, allSelected, onSelect, onSelectAll }: ColumnOptions): Column<Run>[] {
   const utc = zone === 'utc' ? ' (UTC)' : ''
   const select: Column<Run> = {
     id: 'select',
@@ -109,38 +109,36 @@ export function runColumns({ project, shown, card, zone, order, onOrder, onOpen,
     { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },
     { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]
-  // On a phone, the row is a card: two lines, one for what is chosen in addition, and one for labels.
+  // On a phone, the row is a card: two lines, one for what is chosen in addition, and one for the labels of a run that has some.
   const has = (id: string) => shown.includes(id)
-  const facts = card === undefined ? [] : known.filter((column) => cardLines(shown, false).facts.includes(column.id))
   const cardColumn: Column<Run> = {
     id: 'card',
     title: `Queued${utc}`,
     width: 200,
     grow: true,
     sort: sortQueued,
-    cell: (run) => (
-      <>
-        <span className={styles.cardLine}>
-          {has('status') ? <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> : null}
-          <span className={styles.cardText} title={`${run.workflow}@${run.version}`}>{has('workflow') ? run.workflow : ''}</span>
-          {has('queued') ? <span className={styles.weak}><Ago at={milliseconds(run.createTime)} /></span> : null}
-        </span>
-        <span className={styles.cardLine}>
-          <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles.cardID} title={run.id}>{shortId(run.id)}</Link>
-          <span className={styles.cardText}>{has('problem') ? <RunProblem run={run} /> : null}</span>
-        </span>
-        {facts.length === 0 ? null : (
+    cell: (run) => {
+      const lines = cardLines(shown, run)
+      return (
+        <>
           <span className={styles.cardLine}>
-            {facts.map((column) => <span key={column.id} className={styles.cardFact}><span className={styles.weak}>{column.title}</span> {column.cell(run)}</span>)}
+            {has('status') ? <StatusBadge of="run" status={run.status} detail={statusDetail(run)} /> : null}
+            <span className={styles.cardText} title={`${run.workflow}@${run.version}`}>{has('workflow') ? run.workflow : ''}</span>
+            {has('queued') ? <span className={styles.weak}><Ago at={milliseconds(run.createTime)} /></span> : null}
           </span>
-        )}
-        {card?.labels !== true ? null : (
           <span className={styles.cardLine}>
-            {Object.keys(run.labels).length === 0 ? null : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />}
+            <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles.cardID} title={run.id}>{shortId(run.id)}</Link>
+            <span className={styles.cardText}>{has('problem') ? <RunProblem run={run} /> : null}</span>
           </span>
-        )}
-      </>
-    ),
+          {lines.facts.length === 0 ? null : (
+            <span className={styles.cardLine}>
+              {known.filter((column) => lines.facts.includes(column.id)).map((column) => <span key={column.id} className={styles.cardFact}><span className={styles.weak}>{column.title}</span> {column.cell(run)}</span>)}
+            </span>
+          )}
+          {lines.labels ? <span className={styles.cardLine}><LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} /></span> : null}
+        </>
+      )
+    },
   }
   const menu: Column<Run> = {
     id: 'menu',
@@ -159,5 +157,5 @@ export function runColumns({ project, shown, card, zone, order, onOrder, onOpen,
       />
     ),
   }
-  return [select, ...(card !== undefined ? [cardColumn] : shown.flatMap((id) => known.filter((column) => column.id === id))), menu]
+  return [select, ...(cards ? [cardColumn] : shown.flatMap((id) => known.filter((column) => column.id === id))), menu]
 }

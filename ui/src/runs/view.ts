@@ -18,9 +18,9 @@ export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', '
 /** The parts of a card that share one line below the first two. */
 const cardFacts = ['trigger', 'actor', 'started', 'duration', 'steps']
 
-/** cardLines returns what the lines of a card show below its first two. The labels have a line only if there are any. */
-export function cardLines(columns: readonly string[], labels: boolean): { facts: string[]; labels: boolean } {
-  return { facts: columns.filter((name) => cardFacts.includes(name)), labels: labels && columns.includes('labels') }
+/** cardLines returns what a card shows in lines below its first two. The labels have a line if the run has any. */
+export function cardLines(columns: readonly string[], run: { labels: Record<string, string> }): { facts: string[]; labels: boolean } {
+  return { facts: columns.filter((name) => cardFacts.includes(name)), labels: columns.includes('labels') && Object.keys(run.labels).length > 0 }
 }
 
 /** readColumns returns the known columns of a list, each once, and the run with its link in any case; none if it names none. */

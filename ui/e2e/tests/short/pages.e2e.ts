@@ -73,6 +73,18 @@ describe('on a phone, a row is a card', () => {
 })
 
 describe('the cards of runs', () => {
+  it('have a line for labels only where a run has some', async () => {
+    const { context, page } = await open(browser, platform.address, '/p/default/runs', { width: 390, height: 844 })
+    const card = (words: RegExp) => page.getByRole('grid').getByRole('row').filter({ hasText: words }).first()
+    await card(/order=A-/).waitFor()
+    expect((await card(/order=A-/).boundingBox())?.height).toBe(88)
+    expect((await card(/shop\/wait/).boundingBox())?.height).toBe(64)
+    const boxes = await page.getByRole('grid').locator('[role=rowgroup] [role=row]').evaluateAll((all) => all.map((row) => ({ top: row.getBoundingClientRect().top, bottom: row.getBoundingClientRect().bottom })))
+    boxes.sort((a, b) => a.top - b.top)
+    expect(boxes.slice(1).map(({ top }, i) => Math.round(top - (boxes[i]?.bottom ?? 0)))).toEqual(boxes.slice(1).map(() => 0))
+    await context.close()
+  })
+
   it('show what was chosen, on this phone from then on', async () => {
     const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?status=failed', { width: 390, height: 844 })
     const row = page.getByRole('grid').getByRole('row').filter({ hasText: /order=A-/ }).first()
