@@ -6,7 +6,7 @@ const mostStreams = 4
 const silence = 20_000
 /** A page that is hidden for so long needs no stream. */
 const hiddenTime = 30_000
-/** A tab that may not stream reads so often, and waits so long for a message. */
+/** A tab that may not stream reads so often, and waits so long for a message. One tab reads at a time: each read takes a connection. */
 const pollInterval = 5000
 const pollTime = 2000
 const delays = [1, 2, 4, 8, 15]
@@ -40,7 +40,7 @@ export async function followStream<Message>(stream: Stream<Message>, signal: Abo
     const outcome = await whileFree(() => read(stream, signal, silence))
     if (outcome === 'ended') return
     if (outcome === 'busy') {
-      if (stream.poll && (await read({ ...stream, onMessage: (message) => stream.onMessage(message) || 'enough' }, signal, pollTime)) === 'ended') return
+      if (stream.poll && (await inTurn(() => read({ ...stream, onMessage: (message) => stream.onMessage(message) || 'enough' }, signal, pollTime), signal)) === 'ended') return
       await pause(pollInterval, signal)
       continue
     }
@@ -49,16 +49,31 @@ export async function followStream<Message>(stream: Stream<Message>, signal: Abo
   }
 }
 
+/** locksOf returns the locks that the tabs of this browser share; the browser has them on secure pages only. */
+const locksOf = () => (navigator as Partial<Navigator>).locks
+
 /** whileFree does the work if this tab may stream; no other tab takes its turn meanwhile. */
 async function whileFree(work: () => Promise<Outcome>): Promise<Outcome> {
-  // The browser has locks on secure pages only.
-  const locks = (navigator as Partial<Navigator>).locks
+  const locks = locksOf()
   if (locks === undefined) return 'busy'
   for (let i = 0; i < mostStreams; i++) {
     const outcome = await locks.request(`signalbox-stream-${i}`, { ifAvailable: true }, (lock) => (lock === null ? 'busy' : work()))
     if (outcome !== 'busy') return outcome
   }
   return 'busy'
+}
+
+/** inTurn does the work when no other tab reads. */
+async function inTurn(work: () => Promise<Outcome>, signal: AbortSignal): Promise<Outcome> {
+  const locks = locksOf()
+  if (locks === undefined) return work()
+  try {
+    return await locks.request('signalbox-read', { signal }, work)
+  } catch (error) {
+    // Aborted while it waited.
+    if (signal.aborted) return 'busy'
+    throw error
+  }
 }
 
 /** read reads the stream until it breaks, is silent for some time, or the page is hidden. */

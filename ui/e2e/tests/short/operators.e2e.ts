@@ -38,6 +38,37 @@ const ID = /\/runs\/([0-9a-f-]{36})/
 const openedID = (page: Page) => ID.exec(page.url())?.[1] ?? ''
 const anotherRun = async (page: Page, not: string) => { await page.waitForURL((url) => ID.test(url.pathname) && !url.pathname.includes(not)) }
 
+describe('many tabs of one browser', () => {
+  it('stream in four of them, and of the others one reads at a time', async () => {
+    const id = await waiting()
+    const { context, page } = await open(browser, platform.address, '/system')
+    const streams = new Set<unknown>()
+    let most = 0
+    let reads = 0
+    context.on('request', (request) => {
+      if (!request.url().endsWith('/WatchRun')) return
+      streams.add(request)
+      reads++
+      most = Math.max(most, streams.size)
+    })
+    context.on('requestfinished', (request) => { streams.delete(request) })
+    context.on('requestfailed', (request) => { streams.delete(request) })
+    const tabs = [page, ...await Promise.all(Array.from({ length: 7 }, () => context.newPage()))]
+    for (const tab of tabs) await tab.goto(`${platform.address}/p/default/runs/${id}`)
+    await until('all have opened a stream or read', async () => Promise.resolve(reads >= 8))
+    // The tabs that wait for their next read try at once, all together, when the browser is online again.
+    await context.setOffline(true)
+    await until('four stream and the others wait', async () => Promise.resolve(streams.size === 4))
+    ;[most, reads] = [0, 0]
+    await context.setOffline(false)
+    await until('two have read', async () => Promise.resolve(reads >= 2))
+    expect(most).toBe(5)
+    await platform.cli('run', 'cancel', id, '--reason', 'a test')
+    for (const tab of tabs) await tab.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
+    await context.close()
+  })
+})
+
 describe('maintenance', () => {
   it('is begun on the page of the system, shown on every page, refuses runs with its reason, and is ended', async () => {
     const { context, page } = await open(browser, platform.address, '/system')
