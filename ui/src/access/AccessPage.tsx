@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useCaller, useFilters } from '../app'
 import { clients, milliseconds, now, usePages } from '../api'
 import type { Token } from '../gen/signalbox/v1/token_pb'
-import { ActionDialog, Button, Chip, type Column, command, Facts, Id, ListView, Page, PageHead, Panel, StateView, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, Chip, type Column, command, Facts, Id, ListView, Page, PageHead, Panel, restCall, StateView, Tabs, Time, toast, useLinkRefusal } from '../kit'
 import { CreateTokenDialog } from './CreateTokenDialog'
 import { Sessions } from './Sessions'
 
@@ -63,6 +63,7 @@ export function AccessPage() {
           danger
           run={(reason) => clients.tokens.revokeToken({ id: revoking.id, reason })}
           cli={(reason) => command(['token', 'revoke', revoking.id], { reason })}
+          rest={(reason) => restCall('POST', '/v1/tokens/{id}:revoke', { id: revoking.id, reason })}
           onDone={() => {
             toast(`Revoked the token of ${revoking.name}.`)
             setRevoking(undefined)

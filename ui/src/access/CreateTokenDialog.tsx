@@ -3,7 +3,7 @@ import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
 import { useProjects } from '../app'
 import { clients, now, timestamp } from '../api'
-import { ActionDialog, Button, command, CopyButton, Dialog, Select, TextField } from '../kit'
+import { ActionDialog, Button, command, restCall, SecretDialog, Select, TextField } from '../kit'
 import styles from './access.module.css'
 
 const roleOptions = [
@@ -30,16 +30,7 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
   const [secret, setSecret] = useState('')
   const change = (index: number, part: Partial<{ project: string; role: string }>) => { setRoles(roles.map((r, i) => (i === index ? { ...r, ...part } : r))) }
 
-  if (secret !== '') {
-    return (
-      <Dialog title={`The token of ${name}`} description="Copy it now: it is shown once and not stored." open onClose={onClose} actions={<Button kind="primary" onClick={onClose}>Done</Button>}>
-        <div className={styles.secret}>
-          <code>{secret}</code>
-          <CopyButton text={secret} label="Copy the token" />
-        </div>
-      </Dialog>
-    )
-  }
+  if (secret !== '') return <SecretDialog title={`The token of ${name}`} what="the token" secret={secret} onClose={onClose} />
   const twice = new Set(roles.map((r) => r.project)).size < roles.length
   return (
     <ActionDialog
@@ -50,6 +41,7 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
       refused={name.trim() === '' ? 'Name the program or person that uses it.' : twice ? 'A project is named twice.' : undefined}
       run={() => clients.tokens.createToken({ name: name.trim(), roles: Object.fromEntries(roles.map((r) => [r.project, r.role])), ...(days === '' ? {} : { expireTime: timestamp(now() + Number(days) * 86_400_000) }) })}
       cli={() => command(['token', 'create', ...roles.flatMap((r) => ['--role', `${r.project}=${r.role}`])], { name, expires: days === '' ? '' : `${days}d` })}
+      rest={() => restCall('POST', '/v1/tokens', { name: name.trim(), roles: Object.fromEntries(roles.map((r) => [r.project, r.role])), expireTime: days === '' ? undefined : new Date(now() + Number(days) * 86_400_000).toISOString() })}
       onDone={(answer) => {
         setSecret(answer.secret)
         void queries.invalidateQueries({ queryKey: ['tokens'] })

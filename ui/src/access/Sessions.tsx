@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { clients, milliseconds, usePages } from '../api'
 import type { Session } from '../gen/signalbox/v1/session_pb'
-import { ActionDialog, Button, type Column, command, Id, ListView, StateView, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, type Column, command, Id, ListView, restCall, StateView, Time, toast, useLinkRefusal } from '../kit'
 
 const columns = (onEnd: (session: Session) => void, offline: string | undefined): Column<Session>[] => [
   { id: 'token', title: 'Token', width: 160, grow: true, cell: (s) => s.tokenName },
@@ -33,6 +33,7 @@ export function Sessions() {
           action="End"
           run={(reason) => clients.sessions.revokeSession({ id: ending.id, reason })}
           cli={(reason) => command(['token', 'revoke-session', ending.id], { reason })}
+          rest={(reason) => restCall('POST', '/v1/sessions/{id}:revoke', { id: ending.id, reason })}
           onDone={() => {
             toast('The session has ended.')
             setEnding(undefined)

@@ -30,6 +30,9 @@ const kinds: Partial<Record<Code, CallError['kind']>> = {
   [Code.ResourceExhausted]: 'refused',
 }
 
+/** ofField reports whether the path of a problem is that of a field, or of something in it. */
+export const ofField = (path: string, field: string): boolean => path === field || (path.startsWith(field) && /^[./[]/.test(path.slice(field.length)))
+
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase()
 
 /** callError reads what an error of a call says. */

@@ -1,6 +1,6 @@
 export * as clients from './clients'
 export { now, useNow, observeServerTime } from './clock'
-export { type CallError, callError } from './errors'
+export { type CallError, callError, ofField } from './errors'
 export { type Link, reportAnswer, useLink } from './link'
 export { type ListPage, type Pages, usePages } from './pages'
 export { problemsKey, useProblemCounts } from './problems'

@@ -5,7 +5,7 @@ import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, now, useNow } from '../api'
 import type { Dispatcher, RegisteredWorker } from '../gen/signalbox/v1/dispatcher_pb'
 import type { WorkerProcess } from '../gen/signalbox/v1/worker_pb'
-import { ActionDialog, Ago, type Alert, AlertSlot, Button, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, Skeleton, StatusBadge, Table, Time, toast, Unread, useLinkRefusal } from '../kit'
+import { ActionDialog, Ago, type Alert, AlertSlot, Button, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, restCall, Skeleton, StatusBadge, Table, Time, toast, Unread, useLinkRefusal } from '../kit'
 import { Lease, Owner } from './lease'
 
 /** One dispatcher: who owns it, how far it is, its workers, and how its owner changed. */
@@ -49,6 +49,7 @@ export function DispatcherPage() {
           action="Hand over"
           run={(reason) => clients.dispatchers.handOverDispatcher({ project, reason })}
           cli={(reason) => command(['dispatcher', 'handover'], { project, reason })}
+          rest={(reason) => restCall('POST', '/v1/projects/{project}/dispatcher:handover', { project, reason })}
           onDone={(answer) => {
             toast(`Asked ${answer.owner?.serverId ?? 'the owner'} to hand over.`)
             setHanding(false)

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { clients } from '../api'
 import type { PlanItem } from '../gen/signalbox/v1/dispatcher_pb'
-import { ActionDialog, ErrorView, inWords, plural, Skeleton, Table, toast } from '../kit'
+import { ActionDialog, ErrorView, inWords, plural, restCall, Skeleton, Table, toast } from '../kit'
 
 /** Shows what a reconcile would do, and does it. */
 export function ReconcileDialog({ onClose }: { onClose: () => void }) {
@@ -18,6 +18,7 @@ export function ReconcileDialog({ onClose }: { onClose: () => void }) {
       refused={plan.data === undefined ? 'The plan is not known yet.' : items.length === 0 ? 'There is nothing to do.' : undefined}
       run={() => clients.dispatchers.reconcileDispatchers({ dryRun: false })}
       cli={() => 'signalbox dispatcher reconcile'}
+      rest={() => restCall('POST', '/v1/dispatchers:reconcile', { dryRun: false })}
       onDone={(answer) => {
         const failed = answer.items.filter((item) => item.error !== '')
         toast(failed.length === 0 ? `Applied ${plural(answer.items.length, 'action')}.` : `${plural(failed.length, 'action')} failed: ${failed[0]?.error ?? ''}`, failed.length === 0 ? 'normal' : 'error')

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useProject, useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { Delivery } from '../gen/signalbox/v1/event_pb'
-import { ActionDialog, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, restCall, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import styles from './events.module.css'
 
 /** One event: its attributes and data, and what each delivery did. */
@@ -69,6 +69,7 @@ export function EventPage() {
           action="Redeliver"
           run={(reason) => clients.events.redeliverEvent({ project, position: event.position, reason })}
           cli={(reason) => command(['event', 'redeliver', position], { project, reason })}
+          rest={(reason) => restCall('POST', '/v1/projects/{project}/events/{position}:redeliver', { project, position, reason })}
           onDone={(answer) => {
             toast(`${plural(answer.deliveries.length, 'delivery', 'deliveries')} will be tried.`)
             setRedelivering(false)

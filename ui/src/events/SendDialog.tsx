@@ -1,8 +1,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { clients } from '../api'
-import { Button, CallProblem, command, CopyCommand, Dialog, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import { clients, readJson } from '../api'
+import { Button, CallProblem, command, CopyCommand, Dialog, type Rest, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './events.module.css'
 
 /** Sends an event as a program would. Its ID is made when the dialog opens, so sending again after a lost answer makes one event. */
@@ -27,6 +27,14 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
     },
   })
   const missing = { type: type.trim() === '' ? 'Name the type, such as com.example.order.placed.' : undefined, source: source.trim() === '' ? 'Name the source, such as /shop.' : undefined }
+  const call = (): Rest | undefined => {
+    try {
+      const event = { project, specversion: '1.0', id, type: type.trim(), source: source.trim(), subject: subject.trim() === '' ? undefined : subject.trim(), data: data.trim() === '' ? undefined : readJson(data) }
+      return { ...restCall('POST', '/v1/projects/{project}/events', event), type: 'application/cloudevents+json' }
+    } catch {
+      return undefined // the data is not JSON yet
+    }
+  }
   const submit = () => {
     setChecked(true)
     if (missing.type === undefined && missing.source === undefined && offline === undefined && !send.isPending) send.mutate()
@@ -38,7 +46,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       open
       onClose={onClose}
       onSubmit={submit}
-      aside={<CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} />}
+      aside={<CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} rest={call()} />}
       actions={
         <>
           <Button onClick={onClose}>Close</Button>

@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
-import { callError, useLink } from '../api'
+import { callError, ofField, useLink } from '../api'
 import { Button } from './Button'
 import { CallProblem } from './CallProblem'
+import type { Rest } from './command'
 import { CopyCommand } from './CopyCommand'
 import { Dialog } from './Dialog'
 import { TextArea } from './Field'
@@ -24,7 +25,12 @@ export interface ActionDialogProps<Answer> {
   onClose: () => void
   /** The equal command of the CLI. */
   cli?: (reason: string) => string
-  children?: ReactNode
+  /** The equal call of the REST API; undefined while there is none. */
+  rest?: (reason: string) => Rest | undefined
+  /** The form; as a function, it receives what the server refused of a field. */
+  children?: ReactNode | ((problemOf: (field: string) => string | undefined) => ReactNode)
+  /** The fields at which the form shows what the server refused. */
+  fields?: string[]
   size?: 'small' | 'normal' | 'wide'
 }
 
@@ -41,7 +47,8 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
     setChecked(true)
     if (!missing && refused === undefined && !act.isPending) act.mutate()
   }
-  const fieldError = act.isError ? callError(act.error).fields.find((f) => f.path === 'reason')?.message : undefined
+  const problems = act.isError ? callError(act.error).fields : []
+  const problemOf = (field: string) => problems.find(({ path }) => ofField(path, field))?.message
   return (
     <Dialog
       title={props.title}
@@ -50,7 +57,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
       onClose={props.onClose}
       onSubmit={submit}
       size={props.size ?? 'normal'}
-      aside={props.cli === undefined ? undefined : <CopyCommand cli={props.cli(reason.trim())} />}
+      aside={props.cli === undefined ? undefined : <CopyCommand cli={props.cli(reason.trim())} rest={props.rest?.(reason.trim())} />}
       actions={
         <>
           <Button onClick={props.onClose}>Close</Button>
@@ -59,7 +66,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
       }
     >
       <div className={styles.body}>
-        {props.children}
+        {typeof props.children === 'function' ? props.children(problemOf) : props.children}
         {rule === 'none' ? null : (
           <TextArea
             label="Reason"
@@ -67,11 +74,11 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
             required={rule === 'required'}
             value={reason}
             onChange={(event) => { setReason(event.target.value) }}
-            error={fieldError ?? (checked && missing ? 'Say why; the audit log keeps it.' : undefined)}
+            error={problemOf('reason') ?? (checked && missing ? 'Say why; the audit log keeps it.' : undefined)}
             autoFocus
           />
         )}
-        {act.isError ? <CallProblem error={act.error} except={['reason']} /> : null}
+        {act.isError ? <CallProblem error={act.error} except={['reason', ...(props.fields ?? [])]} /> : null}
       </div>
     </Dialog>
   )

@@ -1,6 +1,6 @@
 import { CircleX } from 'lucide-react'
 import { useEffect, useRef } from 'react'
-import { callError } from '../api'
+import { callError, ofField } from '../api'
 import styles from './CallProblem.module.css'
 
 /**
@@ -11,7 +11,7 @@ export function CallProblem({ error, except = [] }: { error: unknown; except?: s
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => { box.current?.scrollIntoView({ block: 'nearest' }) }, [error])
   const problem = callError(error)
-  const fields = problem.fields.filter(({ path }) => !except.some((name) => path === name || path.startsWith(`${name}/`) || path.startsWith(`${name}.`)))
+  const fields = problem.fields.filter(({ path }) => !except.some((name) => ofField(path, name)))
   return (
     <div className={styles.problem} role="alert" ref={box}>
       <CircleX size={16} aria-hidden />

@@ -1,15 +1,8 @@
 import { Terminal } from 'lucide-react'
 import { Button } from './Button'
-import { curl } from './command'
+import { curl, type Rest } from './command'
 import { copyText } from './Id'
 import { toast } from './Toast'
-
-interface Rest {
-  method: string
-  path: string
-  /** JSON text. */
-  body?: string
-}
 
 const copy = (text: string, what: string) => {
   void copyText(text).then((done) => {
@@ -22,10 +15,10 @@ const copy = (text: string, what: string) => {
 export const copyCLI = (cli: string): void => { copy(cli, 'CLI command') }
 
 /** copyCurl copies a call of the REST API of this server and reports it. */
-export const copyCurl = ({ method, path, body }: Rest): void => { copy(curl(window.location.origin, method, path, body), 'Call by curl') }
+export const copyCurl = (rest: Rest): void => { copy(curl(window.location.origin, rest), 'Call by curl') }
 
 /** Copies the command, and where REST has it the call, that does the same as a dialog. */
-export function CopyCommand({ cli, rest }: { cli: string; rest?: Rest }) {
+export function CopyCommand({ cli, rest }: { cli: string; rest?: Rest | undefined }) {
   return (
     <>
       <Button kind="quiet" icon={<Terminal size={14} aria-hidden />} title={cli} onClick={() => { copyCLI(cli) }}>Copy CLI</Button>

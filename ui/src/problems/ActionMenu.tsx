@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useRefusal } from '../app'
 import { callError, clients, now, problemsKey, timestamp } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { ActionDialog, Button, command, Menu, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, command, Menu, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './problems.module.css'
 
 const hour = 3_600_000
@@ -57,6 +57,7 @@ function NoteDialog({ problem: p, onClose }: { problem: OperatorProblem; onClose
       reason="none"
       run={() => clients.problems.updateProblem({ id: p.id, revision: p.revision, owner, note })}
       cli={() => command(['problem', 'update', p.id], { owner, note })}
+      rest={() => restCall('PATCH', '/v1/problems/{id}', { id: p.id, revision: p.revision, owner, note })}
       onDone={() => {
         void queries.invalidateQueries({ queryKey: problemsKey })
         onClose()

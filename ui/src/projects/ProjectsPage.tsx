@@ -5,7 +5,7 @@ import { useRefusal } from '../app'
 import { clients, usePages } from '../api'
 import type { Project } from '../gen/signalbox/v1/project_pb'
 import type { GetQuotaResponse } from '../gen/signalbox/v1/quota_pb'
-import { ActionDialog, Button, type Column, command, formatCount, ListView, Page, PageHead, StateView, TextField, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, type Column, command, formatCount, ListView, Page, PageHead, restCall, StateView, TextField, toast, useLinkRefusal } from '../kit'
 import { Use } from './Use'
 
 interface Row {
@@ -63,6 +63,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       refused={/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name) ? undefined : 'The name has 1 to 63 characters of a-z, 0-9 and "-", which is neither the first nor the last.'}
       run={() => clients.projects.createProject({ name, description })}
       cli={() => command(['project', 'create', name], { description })}
+      rest={() => restCall('POST', '/v1/projects', { name, description })}
       onDone={() => {
         toast(`Created ${name}.`)
         void queries.invalidateQueries({ queryKey: ['projects-list'] })

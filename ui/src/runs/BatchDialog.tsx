@@ -1,10 +1,12 @@
+import { create, toJson } from '@bufbuild/protobuf'
+import { StartBatchRequestSchema } from '../gen/signalbox/v1/batch_pb'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { callError, clients, newRequestID, now } from '../api'
+import { callError, clients, type Json, newRequestID, now } from '../api'
 import { useRefusal } from '../app'
 import type { StartBatchResponse } from '../gen/signalbox/v1/batch_pb'
-import { Button, CallProblem, command, CopyCommand, Dialog, inWords, plural, Select, TextArea, TextField, useLinkRefusal } from '../kit'
+import { Button, CallProblem, command, CopyCommand, Dialog, inWords, plural, restCall, Select, TextArea, TextField, useLinkRefusal } from '../kit'
 import { batchFilter, filterFlags, type RunFilter } from './filter'
 import styles from './runs.module.css'
 
@@ -75,7 +77,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
       title={`${inWords(action)} ${count === undefined ? 'runs' : plural(count, 'run')}`}
       description={explained[action]}
       onSubmit={() => { if (refused === undefined && !start.isPending) start.mutate() }}
-      aside={<CopyCommand cli={cli} />}
+      aside={<CopyCommand cli={cli} rest={restCall('POST', '/v1/projects/{project}/batches', toJson(StartBatchRequestSchema, create(StartBatchRequestSchema, { ...request, requestId })) as Record<string, Json>)} />}
       actions={
         <>
           <Button onClick={onClose}>Close</Button>

@@ -1,10 +1,11 @@
+import { create, toJson } from '@bufbuild/protobuf'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ChevronDown, Save } from 'lucide-react'
 import { Fragment, useState } from 'react'
-import { callError, clients } from '../api'
+import { callError, clients, type Json } from '../api'
 import { useRefusal, useViews, viewsKey } from '../app'
-import type { View } from '../gen/signalbox/v1/view_pb'
-import { ActionDialog, Button, Checkbox, CallProblem, Chip, command, copyCLI, copyText, Dialog, formatCount, Menu, TextField, toast, useLinkRefusal, usePreferences, CopyCommand } from '../kit'
+import { SaveViewRequestSchema, type View } from '../gen/signalbox/v1/view_pb'
+import { ActionDialog, Button, CallProblem, Checkbox, Chip, command, copyCLI, CopyCommand, copyText, Dialog, formatCount, Menu, restCall, TextField, toast, useLinkRefusal, usePreferences } from '../kit'
 import { useCounts } from './Counts'
 import { filterChips, noFilter, type RunFilter, views as builtIn } from './filter'
 import styles from './runs.module.css'
@@ -133,8 +134,9 @@ function SaveDialog({ project, kind, view: given, filter, columns, onDone, onClo
   const offline = useLinkRefusal()
   const cannotShare = useRefusal()('operator', project)
   const { zone } = usePreferences()
+  const request = create(SaveViewRequestSchema, { project, id: view?.id ?? '', revision: view?.revision ?? 0n, name: name.trim(), shared, query: viewQuery(filter, columns) })
   const save = useMutation({
-    mutationFn: () => clients.views.saveView({ project, id: view?.id ?? '', revision: view?.revision ?? 0n, name: name.trim(), shared, query: viewQuery(filter, columns) }),
+    mutationFn: () => clients.views.saveView(request),
     onSuccess: async ({ view: saved }) => {
       await queries.invalidateQueries({ queryKey: viewsKey(project) })
       toast(`View “${saved?.name ?? name}” saved.`)
@@ -156,7 +158,7 @@ function SaveDialog({ project, kind, view: given, filter, columns, onDone, onClo
         setChecked(true)
         if (!missing && offline === undefined && !save.isPending) save.mutate()
       }}
-      aside={<CopyCommand cli={saveCommand(project, name.trim() === '' ? 'NAME' : name.trim(), filter, columns, shared, view)} />}
+      aside={<CopyCommand rest={restCall('POST', '/v1/projects/{project}/views', toJson(SaveViewRequestSchema, request) as Record<string, Json>)} cli={saveCommand(project, name.trim() === '' ? 'NAME' : name.trim(), filter, columns, shared, view)} />}
       actions={
         <>
           <Button onClick={onClose}>Close</Button>
@@ -201,6 +203,7 @@ function DeleteDialog({ project, view: given, onDone, onClose }: { project: stri
         }
       }}
       cli={() => command(['view', 'delete', view.id], { project, revision: String(view.revision) })}
+      rest={() => restCall('DELETE', '/v1/projects/{project}/views/{id}', { project, id: view.id, revision: view.revision })}
       onDone={() => {
         toast(`View “${view.name}” deleted.`)
         onDone()

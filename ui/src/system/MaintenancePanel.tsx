@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { clients, maintenanceKey, milliseconds, useMaintenance } from '../api'
-import { ActionDialog, Button, ErrorView, Facts, Panel, quote, Skeleton, StatusBadge, Time, toast } from '../kit'
+import { ActionDialog, Button, ErrorView, Facts, Panel, quote, restCall, Skeleton, StatusBadge, Time, toast } from '../kit'
 
 /** Whether the platform starts new runs, and the switch. */
 export function MaintenancePanel({ refused }: { refused: string | undefined }) {
@@ -36,6 +36,7 @@ export function MaintenancePanel({ refused }: { refused: string | undefined }) {
           reason={active ? 'optional' : 'required'}
           run={(reason) => clients.system.setMaintenance({ active: !active, reason })}
           cli={(reason) => `signalbox system maintenance ${active ? 'off' : 'on'}${reason === '' ? '' : ` --reason ${quote(reason)}`}`}
+          rest={(reason) => restCall('POST', '/v1/system/maintenance', { active: !active, reason })}
           onDone={(answer) => {
             toast(answer.maintenance?.active ? 'No new runs start.' : 'New runs start again.')
             void queries.invalidateQueries({ queryKey: maintenanceKey })

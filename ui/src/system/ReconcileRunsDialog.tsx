@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { clients } from '../api'
-import { ActionDialog, ErrorView, Id, inWords, plural, shortId, Skeleton, Table, toast } from '../kit'
+import { ActionDialog, ErrorView, Id, inWords, plural, restCall, shortId, Skeleton, Table, toast } from '../kit'
 
 /** Shows how the rows of runs differ from Temporal, and corrects them. */
 export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
@@ -18,6 +18,7 @@ export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
       refused={data === undefined ? 'The plan is not known yet.' : data.total === 0n ? 'There is nothing to correct.' : undefined}
       run={() => clients.system.reconcile({ dryRun: false })}
       cli={() => 'signalbox system reconcile'}
+      rest={() => restCall('POST', '/v1/system/runs:reconcile', { dryRun: false })}
       onDone={(answer) => {
         toast(answer.failed === 0n ? `Applied ${plural(answer.total, 'correction')}.` : `${plural(answer.failed, 'correction')} failed.`, answer.failed === 0n ? 'normal' : 'error')
         void queries.invalidateQueries()

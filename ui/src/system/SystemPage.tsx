@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
-import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, restCall, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
 import { StorePanel } from './StorePanel'
@@ -44,6 +44,7 @@ export function SystemPage() {
           size="small"
           run={() => clients.system.resetBreaker({})}
           cli={() => 'signalbox system reset-breaker'}
+          rest={() => restCall('POST', '/v1/system/breaker:reset', {})}
           onDone={() => {
             toast('The breaker is closed; the server tries to connect.')
             void queries.invalidateQueries({ queryKey: ['system-status'] })

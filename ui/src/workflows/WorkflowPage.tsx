@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useFilters, useProject, useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds } from '../api'
 import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
-import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, restCall, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
 import { StartDialog } from '../start'
 import { Source } from './Source'
 import { Grid, Statistics } from './Statistics'
@@ -108,6 +108,7 @@ function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' 
         reason="optional"
         run={(reason) => clients.workflows.pauseWorkflow({ project, workflow: w.name, reason })}
         cli={(reason) => command(['workflow', 'pause', w.name], { project, reason })}
+        rest={(reason) => restCall('POST', '/v1/projects/{project}/workflows/{workflow}:pause', { project, workflow: w.name, reason })}
         onDone={() => { done(`${w.name} is paused.`) }}
         onClose={onClose}
       />
@@ -122,6 +123,7 @@ function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' 
       reason="none"
       run={() => clients.workflows.deleteWorkflow({ project, workflow: w.name })}
       cli={() => command(['workflow', 'delete', w.name], { project })}
+      rest={() => restCall('DELETE', '/v1/projects/{project}/workflows/{workflow}', { project, workflow: w.name })}
       onDone={() => {
         done(`${w.name} is deleted.`)
         void navigate({ to: '/p/$project/workflows', params: { project } })
