@@ -218,11 +218,17 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
     canceled: await platform.start('wait'),
   }
   await platform.cli('run', 'cancel', ids.canceled ?? '', '--reason', 'not needed')
+  await platform.cli('webhook', 'create', 'audit', '--url', `${platform.stock}/stock/audit?key=hidden`, '--type', '*')
+  await platform.cli('webhook', 'create', 'pager', '--format', 'alertmanager', '--url', `${platform.stock}/stock/broken-pager`, '--type', 'com.example.*', '--with', '{"source":"/shop"}')
   await platform.cli('event', 'send', '--type', 'com.example.placed', '--source', '/shop', '--data', '{"order":"A-9"}')
   await platform.cli('event', 'send', '--type', 'com.example.unrelated', '--source', '/shop', '--data', '{"n":1}')
   const status = async (id: string | undefined) => (JSON.parse(await platform.cli('run', 'show', id ?? '', '-o', 'json')) as { status: string }).status
   for (const [name, wanted] of [['completed', 'completed'], ['failed', 'failed'], ['failedAgain', 'failed'], ['waiting', 'waiting'], ['listening', 'waiting'], ['parallel', 'completed'], ['long', 'completed'], ['canceled', 'canceled']] as const) {
     await until(`run ${name} is ${wanted}`, async () => (await status(ids[name])) === wanted, 60_000)
   }
+  ids.delivery = await until('a delivery has failed', async () => {
+    const [delivery] = JSON.parse(await platform.cli('webhook', 'deliveries', 'pager', '-o', 'json')) as { id: string; attempts?: number }[]
+    return (delivery?.attempts ?? 0) > 0 && delivery?.id
+  })
   return ids
 }

@@ -32,7 +32,7 @@ const from = (paths: Record<string, string>, suffix: string, more: Partial<Pictu
 /** All pictures, by the IDs of the seeded runs. */
 function pictures(ids: Record<string, string>): Picture[] {
   const all = pages(ids)
-  const phone = { runs: all.runs ?? '', run: all['run-failed'] ?? '', problems: all.problems ?? '' }
+  const phone = { runs: all.runs ?? '', run: all['run-failed'] ?? '', problems: all.problems ?? '', webhook: all.webhook ?? '' }
   return [
     ...from(all, ''),
     { name: 'run-graph', path: `/p/default/runs/${ids.failed ?? ''}?tab=graph`, before: graph },

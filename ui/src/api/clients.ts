@@ -24,6 +24,7 @@ export const dispatchers = later(async () => (await import('../gen/signalbox/v1/
 export const events = later(async () => (await import('../gen/signalbox/v1/event_pb')).EventService)
 export const quotas = later(async () => (await import('../gen/signalbox/v1/quota_pb')).QuotaService)
 export const tokens = later(async () => (await import('../gen/signalbox/v1/token_pb')).TokenService)
+export const webhooks = later(async () => (await import('../gen/signalbox/v1/webhook_pb')).WebhookService)
 export const workers = later(async () => (await import('../gen/signalbox/v1/worker_pb')).WorkerService)
 export const workflows = later(async () => (await import('../gen/signalbox/v1/workflow_pb')).WorkflowService)
 

@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import {
-  Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Workflow, X,
+  Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Webhook, Workflow, X,
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
@@ -29,6 +29,7 @@ const ofProject = (project: string): Entry[] => {
     { to: `${base}/runs`, label: 'Runs', icon: Activity },
     { to: `${base}/workflows`, label: 'Workflows', icon: Workflow },
     { to: `${base}/events`, label: 'Events', icon: Inbox },
+    { to: `${base}/webhooks`, label: 'Webhooks', icon: Webhook },
     { to: `${base}/batches`, label: 'Batches', icon: ListChecks },
     { to: `${base}/audit`, label: 'Audit', icon: ScrollText },
   ]

@@ -1,7 +1,8 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
 import { useState } from 'react'
-import { Dialog } from '../kit'
+import { callError, clients } from '../api'
+import { Dialog, toast } from '../kit'
 import { labelParameter, labelProblem, labelText, readLabel } from '../labels'
 import styles from './Palette.module.css'
 import { useProjects } from './project'
@@ -18,11 +19,19 @@ export default function Palette({ project, onClose }: { project: string; onClose
     void navigate({ to, search })
   }
   const base = `/p/${encodeURIComponent(project)}`
+  // The address of a delivery has the name of its webhook.
+  const goToDelivery = (id: string) => {
+    clients.webhooks.getWebhookDelivery({ project, id }).then(
+      ({ delivery }) => { go(`${base}/webhooks/${delivery?.webhook ?? ''}/deliveries/${id}`) },
+      (error: unknown) => { toast(callError(error).message, 'error') },
+    )
+  }
   const query = text.trim()
+  const uuid = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(query)
   const label = readLabel(query)
   const searches = query.length >= 3 && project !== ''
   const pages: [string, string][] = [
-    ...(project === '' ? [] : ([['Runs', `${base}/runs`], ['Workflows', `${base}/workflows`], ['Events', `${base}/events`], ['Batches', `${base}/batches`], ['Audit', `${base}/audit`]] as [string, string][])),
+    ...(project === '' ? [] : ([['Runs', `${base}/runs`], ['Workflows', `${base}/workflows`], ['Events', `${base}/events`], ['Webhooks', `${base}/webhooks`], ['Batches', `${base}/batches`], ['Audit', `${base}/audit`]] as [string, string][])),
     ['Problems', '/problems'], ['Dispatchers', '/dispatchers'], ['Workers', '/workers'], ['System', '/system'], ['Projects', '/projects'], ['Access', '/access'],
   ]
   return (
@@ -34,9 +43,12 @@ export default function Palette({ project, onClose }: { project: string; onClose
           {searches ? null : <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>}
           {!searches ? null : (
             <Command.Group heading={`In ${project}`} forceMount>
-              {/^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(query) ? <Command.Item forceMount value={`run ${query}`} onSelect={() => { go(`${base}/runs/${query}`) }}>Open run {query}</Command.Item> : null}
+              {uuid ? <Command.Item forceMount value={`run ${query}`} onSelect={() => { go(`${base}/runs/${query}`) }}>Open run {query}</Command.Item> : null}
+              {uuid ? <Command.Item forceMount value={`batch ${query}`} onSelect={() => { go(`${base}/batches/${query}`) }}>Open batch {query}</Command.Item> : null}
+              {/^msg_[0-9a-f]+$/.test(query) ? <Command.Item forceMount value={`delivery ${query}`} onSelect={() => { goToDelivery(query) }}>Open delivery {query}</Command.Item> : null}
               {label === undefined || labelProblem(label) !== '' ? null : <Command.Item forceMount value={`label ${query}`} onSelect={() => { go(`${base}/runs`, { label: labelParameter(label) }) }}>Find runs with the label {labelText(label)}</Command.Item>}
               <Command.Item forceMount value={`search ${query}`} onSelect={() => { go(`${base}/runs`, { q: query }) }}>Find runs with “{query}”</Command.Item>
+              <Command.Item forceMount value={`event ${query}`} onSelect={() => { go(`${base}/events`, { id: query }) }}>Find events with the ID “{query}”</Command.Item>
               <Command.Item forceMount value={`workflow ${query}`} onSelect={() => { go(`${base}/workflows`, { q: query }) }}>Find workflows with “{query}”</Command.Item>
             </Command.Group>
           )}

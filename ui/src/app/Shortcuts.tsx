@@ -2,7 +2,7 @@ import { Dialog } from '../kit'
 import styles from './Shortcuts.module.css'
 
 const groups: [string, [string, string][]][] = [
-  ['Everywhere', [['Ctrl K', 'Find anything'], ['?', 'These keys'], ['/', 'Search the list'], ['g p', 'Problems'], ['g r', 'Runs'], ['g w', 'Workflows'], ['g e', 'Events'], ['g b', 'Batches'], ['g a', 'Audit'], ['g d', 'Dispatchers'], ['g k', 'Workers'], ['g s', 'System'], ['Ctrl Enter', 'Submit a dialog']]],
+  ['Everywhere', [['Ctrl K', 'Find anything'], ['?', 'These keys'], ['/', 'Search the list'], ['g p', 'Problems'], ['g r', 'Runs'], ['g w', 'Workflows'], ['g e', 'Events'], ['g h', 'Webhooks'], ['g b', 'Batches'], ['g a', 'Audit'], ['g d', 'Dispatchers'], ['g k', 'Workers'], ['g s', 'System'], ['Ctrl Enter', 'Submit a dialog']]],
   ['List', [['j k', 'Next, previous row'], ['Enter', 'Open'], ['Space', 'Preview'], ['x', 'Select'], ['J K', 'Extend the selection'], ['f', 'Add a filter'], ['l', 'Pause or resume live changes']]],
   ['Run', [['1 – 7', 'Tabs'], ['n N', 'Next, previous failure'], ['r', 'Replay'], ['c', 'Cancel'], ['o', 'Compare'], ['[ ]', 'Previous, next run of the list'], ['.', 'More actions']]],
 ]

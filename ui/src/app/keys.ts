@@ -4,7 +4,7 @@ import { usePreferences } from '../kit'
 import { useProject } from './project'
 
 const pages: Record<string, string> = {
-  p: '/problems', r: 'runs', w: 'workflows', e: 'events', b: 'batches', a: 'audit', d: '/dispatchers', k: '/workers', s: '/system',
+  p: '/problems', r: 'runs', w: 'workflows', e: 'events', h: 'webhooks', b: 'batches', a: 'audit', d: '/dispatchers', k: '/workers', s: '/system',
 }
 
 /** typing reports whether a key belongs to a field or an open menu or dialog, not to the page. */

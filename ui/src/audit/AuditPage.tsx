@@ -16,6 +16,7 @@ function Subject({ entry }: { entry: AuditEntry }) {
       : <Id id={subject}><Link to="/p/$project/runs/$id" params={{ project, id: subject }}>{`${subject.slice(0, 8)}…${subject.slice(-4)}`}</Link></Id>
   }
   if (project !== '' && action.startsWith('workflow.')) return <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, subject)}>{subject}</Link>
+  if (project !== '' && action.startsWith('webhook.') && action !== 'webhook.redeliver') return <Link to="/p/$project/webhooks/$name" params={{ project, name: subject }}>{subject}</Link>
   return <span title={subject}>{subject}</span>
 }
 

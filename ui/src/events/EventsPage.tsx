@@ -39,7 +39,7 @@ export function EventsPage() {
   return (
     <Page title="Events" fill>
       <PageHead title="Events" actions={<Button refused={offline ?? refusal('operator', project)} onClick={() => { setSending(true) }}>Send a test event…</Button>}>
-        The inbox of {project}: what was accepted, and what it started or woke.
+        <span>The inbox of {project}: what was accepted, and what it started or woke. <Link to="/p/$project/webhooks" params={{ project }}>Webhooks</Link> send it to other systems.</span>
       </PageHead>
       <FilterFields
         fields={[

@@ -47,6 +47,16 @@ export const vocabularies = {
     done: w(Check, 'Done', 'green'),
     dead: w(Skull, 'Dead', 'red'),
   },
+  webhook: {
+    active: w(Check, 'Active', 'green'),
+    failing: w(CircleX, 'Failing', 'red'),
+    paused: w(Hourglass, 'Paused', 'amber'),
+  },
+  webhookDelivery: {
+    pending: w(Inbox, 'Pending', 'slate'),
+    delivered: w(Check, 'Delivered', 'green'),
+    dead: w(Skull, 'Dead', 'red'),
+  },
   dispatcher: {
     routing: w(Route, 'Routing', 'green'),
     parked: w(Moon, 'Parked', 'slate'),

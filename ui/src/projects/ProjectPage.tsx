@@ -5,7 +5,7 @@ import { useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { Project } from '../gen/signalbox/v1/project_pb'
 import type { GetQuotaResponse } from '../gen/signalbox/v1/quota_pb'
-import { ActionDialog, Button, Checkbox, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Page, PageHead, Panel, plural, Skeleton, TextField, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, Checkbox, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Page, PageHead, Panel, plural, restCall, Skeleton, TextField, Time, toast, useLinkRefusal } from '../kit'
 import { Use } from './Use'
 
 type DialogName = '' | 'settings' | 'quota' | 'resume'
@@ -40,6 +40,7 @@ export function ProjectPage() {
       {query.isError && project === undefined ? null : quota.isError && quota.data === undefined ? <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => { void quota.refetch() }} /> : quota.data === undefined ? <Skeleton rows={4} /> : (
         <Quota quota={quota.data} admin={admin} operator={offline ?? refusal('operator', name)} onSet={() => { setDialog('quota') }} onResume={() => { setDialog('resume') }} />
       )}
+      <Webhooks project={name} />
       {dialog === 'settings' && project !== undefined ? <SettingsDialog project={project} onClose={close} /> : null}
       {dialog === 'quota' && quota.data !== undefined ? <QuotaDialog project={name} quota={quota.data} onClose={close} /> : null}
       {dialog === 'resume' ? <ResumeDialog project={name} onClose={close} /> : null}
@@ -72,6 +73,19 @@ function Quota({ quota: q, admin, operator, onSet, onResume }: { quota: GetQuota
   )
 }
 
+/** How many webhooks the project has, and how many do not deliver. */
+function Webhooks({ project }: { project: string }) {
+  const query = useQuery({ queryKey: ['webhooks', project], queryFn: ({ signal }) => clients.webhooks.listWebhooks({ project }, { signal }), refetchInterval: 15_000 })
+  const list = query.data?.webhooks
+  if (list === undefined) return query.isError ? null : <Skeleton rows={2} />
+  const count = (status: string) => list.filter((w) => w.status === status).length
+  return (
+    <Panel title="Webhooks" actions={<Link to="/p/$project/webhooks" params={{ project }}>Open</Link>}>
+      {list.length === 0 ? 'None: events are not sent to other systems.' : <Facts facts={[['Active', formatCount(count('active'))], ['Failing', formatCount(count('failing'))], ['Paused', formatCount(count('paused'))]]} />}
+    </Panel>
+  )
+}
+
 function SettingsDialog({ project, onClose }: { project: Project; onClose: () => void }) {
   const [description, setDescription] = useState(project.description)
   const [steps, setSteps] = useState(String(project.settings?.maxSteps ?? 0n))
@@ -87,6 +101,7 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
       refused={valid ? undefined : 'The limit of steps is a whole number; 0 means the limit of the servers.'}
       run={() => clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })}
       cli={() => command(['project', 'set', project.name, `--end-poison=${String(endPoison)}`], { description, 'max-steps': steps })}
+      rest={() => restCall('PATCH', '/v1/projects/{name}', { name: project.name, description, maxSteps: steps, endPoison })}
       onDone={() => {
         toast('Saved.')
         void queries.invalidateQueries({ queryKey: ['project', project.name] })
@@ -116,6 +131,7 @@ function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQ
       refused={valid ? undefined : 'Each limit is a whole number; 0 means no limit.'}
       run={() => clients.quotas.setQuota({ project, quota: { concurrentRuns: BigInt(runs), steps: BigInt(steps), periodSeconds: BigInt(period) } })}
       cli={() => command(['quota', 'set'], { project, 'concurrent-runs': runs, steps, period: `${period}s` })}
+      rest={() => restCall('PUT', '/v1/projects/{project}/quota', { project, quota: { concurrentRuns: runs, steps, periodSeconds: period } })}
       onDone={() => {
         toast('Saved.')
         void queries.invalidateQueries({ queryKey: ['quota', project] })
@@ -139,6 +155,7 @@ function ResumeDialog({ project, onClose }: { project: string; onClose: () => vo
       action="Resume"
       run={(reason) => clients.quotas.resumeQuota({ project, reason })}
       cli={(reason) => command(['quota', 'resume'], { project, reason })}
+      rest={(reason) => restCall('POST', '/v1/projects/{project}/quota:resume', { project, reason })}
       onDone={(answer) => {
         toast(`Resumed ${plural(answer.resumed, 'run')}.`)
         void queries.invalidateQueries({ queryKey: ['quota', project] })

@@ -65,6 +65,12 @@ describe('sign-in', () => {
     await send.waitFor()
     await send.hover()
     await page.getByRole('tooltip', { name: 'Needs operator in default' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('option', { name: 'Webhooks' }).click()
+    const create = page.getByRole('button', { name: 'Create…' }).first()
+    await create.waitFor()
+    await create.hover()
+    await page.getByRole('tooltip', { name: 'Needs admin in default' }).waitFor()
     await context.close()
   })
 

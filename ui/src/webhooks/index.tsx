@@ -1,0 +1,3 @@
+export { DeliveryPage } from './DeliveryPage'
+export { WebhookPage } from './WebhookPage'
+export { WebhooksPage } from './WebhooksPage'
