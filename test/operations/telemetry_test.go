@@ -436,18 +436,24 @@ func TestRunsMoveBetweenProcessesWithAndWithoutTraces(t *testing.T) {
 	}))
 }
 
-// Invalid variables are refused at the start, in one message.
+// Invalid variables are refused at the start, in one message, and check-config reports the same.
 func TestInvalidTelemetryVariablesAreRefused(t *testing.T) {
 	t.Parallel()
-	result := platform.Run(t, platform.Command{
+	command := platform.Command{
 		Binary: platform.ServerBinary(t),
 		Args:   []string{"server", "--store-driver", "sqlite", "--store-dsn", t.TempDir() + "/s.db"},
 		Env: []string{platform.WithKeys(t), "OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
 			"OTEL_TRACES_SAMPLER=sometimes", "OTEL_METRIC_EXPORT_INTERVAL=10s"},
-	})
+	}
+	result := platform.Run(t, command)
 	require.NotZero(t, result.Code)
 	for _, part := range []string{"OTEL_TRACES_EXPORTER", "otlp or none", "OTEL_EXPORTER_OTLP_ENDPOINT", "http or https", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc or http/protobuf",
 		"OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_METRIC_EXPORT_INTERVAL", "milliseconds"} {
 		require.Contains(t, result.Stderr, part)
 	}
+	require.Equal(t, 5, strings.Count(result.Stderr, "OTEL_"), result.Stderr)
+	command.Args[0] = "check-config"
+	checked := platform.Run(t, command)
+	require.NotZero(t, checked.Code)
+	require.Equal(t, strings.TrimPrefix(result.Stderr, "error: "), checked.Stdout, "the same problems in the same words")
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/telemetry/otlp"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
@@ -37,11 +38,26 @@ const stopMargin = 15 * time.Second
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
 	temporal := temporalconfig.Layer(time.Now)
-	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer()}
+	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
 	return cli.Options{
 		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
 		Bootstrap: Bootstrap(env, []config.Layer{temporal}),
 		Commands:  []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
+	}
+}
+
+// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other problems. It sets nothing.
+func telemetryLayer(env config.Environment) config.Layer {
+	return config.Layer{
+		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
+		Check: func(*config.Config) (all config.Problems) {
+			_, err := otlp.Read(env.LookupEnv)
+			invalid, _ := errors.AsType[otlp.Problems](err)
+			for _, p := range invalid {
+				all = append(all, config.Problem{Source: p.Variable, Message: p.Message})
+			}
+			return all
+		},
 	}
 }
 

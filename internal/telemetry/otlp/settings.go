@@ -13,7 +13,6 @@
 package otlp
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -54,7 +53,22 @@ type Signal struct {
 // Lookup returns the value of an environment variable.
 type Lookup func(name string) (value string, found bool)
 
-// Read returns the settings. The error lists all variables with invalid values.
+// Problem is a variable with an invalid value.
+type Problem struct{ Variable, Message string }
+
+// Problems are all variables with invalid values, an error of [Read].
+type Problems []Problem
+
+// Error implements error, with a line for each problem.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Variable + ": " + p.Message
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Read returns the settings. Its only error are [Problems].
 func Read(lookup Lookup) (Settings, error) {
 	r := reader{lookup: lookup}
 	off := r.flag("OTEL_SDK_DISABLED")
@@ -70,7 +84,7 @@ func Read(lookup Lookup) (Settings, error) {
 		return Settings{}, nil
 	}
 	if len(r.problems) > 0 {
-		return Settings{}, fmt.Errorf("read the configuration of OpenTelemetry: %w", errors.Join(r.problems...))
+		return Settings{}, r.problems
 	}
 	return s, nil
 }
@@ -78,7 +92,7 @@ func Read(lookup Lookup) (Settings, error) {
 // reader reads variables and collects problems.
 type reader struct {
 	lookup   Lookup
-	problems []error
+	problems Problems
 }
 
 // value returns a variable without spaces around it. An empty variable is one that is not set.
@@ -88,7 +102,19 @@ func (r *reader) value(name string) string {
 }
 
 func (r *reader) reject(name, value, advice string) {
-	r.problems = append(r.problems, fmt.Errorf("%s is %q: %s", name, value, advice))
+	r.add(Problem{name, fmt.Sprintf("invalid value %q; %s", value, advice)})
+}
+
+// rejectHidden is reject for a value that may contain credentials.
+func (r *reader) rejectHidden(name, advice string) {
+	r.add(Problem{name, "invalid value; " + advice})
+}
+
+// add adds a problem once: the variables of both signals are read for each of them.
+func (r *reader) add(p Problem) {
+	if !slices.Contains(r.problems, p) {
+		r.problems = append(r.problems, p)
+	}
 }
 
 func (r *reader) flag(name string) bool { return strings.EqualFold(r.value(name), "true") }
@@ -166,19 +192,18 @@ func (r *reader) endpoint(name string) string {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// The value is not quoted: it may contain credentials.
-		r.problems = append(r.problems, fmt.Errorf("%s is not a URL: give one with http or https, for example http://collector:4318", name))
+		r.rejectHidden(name, "give a URL with http or https, for example http://collector:4318")
 	}
 	return value
 }
 
-// headers checks a list of headers, without quoting it: it often contains credentials.
+// headers checks a list of headers.
 func (r *reader) headers(name string) {
 	for pair := range strings.SplitSeq(r.value(name), ",") {
 		key, value, found := strings.Cut(pair, "=")
 		_, err := url.PathUnescape(value)
 		if strings.TrimSpace(pair) != "" && (!found || strings.TrimSpace(key) == "" || err != nil) {
-			r.problems = append(r.problems, fmt.Errorf("%s is not a list of headers: give name=value, separated by commas", name))
+			r.rejectHidden(name, "give a list of name=value, separated by commas")
 			return
 		}
 	}

@@ -83,5 +83,5 @@ func TestInvalidVariablesAreRefused(t *testing.T) {
 		})
 	}
 	_, err := read(map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "10%"})
-	require.ErrorContains(t, err, `OTEL_TRACES_SAMPLER_ARG is "10%": give a ratio from 0 to 1`)
+	require.ErrorContains(t, err, `OTEL_TRACES_SAMPLER_ARG: invalid value "10%"; give a ratio from 0 to 1`)
 }
