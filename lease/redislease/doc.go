@@ -8,6 +8,9 @@
 //
 //	ACL SETUSER leases on >PASSWORD ~signalbox:* resetchannels &signalbox:changes -@all +eval +evalsha +time +type +hmget +hget +hset +hdel +del +pexpire +scan +publish +subscribe +ping +hello
 //
+// [Store.Check] names the commands that a user lacks. A refused command changes no entry: the scripts begin with those that have no effect
+// on one.
+//
 // # What is stored
 //
 // The entry of the key dispatcher:shop:orders is the hash signalbox:dispatcher:shop:orders, where signalbox: is the prefix. Its fields:

@@ -5,7 +5,9 @@ import (
 	_ "embed" // the scripts
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +29,9 @@ var (
 	deleteLua string
 	//go:embed scripts/read.lua
 	readLua string
+	// checkLua uses none of shared.lua.
+	//go:embed scripts/check.lua
+	checkLua string
 )
 
 // Store stores leases in Redis.
@@ -36,6 +41,7 @@ type Store struct {
 	prefix     string
 
 	acquire, renew, resign, remove, read script
+	check                                *redis.Script
 }
 
 // script is a Lua script, as text and with its hash.
@@ -62,6 +68,7 @@ func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	return &Store{
 		client: client, prefix: prefix,
 		acquire: load(acquireLua), renew: load(renewLua), resign: load(resignLua), remove: load(deleteLua), read: load(readLua),
+		check: redis.NewScript(checkLua),
 	}, nil
 }
 
@@ -160,6 +167,53 @@ func (s *Store) Get(ctx context.Context, key string) (lease.Entry, error) {
 		return lease.Entry{}, fmt.Errorf("read lease entry %q: %w", key, err)
 	}
 	return answer.read(key)
+}
+
+// Check returns an error if Redis does not answer, or refuses one of the commands that the store needs, because of the user's rights or
+// because it accepts no writes. The error names every refused command. Publishing and subscribing, which only give hints, are not checked;
+// of a cluster, one node is.
+func (s *Store) Check(ctx context.Context) error {
+	// The prefix is the key of no entry: keys of entries are not empty.
+	refused, err := s.check.Run(ctx, s.client, []string{s.prefix}).StringSlice()
+	if err != nil {
+		return unchecked(err)
+	}
+	if err := s.client.Scan(ctx, 0, escapePattern(s.prefix), 1).Err(); isAnswer(err) {
+		refused = append(refused, "scan "+err.Error())
+	} else if err != nil {
+		return unchecked(err)
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return refusal(refused)
+}
+
+// isAnswer reports whether an error is Redis' answer.
+func isAnswer(err error) bool {
+	_, answer := errors.AsType[redis.Error](err)
+	return answer
+}
+
+// unchecked returns the error of a check that found out nothing about commands.
+func unchecked(err error) error {
+	if isAnswer(err) {
+		return fmt.Errorf("redis refuses the request: %w", err)
+	}
+	return fmt.Errorf("redis does not answer: %w", err)
+}
+
+// refusal returns the error about refused commands. Each has its name and Redis' reason, which is usually the same for all.
+func refusal(refused []string) error {
+	names, reasons := make([]string, len(refused)), make([]string, 0, len(refused))
+	for i, each := range refused {
+		name, reason, _ := strings.Cut(each, " ")
+		names[i] = name
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	return fmt.Errorf("redis refuses %s on keys of the prefix: %s", strings.Join(names, ", "), strings.Join(reasons, "; "))
 }
 
 // run runs a script on the entry of a key: by its hash, or by its text if the server has not cached it yet.

@@ -57,19 +57,9 @@ func TestPasswordsMayChange(t *testing.T) {
 // TestDocumentedRightsAreSufficient runs the checks as a user with the rights in the package comment.
 func TestDocumentedRightsAreSufficient(t *testing.T) {
 	t.Parallel()
-	comment, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	_, after, _ := strings.Cut(string(comment), "//	ACL SETUSER ")
-	rights, _, found := strings.Cut(after, "\n")
-	require.True(t, found)
-	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~leasetest:", "&signalbox:", "&leasetest:*:").Replace(rights), " ")
 	server := start(t)
+	name := createUser(t, server)
 	admin := server.client(t)
-	command := []any{"ACL", "SETUSER", name}
-	for rule := range strings.FieldsSeq(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
-		command = append(command, rule)
-	}
-	require.NoError(t, admin.Do(t.Context(), command...).Err())
 	for i, check := range leasetest.Checks() {
 		if check.Name == "entries outlive their leases" || check.Name == "a random history is consistent" {
 			continue // these take long and need no other rights
@@ -85,8 +75,25 @@ func TestDocumentedRightsAreSufficient(t *testing.T) {
 	store := open(t, redislease.Options{URL: "redis://" + name + ":secret@" + server.addr, Prefix: "leasetest:"})
 	got := acquire(t, store, "a", long)
 	require.NoError(t, store.Resign(t.Context(), key, got.Token))
-	_, err = store.Watch(t.Context())
+	_, err := store.Watch(t.Context())
 	require.ErrorContains(t, err, "NOPERM")
+}
+
+// createUser creates the user that the package comment has, for the prefix leasetest:, with the password "secret", and returns its name.
+func createUser(t *testing.T, s *server) string {
+	t.Helper()
+	comment, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(comment), "//	ACL SETUSER ")
+	rights, _, found := strings.Cut(after, "\n")
+	require.True(t, found)
+	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~leasetest:", "&signalbox:", "&leasetest:*:").Replace(rights), " ")
+	command := []any{"ACL", "SETUSER", name}
+	for rule := range strings.FieldsSeq(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
+		command = append(command, rule)
+	}
+	require.NoError(t, s.client(t).Do(t.Context(), command...).Err())
+	return name
 }
 
 // authority makes a certificate authority, and a certificate for 127.0.0.1 as PEM files and as a value.

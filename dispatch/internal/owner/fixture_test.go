@@ -1,6 +1,7 @@
 package owner_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,6 +188,7 @@ type leaseStore struct {
 	lease.Store
 	mu       sync.Mutex
 	away     error
+	refused  error // the error of every write, while reads succeed
 	failed   time.Time
 	lost     bool   // the answer of the next acquisition is lost
 	acquired func() // called after an acquisition, before its answer arrives
@@ -204,6 +206,20 @@ func (s *leaseStore) fail(err error) {
 	s.away, s.failed = err, time.Now()
 }
 
+// refuse makes the store refuse writes, as Redis does to a user who lacks the right to a command. nil ends that.
+func (s *leaseStore) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
+}
+
+// refusal returns the error of a write.
+func (s *leaseStore) refusal() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.away, s.refused)
+}
+
 func (s *leaseStore) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,6 +228,13 @@ func (s *leaseStore) failure() error {
 
 func (s *leaseStore) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	if err := s.failure(); err != nil {
+		return lease.Entry{}, nil, err
+	}
+	if err := s.refusal(); err != nil {
+		// A lease in force is found before anything is written.
+		if e, found := s.Get(ctx, key); found == nil && e.State == lease.Held {
+			return lease.Entry{}, nil, &lease.HeldError{Entry: e}
+		}
 		return lease.Entry{}, nil, err
 	}
 	got, before, err := s.Store.Acquire(ctx, key, holder, value, t)
@@ -231,14 +254,14 @@ func (s *leaseStore) Acquire(ctx context.Context, key, holder string, value []by
 }
 
 func (s *leaseStore) Renew(ctx context.Context, key, token string, value []byte, t lease.Lifetime) (lease.Entry, error) {
-	if err := s.failure(); err != nil {
+	if err := s.refusal(); err != nil {
 		return lease.Entry{}, err
 	}
 	return s.Store.Renew(ctx, key, token, value, t)
 }
 
 func (s *leaseStore) Resign(ctx context.Context, key, token string) error {
-	if err := s.failure(); err != nil {
+	if err := s.refusal(); err != nil {
 		return err
 	}
 	return s.Store.Resign(ctx, key, token)

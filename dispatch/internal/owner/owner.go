@@ -231,8 +231,9 @@ func (l *Loop) acquire(ctx context.Context) (*acquired, error) {
 	switch {
 	case err == nil:
 		return &acquired{entry: got, before: before, sent: sent}, nil
-	case isHeld && held.Entry.Holder == l.p.ServerID:
-		// Acquired by an earlier attempt whose answer was lost.
+	case isHeld && held.Entry.Holder == l.p.ServerID && held.Entry.Remaining() > 2*l.p.Timing.Margin:
+		// Acquired by an earlier attempt whose answer was lost. One that is about to end is not used: it was neither renewed nor resigned
+		// because the store refuses that, so it would be lost again at once.
 		return &acquired{entry: held.Entry, sent: sent}, nil
 	case isHeld:
 		if !l.joined {

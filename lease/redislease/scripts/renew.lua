@@ -3,8 +3,7 @@ local e = entry()
 if not e or e.token ~= ARGV[1] or not held(e) then return {'lost'} end
 local changed = {renewed = now, expires = now + tonumber(ARGV[4]), retention = tonumber(ARGV[5])}
 if ARGV[2] == '1' then changed.value = ARGV[3] end
-put(e, changed)
 -- A holder that renews has received the answer to its acquisition.
-
-for _, name in ipairs(names) do redis.call('HDEL', key, 'before.' .. name) end
+forget()
+put(e, changed)
 return add({'renewed', text(now)}, e)

@@ -4,6 +4,8 @@ local key = KEYS[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local names = {'holder', 'token', 'revision', 'acquired', 'renewed', 'expires', 'retention', 'resigned', 'value'}
+local before_names = {}
+for i, name in ipairs(names) do before_names[i] = 'before.' .. name end
 local texts = {holder = true, token = true, value = true}
 
 local function text(number) return string.format('%.0f', number) end
@@ -32,15 +34,23 @@ end
 
 local function held(e) return e.resigned == 0 and now < e.expires end
 
--- put writes fields with a new revision. It is derived from the clock, so that it also grows after a deletion.
+-- put writes fields with a new revision. It is derived from the clock, so that it also grows after a deletion. A command that Redis refuses
+-- ends a script and does not undo what it wrote before. So PEXPIRE comes first: without the key it changes nothing.
 local function put(e, changed)
   changed.revision = math.max(e.revision + 1, now)
+  local fields = {}
   for name, value in pairs(changed) do
     e[name] = value
-    redis.call('HSET', key, name, texts[name] and value or text(value))
+    fields[#fields + 1] = name
+    fields[#fields + 1] = texts[name] and value or text(value)
   end
   redis.call('PEXPIRE', key, text(e.retention))
+  redis.call('HSET', key, unpack(fields))
+  redis.call('PEXPIRE', key, text(e.retention))
 end
+
+-- forget removes the before fields.
+local function forget() redis.call('HDEL', key, unpack(before_names)) end
 
 -- add appends the fields of an entry to a reply.
 local function add(reply, e)
