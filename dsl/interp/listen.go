@@ -101,6 +101,22 @@ func (m *Machine) Deliver(listener string, position int64, event any, now time.T
 	m.consumeNext(f)
 }
 
+// Listeners returns the committed listeners of the open listen tasks, as their Listen effects requested them.
+func (m *Machine) Listeners() ([]Listen, error) {
+	var list []Listen
+	for _, f := range m.listeners {
+		if !f.listener.open || m.outcome != nil {
+			continue
+		}
+		spec, err := filterset.Spec(f.listener.main, f.listener.until)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Listen{StepNumber: f.step.number, Listener: f.listener.key, Spec: spec})
+	}
+	return list, nil
+}
+
 // listenerCommitted handles the commit of a task's listener.
 func (m *Machine) listenerCommitted(f *frame) {
 	f.listener.open = true

@@ -191,6 +191,36 @@ func TestEventsBeforeTheListenerIsCommitted(t *testing.T) {
 	require.Equal(t, []any{1, 2}, outcome.Output)
 }
 
+func TestListenersAreThoseThatAreCommittedAndOpen(t *testing.T) {
+	t.Parallel()
+	w := newDriver(t, document(`do: [{l: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k, expect: '${ .id }'}}}, {with: {type: b}}]}}}}]`), `{"id": 7}`)
+	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
+	require.True(t, ok)
+	requireListeners := func(want ...interp.Listen) {
+		t.Helper()
+		got, err := w.m.Listeners()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	requireListeners()
+	w.m.Complete(listen.ID, interp.Result{}, epoch)
+	listen.ID = 0
+	requireListeners(listen)
+	w.m.Deliver(listen.Listener, 1, map[string]any{"type": "a", "k": 7}, epoch)
+	w.m.Advance(epoch)
+	requireListeners(listen)
+	snapshot, err := w.m.Snapshot()
+	require.NoError(t, err)
+	w.m, err = interp.Restore(w.doc, snapshot, w.limits)
+	require.NoError(t, err)
+	requireListeners(listen)
+	w.m.Deliver(listen.Listener, 2, map[string]any{"type": "b"}, epoch)
+	w.m.Advance(epoch)
+	_, done := w.m.Done()
+	require.True(t, done)
+	requireListeners()
+}
+
 func TestListenersAreKeyedByTaskEntry(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`

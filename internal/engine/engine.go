@@ -54,6 +54,8 @@ type Options struct {
 	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
 	// MaxSteps returns the number of steps that a new run of a project may enter. nil: unlimited.
 	MaxSteps func(ctx context.Context, project string) (int64, error)
+	// Listeners receive those of open runs whose rows are repaired. nil: listeners are not restored.
+	Listeners Listeners
 	// Limits of the interpreter. Workers and repairs require the same limits.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -75,6 +77,7 @@ type Engine struct {
 	limits    flow.Limits
 	keys      *keyring.Ring
 	payloads  *codec.Storage
+	listeners Listeners
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -86,7 +89,7 @@ func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
 		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log, now: opts.Now,
-		maxSteps: opts.MaxSteps,
+		maxSteps: opts.MaxSteps, listeners: opts.Listeners,
 	}
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }

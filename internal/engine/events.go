@@ -23,10 +23,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Events stores the listeners of runs and publishes the events that they emit.
-type Events interface {
+// Listeners stores the listeners of runs.
+type Listeners interface {
 	// Listen commits a listener. A listener with the same ID is left as it is.
 	Listen(ctx context.Context, l event.Listener) error
+}
+
+// Events stores the listeners of runs and publishes the events that they emit.
+type Events interface {
+	Listeners
 	// Unlisten removes a listener, if it exists.
 	Unlisten(ctx context.Context, project, id string) error
 	// Publish commits events. Publishing an event again is a duplicate.
@@ -93,9 +98,13 @@ func RegisterEvents(r worker.ActivityRegistry, events Events) {
 type eventActivities struct{ events Events }
 
 func (a eventActivities) listen(ctx context.Context, r flow.ListenRequest) error {
-	return rejected(a.events.Listen(ctx, event.Listener{
+	return rejected(a.events.Listen(ctx, listenerOf(r)))
+}
+
+func listenerOf(r flow.ListenRequest) event.Listener {
+	return event.Listener{
 		ID: r.Listener, Project: r.Project, RunID: r.RunID, Spec: event.Spec{Mode: r.Spec.Mode, Filters: r.Spec.Filters},
-	}))
+	}
 }
 
 func (a eventActivities) unlisten(ctx context.Context, r flow.UnlistenRequest) error {

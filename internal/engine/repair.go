@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/action"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -83,7 +84,11 @@ func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.Reb
 			return err
 		}
 		final := closedFromOutside(history)
-		state, at, err := e.interpret(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history, w.Write)
+		listen := e.restoreListeners
+		if i > 0 || final != nil {
+			listen = nil // later executions have carried its listeners over, or it has ended
+		}
+		state, at, err := e.interpret(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history, w.Write, listen)
 		if err != nil {
 			return err
 		}
@@ -133,10 +138,28 @@ func (e *Engine) chain(ctx context.Context, runID, newest, after string) ([]stri
 	return ids, nil
 }
 
-func (e *Engine) interpret(ctx context.Context, execution flow.Execution, history *historypb.History, write projection.Write) (*run.State, int64, error) {
+// restoreListeners commits the listeners of an open run that its database lacks: those that the run committed after the backup that the
+// database was restored from. One that the run removes at the same time stays until the run ends; events that it matches have no effect.
+func (e *Engine) restoreListeners(ctx context.Context, listeners []flow.ListenRequest) error {
+	if e.listeners == nil {
+		return nil
+	}
+	for _, l := range listeners {
+		if err := e.listeners.Listen(ctx, listenerOf(l)); err != nil && !apperror.Is(err, apperror.RunEnded) {
+			return fmt.Errorf("restore a listener of run %q: %w", l.RunID, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) interpret(
+	ctx context.Context, execution flow.Execution, history *historypb.History, write projection.Write,
+	listen func(context.Context, []flow.ListenRequest) error,
+) (*run.State, int64, error) {
 	return projection.Rebuild(ctx, projection.Rebuilding{
 		History: history, Execution: execution, Name: contract.RunWorkflow, Keys: e.keys, External: e.payloads.External(),
 		Log:      logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
+		Listen:   listen,
 		Workflow: func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run },
 	}, write)
 }

@@ -25,6 +25,7 @@ type installation struct {
 	*environment
 
 	listens string // a workflow that waits for the event go
+	twice   string // a workflow that waits for the event step and then for go
 	short   string // a workflow of 50 ms
 
 	mu   sync.Mutex
@@ -77,14 +78,26 @@ func (i *installation) startLoad(t *testing.T) (stop func()) {
 	})
 }
 
-func (i *installation) open(t *testing.T, n int) (ids []string) {
+// open starts runs of a workflow that waits for an event.
+func (i *installation) open(t *testing.T, workflow string, n int) (ids []string) {
 	t.Helper()
 	for range n {
-		id := i.Start(t, i.listens, "").GetId()
+		id := i.Start(t, workflow, "").GetId()
 		i.Await(t, id, soon, "waiting")
 		ids = append(ids, id)
 	}
 	return ids
+}
+
+// listensFor waits until a run waits for events of a type.
+func (i *installation) listensFor(t *testing.T, id, event string) {
+	t.Helper()
+	platform.Eventually(t, 2*agreed, func() string {
+		if r := i.CLI(t, "run", "waits", id); !strings.Contains(r.Stdout, event) {
+			return fmt.Sprintf("run %s does not listen for %s: %s", id, event, r)
+		}
+		return ""
+	})
 }
 
 // history is what happened around two backups.
@@ -92,6 +105,7 @@ type history struct {
 	before            []string // open at both backups
 	canceled          string   // open at the first backup, canceled before the second one
 	between           []string // started between the backups, open at the second one
+	stepped           string   // open at both backups; it waits for another event at the second one
 	done              string   // started and completed between them
 	after             string   // started after both
 	first, second     string   // files
@@ -104,8 +118,9 @@ func (i *installation) backUp(t *testing.T, databaseFirst bool) history {
 	stop := i.startLoad(t)
 	defer stop()
 	h := history{firstIsOfDatabase: databaseFirst}
-	open := i.open(t, 3)
+	open := i.open(t, i.listens, 3)
 	h.before, h.canceled = open[:2], open[2]
+	h.stepped = i.open(t, i.twice, 1)[0]
 	parts := []func(*testing.T) string{i.dump, i.copyTemporal}
 	if !databaseFirst {
 		slices.Reverse(parts)
@@ -114,11 +129,13 @@ func (i *installation) backUp(t *testing.T, databaseFirst bool) history {
 	_, err := i.Control(t.Context(), "cancel", h.canceled, "between the backups")
 	require.NoError(t, err)
 	i.Await(t, h.canceled, soon, "canceled")
-	h.between = i.open(t, 2)
+	h.between = i.open(t, i.listens, 2)
+	sendTogether(t, i.Server, "step", 1)
+	i.listensFor(t, h.stepped, "go")
 	h.done = i.Start(t, i.short, "").GetId()
 	i.Await(t, h.done, soon, "completed")
 	h.second = parts[1](t)
-	h.after = i.open(t, 1)[0]
+	h.after = i.open(t, i.listens, 1)[0]
 	stop()
 	i.Kill()
 	i.temporal.Kill()
@@ -167,19 +184,6 @@ func (i *installation) agree(t *testing.T, id, status string) {
 	})
 }
 
-// replace cancels a run and replays it. A run that has begun to wait for an event after the backup of the database needs that: the restored
-// database has no listener for it.
-func (i *installation) replace(t *testing.T, id string) string {
-	t.Helper()
-	_, err := i.Control(t.Context(), "cancel", id, "its listener is lost")
-	require.NoError(t, err)
-	i.agree(t, id, "canceled")
-	again, err := i.Control(t.Context(), "replay", id, "once more")
-	require.NoError(t, err)
-	awaitWaiting(t, i.Server, again.GetId(), "event")
-	return again.GetId()
-}
-
 // works wakes the open runs, and requires that each has ended once, as every run of the load that exists has, and that new runs start.
 func (i *installation) works(t *testing.T, open []string) {
 	t.Helper()
@@ -216,6 +220,8 @@ func TestRestoredBackupsAgreeAgain(t *testing.T) {
 			t.Parallel()
 			i := &installation{environment: newEnvironment(t, platform.Postgres(t))}
 			i.listens = i.Publish(t, platform.Document("listens", "  - ask: {listen: {to: {one: {with: {type: go}}}}}\n"))
+			i.twice = i.Publish(t, platform.Document("twice", "  - first: {listen: {to: {one: {with: {type: step}}}}}\n"+
+				"  - second: {listen: {to: {one: {with: {type: go}}}}}\n"))
 			i.short = i.Publish(t, platform.Document("short", "  - rest: {wait: {milliseconds: 50}}\n"))
 			h := i.backUp(t, databaseFirst)
 			i.restore(t, h)
@@ -230,13 +236,17 @@ func TestRestoredBackupsAgreeAgain(t *testing.T) {
 				if databaseFirst {
 					i.agree(t, id, "waiting")
 					require.Equal(t, "adopted", i.Run(t, id).GetTrigger())
-					open = append(open, i.replace(t, id))
+					i.listensFor(t, id, "go")
+					open = append(open, id)
 					continue
 				}
 				i.agree(t, id, "failed")
 				require.True(t, strings.HasSuffix(i.Run(t, id).GetError().GetType(), "execution_missing"), i.Run(t, id).GetError())
 			}
-			if !databaseFirst {
+			if databaseFirst {
+				i.listensFor(t, h.stepped, "go")
+				open = append(open, h.stepped)
+			} else {
 				platform.Eventually(t, agreed, func() string {
 					if !strings.Contains(i.Output(), "reopened_in_temporal") {
 						return "the run that is open in Temporal alone is not reported"

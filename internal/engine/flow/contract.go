@@ -29,6 +29,14 @@ type Sink interface {
 	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string)
 }
 
+// ListeningSink is a [Sink] that also reads what a run listens for.
+type ListeningSink interface {
+	Sink
+	// Listening is called when the interpretation begins. listeners returns the committed listeners of the run at the time of the call,
+	// which must not overlap with the interpretation.
+	Listening(listeners func() ([]ListenRequest, error))
+}
+
 // Turns divides the processors of a process among projects. It decides when a run computes, never its results.
 type Turns interface {
 	// Acquire waits for a turn for at most the given time and reports whether it got one. Release ends the turn.

@@ -102,6 +102,19 @@ func (d *driver) listen(e interp.Listen) {
 	d.pending = append(d.pending, this)
 }
 
+// listeners returns the committed listeners.
+func (d *driver) listeners() ([]ListenRequest, error) {
+	open, err := d.machine.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("read the listeners of run %q: %w", d.in.RunID, err)
+	}
+	requests := make([]ListenRequest, len(open))
+	for i, l := range open {
+		requests[i] = ListenRequest{Project: d.in.Project, RunID: d.in.RunID, Listener: l.Listener, Spec: l.Spec}
+	}
+	return requests, nil
+}
+
 // removeListener removes a listener that is no longer needed. If the commit of a listener is in flight, its removal
 // follows it, because the two activities could overtake each other.
 func (d *driver) removeListener(listener string) {

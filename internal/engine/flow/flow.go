@@ -79,6 +79,9 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		d.controls = workflow.GetSignalChannel(detached, contract.ControlSignal)
 		d.children = workflow.GetSignalChannel(detached, contract.ChildSignal)
 	}
+	if sink, ok := w.sink.(ListeningSink); ok {
+		sink.Listening(d.listeners)
+	}
 	return d.run()
 }
 

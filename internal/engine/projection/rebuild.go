@@ -44,6 +44,9 @@ type Rebuilding struct {
 	Log      sdklog.Logger
 	// Workflow returns the workflow function over a sink.
 	Workflow func(flow.Sink) any
+	// Listen receives the listeners that the run has at the end of the history, before the last part is written: an interrupted rebuild
+	// is repeated. nil: they are not read.
+	Listen func(ctx context.Context, listeners []flow.ListenRequest) error
 }
 
 // Rebuild interprets the history of one execution of a run again and writes the resulting records, in parts of bounded
@@ -75,6 +78,15 @@ func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64,
 		return nil, 0, context.Cause(ctx)
 	case err != nil:
 		return nil, 0, &ReplayError{Execution: b.Execution, Err: err}
+	}
+	if b.Listen != nil && c.listeners != nil {
+		listeners, err := c.listeners()
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := b.Listen(ctx, listeners); err != nil {
+			return nil, 0, err
+		}
 	}
 	if err := c.finish(accepted); err != nil {
 		return nil, 0, err
@@ -121,9 +133,16 @@ type collector struct {
 	bytes  int
 	limit  int // steps
 	failed error
+	// listeners reads the listeners from the machine.
+	listeners func() ([]flow.ListenRequest, error)
 }
 
-var _ flow.Sink = (*collector)(nil)
+var _ flow.ListeningSink = (*collector)(nil)
+
+// Listening implements [flow.ListeningSink].
+func (c *collector) Listening(listeners func() ([]flow.ListenRequest, error)) {
+	c.listeners = listeners
+}
 
 // Records implements [flow.Sink].
 func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {

@@ -35,7 +35,13 @@ const recordings = "../../../test/replay"
 
 func recorded(t *testing.T, scenario string) (*historypb.History, flow.Execution) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(recordings, "testdata", "1", scenario, "history-0.json"))
+	return recordedBy(t, "1", scenario)
+}
+
+// recordedBy is recorded for a version of the interpreter.
+func recordedBy(t *testing.T, version, scenario string) (*historypb.History, flow.Execution) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(recordings, "testdata", version, scenario, "history-0.json"))
 	require.NoError(t, err)
 	defer f.Close()
 	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})

@@ -1,0 +1,81 @@
+package projection_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// committed returns the listeners that a history has committed and not removed, as far as its last accepted workflow task knows.
+func committed(t *testing.T, history *historypb.History) (list []flow.ListenRequest) {
+	t.Helper()
+	known := int64(0)
+	for _, event := range history.GetEvents() {
+		if task := event.GetWorkflowTaskCompletedEventAttributes(); task != nil {
+			known = task.GetStartedEventId()
+		}
+	}
+	removed := map[string]bool{}
+	for _, event := range history.GetEvents() {
+		scheduled := event.GetActivityTaskScheduledEventAttributes()
+		switch scheduled.GetActivityType().GetName() {
+		case flow.UnlistenActivity:
+			var r flow.UnlistenRequest
+			require.NoError(t, codec.Converter(sealing(t)).FromPayloads(scheduled.GetInput(), &r))
+			removed[r.Listener] = true
+		case flow.ListenActivity:
+			var r flow.ListenRequest
+			require.NoError(t, codec.Converter(sealing(t)).FromPayloads(scheduled.GetInput(), &r))
+			for _, later := range history.GetEvents() {
+				if done := later.GetActivityTaskCompletedEventAttributes(); done.GetScheduledEventId() == event.GetEventId() && later.GetEventId() < known {
+					list = append(list, r)
+				}
+			}
+		}
+	}
+	var open []flow.ListenRequest
+	for _, r := range list {
+		if !removed[r.Listener] {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// A rebuild up to any workflow task reads the listeners that the run has then, with what they were committed with.
+func TestRebuildReadsListeners(t *testing.T) {
+	t.Parallel()
+	whole, e := recordedBy(t, "4", "events")
+	most := 0
+	for i, event := range whole.GetEvents() {
+		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED || i == 1 {
+			continue
+		}
+		history := &historypb.History{Events: whole.GetEvents()[:i]}
+		want := committed(t, history)
+		most = max(most, len(want))
+		var got []flow.ListenRequest
+		written := false
+		b := rebuilding(t, history, e, scenarioDocument(t, "events"))
+		b.Listen = func(_ context.Context, listeners []flow.ListenRequest) error {
+			require.False(t, written, "an interrupted rebuild must be repeated")
+			got = listeners
+			return nil
+		}
+		_, _, err := projection.Rebuild(t.Context(), b, func(_ context.Context, part run.Update) error {
+			written = part.Position > 0
+			return nil
+		})
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, got, "before event %d", event.GetEventId())
+	}
+	require.Positive(t, most)
+}
