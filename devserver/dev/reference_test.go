@@ -2,8 +2,10 @@ package dev_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/devserver/dev"
@@ -15,4 +17,30 @@ func TestReferencePageIsFresh(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/cli.md")
 	require.NoError(t, err)
 	require.Equal(t, cli.Reference(cli.New(dev.Main())), string(page), "run: make generate")
+}
+
+// The help of every command has one line of purpose and an example. test/examples runs the examples.
+func TestEveryCommandHasPurposeAndExample(t *testing.T) {
+	t.Parallel()
+	const longest = 72
+	commands := 0
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		commands++
+		path := cmd.CommandPath()
+		require.NotEmpty(t, cmd.Short, path)
+		require.LessOrEqual(t, len(cmd.Short), longest, "%s: %s", path, cmd.Short)
+		require.False(t, strings.HasSuffix(cmd.Short, "."), "%s: %s", path, cmd.Short)
+		if !cmd.HasSubCommands() && cmd.Name() != "help" {
+			require.Contains(t, cmd.Example, "  "+path, path)
+		}
+		for line := range strings.Lines(cmd.Example) {
+			require.True(t, strings.HasPrefix(line, "  "), "%s: %q", path, line)
+		}
+		for _, inner := range cmd.Commands() {
+			check(inner)
+		}
+	}
+	check(cli.New(dev.Main()))
+	require.Greater(t, commands, 100)
 }

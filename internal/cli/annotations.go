@@ -17,7 +17,7 @@ func projectAnnotationsCommand(s *session.Session) *cobra.Command {
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "annotations",
-		Short: "List outages of Temporal, publications and changes of the dispatcher's owner",
+		Short: "List outages of Temporal, publications and new dispatcher owners",
 		Long: `List what happened around the runs of a project: outages of Temporal, published versions, and changes of the dispatcher's owner.
 Without --since, those of the last 24 hours.`,
 		Example: `  signalbox project annotations --since 7d --kind outage`,

@@ -54,6 +54,8 @@ type Options struct {
 	Commands []*cobra.Command
 	// Interactive is set where a person can be asked although Stdin and Stderr are no terminal.
 	Interactive bool
+	// Now is the clock; nil: the system's.
+	Now func() time.Time
 }
 
 // New returns the root command.
@@ -64,9 +66,12 @@ func New(options Options) *cobra.Command {
 
 func build(options Options) (*cobra.Command, *session.Session) {
 	s := session.New(session.Streams{
-		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: time.Now,
+		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now,
 		Interactive: options.Interactive || session.IsTerminal(options.Stdin) && session.IsTerminal(options.Stderr),
 	})
+	if s.Now == nil {
+		s.Now = time.Now
+	}
 	root := session.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
 Commands are a noun, then a verb. They call the server at --address (`+session.AddressVariable+`, or the current context;
@@ -107,6 +112,7 @@ func strictCompletion(root *cobra.Command) {
 		noun.Args, noun.RunE = like.Args, like.RunE
 		for _, shell := range noun.Commands() {
 			shell.Args = session.Args(0, 0, "")
+			shell.Example = "  signalbox completion " + shell.Name() + " > completion." + shell.Name()
 		}
 	}
 }

@@ -28,9 +28,10 @@ or a variable (`+session.AddressVariable+`, `+session.ProjectVariable+`) takes p
 
 func contextListCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List contexts",
-		Args:  session.Args(0, 0, ""),
+		Use:     "list",
+		Short:   "List contexts",
+		Example: `  signalbox context list`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := session.LoadContexts(session.ContextsPath(s.Env))
 			if err != nil {
@@ -65,6 +66,7 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
 		Short:             "Select the current context",
+		Example:           `  signalbox context use prod`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -84,7 +86,9 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 	var change session.Context
 	cmd := &cobra.Command{
 		Use:               "set NAME",
-		Short:             "Create a context, or change the given values of it; the first one becomes current",
+		Short:             "Create a context, or change the given values of it",
+		Long:              `Create a context, or change the given values of it. The first context becomes the current one.`,
+		Example:           `  signalbox context set prod --address https://signalbox.example.com --project shop --token-file ~/.signalbox-token`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,6 +155,7 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete NAME",
 		Short:             "Delete a context",
+		Example:           `  signalbox context delete prod --yes`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {

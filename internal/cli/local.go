@@ -97,7 +97,9 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program, and with --server the server's",
-		Args:  session.Args(0, 0, ""),
+		Example: `  signalbox version
+  signalbox version --server`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printVersion(cmd.Context(), s, thisBuild(version), server)
 		},

@@ -22,9 +22,10 @@ func projectCommand(s *session.Session) *cobra.Command {
 
 func projectListCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List projects by name",
-		Args:  session.Args(0, 0, ""),
+		Use:     "list",
+		Short:   "List projects by name",
+		Example: `  signalbox project list`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listProjects(cmd.Context(), s)
 		},
@@ -55,9 +56,10 @@ func listProjects(ctx context.Context, s *session.Session) error {
 func projectCreateCommand(s *session.Session) *cobra.Command {
 	var description string
 	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Create a project; workers serve it within seconds",
-		Args:  session.Args(1, 1, "NAME"),
+		Use:     "create NAME",
+		Short:   "Create a project; workers serve it within seconds",
+		Example: `  signalbox project create billing --description "invoices and payments"`,
+		Args:    session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.CreateProjectRequest{Name: args[0], Description: description}
 			response, err := session.Call(cmd.Context(), s, s.Projects().CreateProject, request, "create project %q", args[0])
@@ -74,9 +76,10 @@ func projectCreateCommand(s *session.Session) *cobra.Command {
 
 func projectShowCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show one project",
-		Args:  session.Args(1, 1, "NAME"),
+		Use:     "show NAME",
+		Short:   "Show one project",
+		Example: `  signalbox project show shop`,
+		Args:    session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.GetProjectRequest{Name: args[0]}
 			response, err := session.Call(cmd.Context(), s, s.Projects().GetProject, request, "show project %q", args[0])

@@ -21,7 +21,9 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List batches, newest first",
-		Args:  session.Args(0, 0, ""),
+		Example: `  signalbox batch list --status running
+  signalbox batch list -o wide --limit 0`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			chosen, err := session.Words("status", statuses, batchStatuses())
 			if err != nil {
@@ -62,8 +64,8 @@ func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show the progress of a batch, or with --items the outcome of each run",
-		Example: `  signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --status failed
-  signalbox batch show 0197b0f3-5d0c-7a51-b1a4-0c7c1d1f2a3b --items --limit 0 -o json | jq -r '.[].newRunId'`,
+		Example: `  signalbox batch show 0199a4f2 --items --status failed
+  signalbox batch show 0199a4f2 --items --limit 0 --jq '.[].newRunId'`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteBatches,
 		RunE: func(cmd *cobra.Command, args []string) error {

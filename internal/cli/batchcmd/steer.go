@@ -14,7 +14,7 @@ func steering(
 	s *session.Session, verb, short, long string, act func(ctx context.Context, id string) (*signalboxv1.Batch, error),
 ) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: verb + " ID", Short: short, Long: long,
+		Use: verb + " ID", Short: short, Long: long, Example: "  signalbox batch " + verb + " 0199a4f2",
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteBatches,
 		RunE: func(cmd *cobra.Command, args []string) error {

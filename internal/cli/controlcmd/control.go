@@ -62,6 +62,7 @@ func controlCommand(s *session.Session, c control) *cobra.Command {
 		Use:               c.verb + " ID",
 		Short:             c.short,
 		Long:              c.long,
+		Example:           "  signalbox run " + c.verb + ` 0199a4f2 --reason "wrong customer"`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

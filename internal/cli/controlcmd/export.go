@@ -39,15 +39,15 @@ func exportCommand(s *session.Session) *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [ID]",
-		Short: "Export all data of a run, or a list of runs, to a file or standard output",
+		Short: "Export all data of a run, or a list of runs",
 		Long: `With an ID, write one JSON document with all data of a run: the run, the version with its source, steps with their
 attempts, what it waits for, events and their deliveries, audit entries, and its reference in Temporal.
 
 Without an ID, write the runs that match, newest first: CSV with a header line, or JSON with one run per line. --all selects
 every run of the project. Lists of any length are written as they arrive; an interrupted list is an error, and leaves no file.`,
-		Example: `  signalbox run export 0199… > run.json
+		Example: `  signalbox run export 0199a4f2 > run.json
   signalbox run export --status failed --since 7d --file failed.csv
-  signalbox run export --all --format json | jq -r .id`,
+  signalbox run export --all --format json > runs.jsonl`,
 		Args:              session.Args(0, 1, "[ID]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,10 +33,10 @@ original. With --input the whole input is replaced; an input that contains a mar
 The new run has the labels of the earlier one, and those of --label, which replace labels with the same key.
 
 --wait, the exit codes with it, and the request ID are those of "run start".`,
-		Example: `  signalbox run replay 0199… --reason "the shop's database was down"
-  signalbox run replay 0199… --reason "wrong amount" --patch '[{"op": "replace", "path": "/amount", "value": 12}]' --wait
-  signalbox run replay 0199… --version latest --dry-run
-  signalbox run replay 0199… --reason "fixed in 1.2.0" --version latest`,
+		Example: `  signalbox run replay 0199a4f2 --reason "the shop's database was down"
+  signalbox run replay 0199a4f2 --reason "wrong amount" --patch '[{"op": "replace", "path": "/amount", "value": 12}]' --wait
+  signalbox run replay 0199a4f2 --version latest --dry-run
+  signalbox run replay 0199a4f2 --reason "fixed in 1.2.0" --version latest`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ ID in Temporal is used by another workflow) or no_workers (no live worker serves
 or the database could not be read; a line on standard error says which. PENDING counts events that are not matched yet, and
 deliveries that are neither done nor dead.`,
 		Example: `  signalbox dispatcher list
-  signalbox dispatcher list --state stale,missing -o json | jq -r '.[].project'`,
+  signalbox dispatcher list --state stale,missing --jq '.[].project'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, wanted)

@@ -17,6 +17,7 @@ func showCommand(s *session.Session) *cobra.Command {
 		Short: "Show a project's dispatcher, its workers and its last owners",
 		Long: `Show all data of a project's dispatcher: the lease of its owner, the workflow in Temporal, its progress with the
 events, the workers that are registered with it, and its previous owners.`,
+		Example:           `  signalbox dispatcher show shop`,
 		Args:              session.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -31,8 +31,8 @@ func listCommand(s *session.Session) *cobra.Command {
 		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
 if no trigger or listener matched; --dead lists events with a dead delivery.`,
 		Example: `  signalbox event list --status unmatched --since 24h
-  signalbox event list --run 0199…
-  signalbox event list --dead -o json | jq -r '.[].position'`,
+  signalbox event list --run 0199a4f2
+  signalbox event list --dead --jq '.[].position'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, flags)

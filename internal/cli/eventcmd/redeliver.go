@@ -20,7 +20,7 @@ func redeliverCommand(s *session.Session) *cobra.Command {
 		Long: `Retry deliveries of an event at once: the pending and the dead ones, or those given by --delivery. Deliveries that are done
 do not change: no run is started twice.`,
 		Example: `  signalbox event redeliver 4711 --source /shop --reason "the schema is fixed"
-  signalbox event redeliver --position 12 --delivery d-1`,
+  signalbox event redeliver --position 12`,
 		Args:              session.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,7 +19,7 @@ func showCommand(s *session.Session) *cobra.Command {
 		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, the pending deliveries,
 and the dead ones with the reason. JSON and YAML have the event and its deliveries side by side.`,
 		Example: `  signalbox event show 4711 --source /shop
-  signalbox event show --position 12 -o json | jq .event.data`,
+  signalbox event show --position 12 --jq .event.data`,
 		Args:              session.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {

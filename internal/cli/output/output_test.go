@@ -29,6 +29,26 @@ func TestTablesAlignWidenAndEscape(t *testing.T) {
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }
 
+// What does not fit the terminal loses its empty columns, then becomes one value per line.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	columns := output.Columns("ID", "STATUS", "ERROR", "TITLE")
+	rows := func() [][]string { return [][]string{{"one", "failed", "", "a long title"}, {"two", "", "", "b"}} }
+	for width, want := range map[int]string{
+		0:  "ID   STATUS  ERROR  TITLE\none  failed         a long title\ntwo                 b\n",
+		32: "ID   STATUS  ERROR  TITLE\none  failed         a long title\ntwo                 b\n",
+		31: "ID   STATUS  TITLE\none  failed  a long title\ntwo          b\n",
+		24: "ID      one\nSTATUS  failed\nTITLE   a long title\n\nID     two\nTITLE  b\n",
+	} {
+		var out bytes.Buffer
+		require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: width}, columns, rows()))
+		require.Equal(t, want, out.String(), width)
+	}
+	var out bytes.Buffer
+	require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: 5, NoHeaders: true}, columns, rows()))
+	require.Equal(t, "one  failed  a long title\ntwo          b\n", out.String(), "scripts read lines")
+}
+
 func TestCardsOmitEmptyFields(t *testing.T) {
 	t.Parallel()
 	var card bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -34,6 +35,8 @@ type Style struct {
 	Color bool
 	// NoHeaders leaves out the heads of the columns of tables.
 	NoHeaders bool
+	// Width is the number of columns of the terminal; 0 without a terminal, where tables may have any width.
+	Width int
 }
 
 // ANSI's colours.
@@ -89,7 +92,11 @@ func statusColor(word string) string {
 	}
 }
 
-// Rows prints a table. Each row has a cell for each column.
+// gap is the number of spaces between columns.
+const gap = 2
+
+// Rows prints a table. Each row has a cell for each column. A table that is wider than the terminal is printed without its empty columns, and
+// if that is too wide, too, with one value per line: nothing is cut, so that IDs can be copied.
 func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]string) error {
 	var kept []int
 	for i, column := range columns {
@@ -107,16 +114,55 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
+	tooWide := func() bool {
+		total := -gap
+		for _, i := range kept {
+			total += widths[i] + gap
+		}
+		return style.Width > 0 && total > style.Width
+	}
+	if tooWide() {
+		kept = slices.DeleteFunc(kept, func(i int) bool {
+			return !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" })
+		})
+	}
+	if tooWide() && !style.NoHeaders {
+		return records(w, style, columns, kept, rows)
+	}
+	return table(w, style, columns, kept, widths, rows)
+}
+
+// records prints the cells of each row one per line, and an empty line between rows.
+func records(w io.Writer, style Style, columns []Column, kept []int, rows [][]string) error {
+	for n, row := range rows {
+		if n > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		fields := make([]Field, len(kept))
+		for at, i := range kept {
+			fields[at] = Field{Name: columns[i].Name, Value: row[i]}
+		}
+		if err := Card(w, style, fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table prints the columns that are kept with their widths.
+func table(w io.Writer, style Style, columns []Column, kept, widths []int, rows [][]string) error {
 	var text strings.Builder
 	line := func(cell func(i int) (plain, shown string)) {
-		gap := "" // written before the next cell, so that no line ends in spaces
+		space := "" // written before the next cell, so that no line ends in spaces
 		for _, i := range kept {
 			plain, shown := cell(i)
 			if plain != "" {
-				text.WriteString(gap + shown)
-				gap = ""
+				text.WriteString(space + shown)
+				space = ""
 			}
-			gap += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(plain)+2)
+			space += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(plain)+gap)
 		}
 		text.WriteByte('\n')
 	}

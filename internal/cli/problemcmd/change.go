@@ -2,6 +2,7 @@ package problemcmd
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,14 +11,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// changing is a command that changes one problem; act sends the request for the problem with this revision.
+// changing is a command that changes one problem; flags are those of its example; act sends the request for the problem with this revision.
 func changing(
-	s *session.Session, verb, short string,
+	s *session.Session, verb, short, flags string,
 	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error),
 ) *cobra.Command {
 	var revision int64
 	cmd := &cobra.Command{
-		Use: verb + " ID", Short: short,
+		Use: verb + " ID", Short: short, Example: strings.TrimRight("  signalbox problem "+verb+" stuck.shop.NO_POLLER "+flags, " "),
 		Args: session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, at := args[0], revision
@@ -42,7 +43,7 @@ func changing(
 
 func acknowledgeCommand(s *session.Session) *cobra.Command {
 	var note string
-	cmd := changing(s, "acknowledge", "Mark a problem as seen until it is resolved",
+	cmd := changing(s, "acknowledge", "Mark a problem as seen until it is resolved", `--note "the workers are restarting"`,
 		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
 			request := &signalboxv1.AcknowledgeProblemRequest{Id: id, Revision: revision, Note: note}
 			response, err := session.Send(ctx, s, s.Problems().AcknowledgeProblem, request)
@@ -55,7 +56,7 @@ func acknowledgeCommand(s *session.Session) *cobra.Command {
 func snoozeCommand(s *session.Session) *cobra.Command {
 	var until string
 	var count int64
-	cmd := changing(s, "snooze", "Take a problem out of the open ones until a time or a count",
+	cmd := changing(s, "snooze", "Take a problem out of the open ones until a time or a count", "--until 12h",
 		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
 			if (until == "") == !cmd.Flags().Changed("until-count") {
 				return nil, exit.Usagef("%s: give either --until or --until-count", cmd.CommandPath())
@@ -78,7 +79,7 @@ func snoozeCommand(s *session.Session) *cobra.Command {
 
 func updateCommand(s *session.Session) *cobra.Command {
 	var owner, note string
-	cmd := changing(s, "update", "Set the owner or the note of a problem",
+	cmd := changing(s, "update", "Set the owner or the note of a problem", "--owner payments",
 		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
 			request := &signalboxv1.UpdateProblemRequest{Id: id, Revision: revision}
 			if cmd.Flags().Changed("owner") {
@@ -99,7 +100,7 @@ func updateCommand(s *session.Session) *cobra.Command {
 }
 
 func reopenCommand(s *session.Session) *cobra.Command {
-	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem",
+	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem", "",
 		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
 			response, err := session.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
 			return response.GetProblem(), err

@@ -41,7 +41,7 @@ are stuck, by their code, and runs of the last seven days that failed at the sam
 is listed as resolved for 24 hours; --state resolved lists these, and --state all every problem.`,
 		Example: `  signalbox problem list
   signalbox problem list --kind failure --project shop
-  signalbox problem list --state all -o json | jq -r '.[].id'`,
+  signalbox problem list --state all --jq '.[].id'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, flags) },
 	}
@@ -124,9 +124,11 @@ func notReplayed(p *signalboxv1.OperatorProblem) string {
 func countCommand(s *session.Session) *cobra.Command {
 	var project string
 	cmd := &cobra.Command{
-		Use:   "count",
-		Short: "Count problems by state, with the mean time to acknowledge of the last 24 hours",
-		Args:  session.Args(0, 0, ""),
+		Use:     "count",
+		Short:   "Count problems by state, with the mean time to acknowledge",
+		Long:    `Count problems by state, with the mean time to acknowledge of the last 24 hours.`,
+		Example: `  signalbox problem count --project shop`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			response, err := session.Call(cmd.Context(), s, s.Problems().CountProblems, &signalboxv1.CountProblemsRequest{Project: project}, "count problems")
 			if err != nil {
@@ -153,9 +155,10 @@ func countCommand(s *session.Session) *cobra.Command {
 
 func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a problem: cause, advice, newest runs, and what was done about it",
-		Args:  session.Args(1, 1, "ID"),
+		Use:     "show ID",
+		Short:   "Show a problem: cause, advice, newest runs, and what was done about it",
+		Example: `  signalbox problem show stuck.shop.NO_POLLER`,
+		Args:    session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := get(cmd.Context(), s, args[0])
 			if err != nil {

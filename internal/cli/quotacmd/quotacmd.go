@@ -25,9 +25,10 @@ the next period.`)
 
 func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show a project's quota and how much of it is used",
-		Args:  session.Args(0, 0, ""),
+		Use:     "show",
+		Short:   "Show a project's quota and how much of it is used",
+		Example: `  signalbox quota show --project shop`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd, s)
 		},

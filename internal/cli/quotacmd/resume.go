@@ -21,7 +21,7 @@ func resumeCommand(s *session.Session) *cobra.Command {
 		Long: `Continue runs that wait for steps although the quota is used up: the given runs, or all that wait. Each is granted as many additional
 steps as the whole limit, in this period. Without this command, runs continue when the next period begins or the limit is raised.`,
 		Example: `  signalbox quota resume --reason "the month's closing"
-  signalbox quota resume 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
+  signalbox quota resume 0199a4f2`,
 		Args:              session.Args(0, mostRuns, "[RUN…]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

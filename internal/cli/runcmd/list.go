@@ -32,7 +32,7 @@ waits for it, and prints the list again if the server cannot report what has cha
   signalbox run list --label order=4711
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
-  signalbox run list --workflow shop/order --since 24h --status failed -o json | jq -r '.[].id'`,
+  signalbox run list --workflow shop/order --since 24h --status failed --jq '.[].id'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd, s, flags)

@@ -15,8 +15,10 @@ import (
 
 func showCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show one run with its input, output or error",
+		Use:   "show ID",
+		Short: "Show one run with its input, output or error",
+		Example: `  signalbox run show 0199a4f2
+  signalbox run show 0199a4f2 --jq .output`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

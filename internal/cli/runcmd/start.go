@@ -74,7 +74,7 @@ The same request ID starts only one run, however often the command is repeated.`
   signalbox run start shop/order --input order.json --request-id order-4711
   signalbox run start shop/order --input order.json --dry-run
   signalbox run start shop/order --input order.json --label order=4711 --label region=eu
-  jq .order big.json | signalbox run start order --input - --wait -o json`,
+  cat order.json | signalbox run start shop/order --input - --wait -o json`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {

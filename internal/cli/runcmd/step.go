@@ -21,6 +21,7 @@ func stepCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "step ID NUMBER",
 		Short:             "Show one step of a run with its input, output, error and attempts",
+		Example:           `  signalbox run step 0199a4f2 1`,
 		Args:              session.Args(2, 2, "ID NUMBER"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,6 +79,7 @@ func summaryCommand(s *session.Session) *cobra.Command {
 		Short: "Show totals of a run's steps by task",
 		Long: `Show totals of all steps of a run by task: how many there are by status, their attempts and durations. Of a long run the
 steps that "run steps" does not list are included; the number of attempts is unknown then.`,
+		Example:           `  signalbox run summary 0199a4f2`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,6 +32,8 @@ calls: an attempt each, with its start, time, outcome and the HTTP status of the
 
 DETAIL says what an open step waits for, since when, when it is due and until when at most; and of a try that failed, why its catch
 did not handle the error. STATUS has "failed, caught" for a step that failed inside of a try that has completed.`,
+		Example: `  signalbox run steps 0199a4f2
+  signalbox run steps 0199a4f2 --status failed -o wide`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,6 +19,7 @@ func waitsCommand(s *session.Session) *cobra.Command {
 		Short: "List what an open run waits for",
 		Long: `List what an open run waits for: first what holds the run as a whole, then its open steps in the order they were entered. DETAIL
 says since when, when the wait is due and until when at most. JSON and YAML hold the awaited events and runs as well.`,
+		Example:           `  signalbox run waits 0199a4f2`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE:              func(cmd *cobra.Command, args []string) error { return listWaits(cmd.Context(), s, args[0]) },

@@ -19,6 +19,8 @@ func watchCommand(s *session.Session) *cobra.Command {
 12 timed out. On a terminal the newest steps are redrawn in place; elsewhere there is one line for each change. With
 -o json there is one JSON object per line: the run, and the steps that changed. If the server becomes unavailable,
 the command waits for it. Ctrl-C ends the command, not the run.`,
+		Example: `  signalbox run watch 0199a4f2
+  signalbox run watch 0199a4f2 -o json`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

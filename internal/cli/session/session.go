@@ -363,7 +363,11 @@ func (s *Session) Note(format string, args ...any) {
 
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
 func (s *Session) Style() output.Style {
-	return output.Style{Color: s.colored(s.Out), NoHeaders: s.noHeaders}
+	style := output.Style{Color: s.colored(s.Out), NoHeaders: s.noHeaders}
+	if IsTerminal(s.Out) {
+		style.Width = Width(s.Out)
+	}
+	return style
 }
 
 // ErrStyle is Style for progress.

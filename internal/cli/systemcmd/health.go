@@ -32,7 +32,7 @@ func healthCommand(s *session.Session) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Check that the server is ready, for the health checks of containers and service managers",
+		Short: "Check that the server is ready, for containers and service managers",
 		Long: `Read /readyz of the server at --address, which needs no token. It exits with 0 while the process, or with --role that role, can
 work (ready or degraded), and with 5 while it cannot or does not answer. An image without a shell and curl can be checked with it.`,
 		Example: `  signalbox system health

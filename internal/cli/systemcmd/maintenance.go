@@ -16,7 +16,7 @@ func maintenanceCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "maintenance [on|off]",
-		Short: "Show, or switch on or off, the maintenance mode: no new runs start while it is on",
+		Short: "Show the maintenance mode, or switch it on or off",
 		Long: `Show whether the platform is in maintenance, or switch it on or off. While it is on, no server starts new runs:
 
   - requests for runs and replays are refused with MAINTENANCE, and exit with 5

@@ -20,8 +20,9 @@ func queuesCommand(s *session.Session) *cobra.Command {
 		Long: `List the task queues of the projects as Temporal describes them to the server at --address: for workflow tasks and for
 activities the number of pollers, the last poll, and the approximate number of tasks that wait, with the age of the oldest.
 A poller counts if it has polled within the last 70 seconds. A queue that cannot be read is listed with the reason.`,
-		Args: session.Args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
+		Example: `  signalbox system queues`,
+		Args:    session.Args(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
 	}
 	s.BindServer(cmd)
 	return cmd

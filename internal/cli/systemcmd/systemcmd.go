@@ -26,14 +26,14 @@ func New(s *session.Session) *cobra.Command {
 func statusCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the connection to Temporal, its breaker, workers, the queue and the reconciler",
+		Short: "Show the connection to Temporal, workers, queue and reconciler",
 		Long: `Show how the server at --address is connected to Temporal: a verdict in one line, then the circuit
 breaker, the outages so far, the queue for runs that wait for Temporal, the reconciler, the database, its own workers, and
 the live workers of all servers.
 
 It exits with 0 whenever the server answers, in any state of the connection: scripts read connection.state of -o json.`,
 		Example: `  signalbox system status
-  signalbox system status -o json | jq -r .connection.state`,
+  signalbox system status --jq .connection.state`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.GetStatusRequest{}
@@ -57,7 +57,8 @@ func resetCommand(s *session.Session) *cobra.Command {
 		Short: "Make the server attempt to connect to Temporal at once",
 		Long: `Make the server at --address attempt to connect to Temporal at once, regardless of its circuit breaker and its back-off. The
 command does not wait for the attempt: "signalbox system status" shows its result. It changes nothing while the server is connected.`,
-		Args: session.Args(0, 0, ""),
+		Example: `  signalbox system reset-breaker`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.ResetBreakerRequest{}
 			response, err := session.Call(cmd.Context(), s, s.System().ResetBreaker, request, "reset the breaker")

@@ -17,8 +17,9 @@ func sessionsCommand(s *session.Session) *cobra.Command {
 		Short: "List open sessions of the web UI, newest first",
 		Long: `List the open sessions of the web UI: those of your own token, and those of tokens whose roles are all in projects of which you
 are an admin, newest first.`,
-		Args: session.Args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), s, limit) },
+		Example: `  signalbox token sessions`,
+		Args:    session.Args(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), s, limit) },
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindServer(cmd)
@@ -45,9 +46,10 @@ func listSessions(ctx context.Context, s *session.Session, limit int) error {
 func revokeSessionCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "revoke-session ID",
-		Short: "End a session of the web UI, at once; its token stays valid",
-		Args:  session.Args(1, 1, "ID"),
+		Use:     "revoke-session ID",
+		Short:   "End a session of the web UI, at once; its token stays valid",
+		Example: `  signalbox token revoke-session k5x2m7qdw3a4ebfz --reason "the laptop is lost"`,
+		Args:    session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.RevokeSessionRequest{Id: args[0], Reason: reason}
 			response, err := session.Call(cmd.Context(), s, s.Sessions().RevokeSession, request, "end session %q", args[0])

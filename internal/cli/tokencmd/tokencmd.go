@@ -23,7 +23,7 @@ import (
 
 // New returns the noun with its verbs. bootstrap is nil where there is no store.
 func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
-	noun := session.Noun("token", "Create, list and revoke API tokens, and the sessions that are opened with them",
+	noun := session.Noun("token", "Create, list and revoke API tokens and sessions of the web UI",
 		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more projects; \"*\" means every project.")
 	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s), sessionsCommand(s), revokeSessionCommand(s))
 	return noun
@@ -32,11 +32,12 @@ func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
 func listCommand(s *session.Session) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List tokens, newest first",
-		Long:  "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens themselves are not stored.",
-		Args:  session.Args(0, 0, ""),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
+		Use:     "list",
+		Short:   "List tokens, newest first",
+		Long:    "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens themselves are not stored.",
+		Example: `  signalbox token list`,
+		Args:    session.Args(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindServer(cmd)
@@ -84,9 +85,10 @@ func revokeCommand(s *session.Session) *cobra.Command {
 	var reason string
 	var confirm session.Confirmation
 	cmd := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "Permanently invalidate a token, at once",
-		Args:  session.Args(1, 1, "ID"),
+		Use:     "revoke ID",
+		Short:   "Permanently invalidate a token, at once",
+		Example: `  signalbox token revoke k5x2m7qdw3a4ebfz --reason "it was in a log" --yes`,
+		Args:    session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm.Ask(s, fmt.Sprintf("Revoke token %q? It cannot be made valid again.", args[0])); err != nil {
 				return err
@@ -122,9 +124,10 @@ func expiry(t *signalboxv1.Token) string {
 // WhoAmI returns the command of that name.
 func WhoAmI(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "whoami",
-		Short: "Show your identity and roles",
-		Args:  session.Args(0, 0, ""),
+		Use:     "whoami",
+		Short:   "Show your identity and roles",
+		Example: `  signalbox whoami`,
+		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.WhoAmIRequest{}
 			me, err := session.Call(cmd.Context(), s, s.Tokens().WhoAmI, request, "read the identity")

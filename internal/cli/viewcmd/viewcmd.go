@@ -20,17 +20,18 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("view", "Save filters of the list of runs under a name, for yourself or for a project", "")
+	noun := session.Noun("view", "Save filters of the list of runs under a name", "")
 	noun.AddCommand(listCommand(s), saveCommand(s), deleteCommand(s))
 	return noun
 }
 
 func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List your views and the shared ones of the project",
-		Args:  session.Args(0, 0, ""),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
+		Use:     "list",
+		Short:   "List your views and the shared ones of the project",
+		Example: `  signalbox view list`,
+		Args:    session.Args(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
 	}
 	s.BindClient(cmd)
 	return cmd
@@ -165,9 +166,10 @@ func deleteCommand(s *session.Session) *cobra.Command {
 	var revision int64
 	var confirm session.Confirmation
 	cmd := &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Delete a view, by its name or ID",
-		Args:  session.Args(1, 1, "NAME"),
+		Use:     "delete NAME",
+		Short:   "Delete a view, by its name or ID",
+		Example: `  signalbox view delete failed-orders --yes`,
+		Args:    session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now, err := runcmd.FindView(cmd.Context(), s, args[0])
 			if err != nil {

@@ -67,7 +67,8 @@ func next(s *session.Session, d *signalboxv1.WebhookDelivery) string {
 
 func deliveryCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delivery ID", Short: "Show a delivery with its attempts", Args: session.Args(1, 1, "ID"),
+		Use: "delivery ID", Short: "Show a delivery with its attempts", Example: `  signalbox webhook delivery 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
+		Args: session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			response, err := session.Call(cmd.Context(), s, s.Webhooks().GetWebhookDelivery, &signalboxv1.GetWebhookDeliveryRequest{
 				Project: s.Project(), Id: args[0],
@@ -108,8 +109,9 @@ func redeliverCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "redeliver ID", Short: "Deliver an event to its webhook again",
-		Long: "Make a delivery due at once, also one that was delivered or given up. It keeps its ID, the header webhook-id, by which receivers\nrecognise it.",
-		Args: session.Args(1, 1, "ID"),
+		Long:    "Make a delivery due at once, also one that was delivered or given up. It keeps its ID, the header webhook-id, by which receivers\nrecognise it.",
+		Example: `  signalbox webhook redeliver 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11 --reason "the receiver is back"`,
+		Args:    session.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			response, err := session.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
 				Project: s.Project(), Id: args[0], Reason: reason,

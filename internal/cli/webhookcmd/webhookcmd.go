@@ -30,7 +30,7 @@ func New(s *session.Session) *cobra.Command {
 // named returns a command with the name of a webhook as its argument.
 func named(s *session.Session, verb, short, long string, run func(ctx context.Context, name string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: long, Args: session.Args(1, 1, "NAME"),
+		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb + " orders", Args: session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) },
 	}
 	s.BindClient(cmd)
@@ -39,7 +39,8 @@ func named(s *session.Session, verb, short, long string, run func(ctx context.Co
 
 func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the webhooks of the project", Args: session.Args(0, 0, ""),
+		Use: "list", Short: "List the webhooks of the project", Example: `  signalbox webhook list`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
 	}
 	s.BindClient(cmd)
@@ -158,7 +159,8 @@ func updateCommand(s *session.Session) *cobra.Command {
 		Use: "update NAME", Short: "Change the address, the filter or the routing key of a webhook",
 		Long: `Change the settings of a webhook that are given as flags. --type and --with are changed together: give both where both apply.
 Unfinished deliveries use the new address.`,
-		Args: session.Args(1, 1, "NAME"),
+		Example: `  signalbox webhook update orders --type com.example.order.failed,com.example.order.expired`,
+		Args:    session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.UpdateWebhookRequest{Project: s.Project(), Name: args[0]}
 			changed := cmd.Flags().Changed
@@ -248,7 +250,11 @@ func testCommand(s *session.Session) *cobra.Command {
 }
 
 func deleteCommand(s *session.Session) *cobra.Command {
-	return named(s, "delete", "Delete a webhook with its deliveries", "", func(ctx context.Context, name string) error {
+	var confirm session.Confirmation
+	cmd := named(s, "delete", "Delete a webhook with its deliveries", "", func(ctx context.Context, name string) error {
+		if err := confirm.Ask(s, fmt.Sprintf("Delete webhook %q of project %s with its deliveries?", name, s.Project())); err != nil {
+			return err
+		}
 		_, err := session.Call(ctx, s, s.Webhooks().DeleteWebhook, &signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
 		if err != nil {
 			return err
@@ -256,4 +262,6 @@ func deleteCommand(s *session.Session) *cobra.Command {
 		s.Note("webhook %q is deleted", name)
 		return nil
 	})
+	confirm.Bind(cmd)
+	return cmd
 }

@@ -26,7 +26,7 @@ func initCommand(s *session.Session) *cobra.Command {
 		Long: `Write a workflow with an input, a step, a call with retries and a catch to a new file. The workflow is named after the file. An existing file is
 not changed.`,
 		Example: `  signalbox workflow init order.yaml
-  signalbox workflow init --namespace shop order.yaml`,
+  signalbox workflow init --namespace shop refund.yaml`,
 		Args: session.Args(1, 1, "FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return initialize(s, args[0], namespace)

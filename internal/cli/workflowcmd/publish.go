@@ -22,7 +22,8 @@ func saveCommand(s *session.Session) *cobra.Command {
 		Short: "Save a file as its workflow's draft",
 		Long: `Save a file (- for standard input) as the draft of the workflow it names. A draft may have problems; they are
 printed, and only publishing refuses them.`,
-		Args: session.Args(1, 1, "FILE"),
+		Example: `  signalbox workflow save order.yaml`,
+		Args:    session.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return save(cmd.Context(), s, args[0])
 		},

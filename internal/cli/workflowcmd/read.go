@@ -147,6 +147,7 @@ func versionsCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "versions NAME",
 		Short:             "List a workflow's published versions, newest first",
+		Example:           `  signalbox workflow versions shop/order`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -176,6 +177,7 @@ func diffCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "diff NAME V1 V2",
 		Short:             "Compare the sources of two versions; \"draft\" means the draft",
+		Example:           `  signalbox workflow diff shop/order 1.0.0 1.1.0`,
 		Args:              session.Args(3, 3, "NAME V1 V2"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {

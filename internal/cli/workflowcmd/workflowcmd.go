@@ -50,6 +50,7 @@ func pauseCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "pause NAME",
 		Short:             "Refuse new runs of a workflow; open runs continue",
+		Example:           `  signalbox workflow pause shop/order --reason "the supplier is down"`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,6 +71,7 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "unpause NAME",
 		Short:             "Allow new runs of a workflow again",
+		Example:           `  signalbox workflow unpause shop/order`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,6 +94,7 @@ func deleteCommand(s *session.Session) *cobra.Command {
 		Short: "Delete a workflow; its finished runs stay readable",
 		Long: `Delete a workflow with its draft, and hide its versions. Refused while runs of it are open. Finished runs stay
 readable.`,
+		Example:           `  signalbox workflow delete shop/order --yes`,
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
