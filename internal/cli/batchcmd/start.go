@@ -227,15 +227,19 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 	id, noted, lost := b.GetId(), "", false
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
+	progress := s.Progress()
+	defer progress.Clear()
 	for b.GetStatus() != completed {
 		why := b.GetWaiting()
 		if b.GetStatus() == paused {
 			why = "it is paused"
 		}
 		if why != "" && why != noted {
+			progress.Clear()
 			s.Note("the batch waits: %s", why)
 		}
 		noted = why
+		progress.Of(b.GetTotal()-b.GetPending(), b.GetTotal(), "run")
 		select {
 		case <-ctx.Done():
 			return nil, s.Failed(ctx.Err(), "wait for batch %s, which continues", id)
@@ -245,11 +249,13 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 		switch {
 		case err == nil:
 			if lost {
+				progress.Clear()
 				s.Note("connected again")
 			}
 			b, lost = next, false
 		case ctx.Err() == nil && connect.CodeOf(err) == connect.CodeUnavailable:
 			if !lost {
+				progress.Clear()
 				s.Note("connection lost; waiting for Signalbox at %s (the batch continues)", s.Address())
 			}
 			lost = true

@@ -137,8 +137,21 @@ func save[D download](s *session.Session, stream D, err error, path, what string
 	return nil
 }
 
+// progressBeside returns the progress of what is written to w. There is none where the data itself is printed on the terminal.
+func progressBeside(s *session.Session, w io.Writer) *session.Progress {
+	if session.IsTerminal(w) {
+		return &session.Progress{}
+	}
+	return s.Progress()
+}
+
 func copied(s *session.Session, stream download, w io.Writer, what string) error {
+	progress := progressBeside(s, w)
+	defer progress.Clear()
+	received := int64(0)
 	for stream.Receive() {
+		received += int64(len(stream.Msg().GetData()))
+		progress.Bytes(received)
 		if _, err := w.Write(stream.Msg().GetData()); err != nil {
 			_ = stream.Close() // the first error is the one to report
 			return fmt.Errorf("%s: write: %w", what, err)
