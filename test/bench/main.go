@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/bench/events"
 	"github.com/signalbox-dev/signalbox/test/bench/lists"
 	"github.com/signalbox-dev/signalbox/test/bench/quotas"
+	"github.com/signalbox-dev/signalbox/test/bench/storage"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -44,7 +45,7 @@ func main() {
 
 func run() error {
 	out := flag.String("out", "", "file to write the page to; standard output when empty")
-	only := flag.String("only", "", "the one section to measure, platform, connection, events, lists, studio or quotas; the others stay as they are in the file")
+	only := flag.String("only", "", "the one section to measure, platform, connection, events, lists, studio, quotas or storage; the others stay as they are in the file")
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	short := flag.Bool("short", false, "one round of everything, to see that it works")
 	flag.Parse()
@@ -56,12 +57,14 @@ func run() error {
 	e := events.Full(*rounds)
 	l := lists.Full()
 	q := quotas.Full(*rounds)
+	d := storage.Full()
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
 		e = events.Short()
 		l = lists.Short()
 		q = quotas.Short()
+		d = storage.Short()
 	}
 	text, err := write(ctx, []section{
 		{"platform", "The platform", func(t platform.T) func(line func(string, ...any)) { return measure(t, p).markdown }},
@@ -70,6 +73,7 @@ func run() error {
 		{"lists", "Lists of runs", func(t platform.T) func(line func(string, ...any)) { return lists.Measure(t, l, progress).Markdown }},
 		{"studio", "Run Studio", func(t platform.T) func(line func(string, ...any)) { return measureStudio(t, *short) }},
 		{"quotas", "Quotas", func(t platform.T) func(line func(string, ...any)) { return quotas.Measure(t, q, progress).Markdown }},
+		{"storage", "Storage", func(t platform.T) func(line func(string, ...any)) { return storage.Measure(t, d, progress).Markdown }},
 	}, *only, *out)
 	if err != nil {
 		return err
