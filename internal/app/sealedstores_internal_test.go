@@ -449,7 +449,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Batches":     "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
 	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts":    "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems":    "DeadDeliveries Exclusive FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
+	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
 	"Awaited":     "Due DueFor Key MarkNotified",
 	"Waits":       "Pending",
 	// The codec of payloads has sealed the argument of Put.

@@ -54,6 +54,9 @@ type Source interface {
 	FailureGroups(ctx context.Context, projects []string, since time.Time, limit int) (groups []FailureGroup, more map[string]bool, err error)
 	// DeadDeliveries counts the deliveries that are not attempted any more, by project, with the time of the oldest and of the newest.
 	DeadDeliveries(ctx context.Context, projects []string) ([]DeadDeliveries, error)
+	// FailingWebhooks returns the webhooks whose attempts have failed since before the given time, that were paused after failures, or that
+	// have given up deliveries.
+	FailingWebhooks(ctx context.Context, projects []string, since time.Time) ([]FailingWebhook, error)
 	// OpenRuns returns those of the projects that have open runs.
 	OpenRuns(ctx context.Context, projects []string) ([]string, error)
 	// Samples returns the newest runs of a problem of stuck or failed runs.
@@ -65,6 +68,20 @@ type DeadDeliveries struct {
 	Project     string
 	Count       int64
 	First, Last time.Time
+}
+
+// FailingWebhook is a webhook that does not deliver.
+type FailingWebhook struct {
+	Project, Name string
+	// Since is the first failed attempt since the last success; zero where it is not long ago. Error is that of the last attempt.
+	Since time.Time
+	Error string
+	// PausedAt is zero unless the webhook was paused after failures; PauseReason is why.
+	PausedAt    time.Time
+	PauseReason string
+	// Pending counts the unfinished deliveries, Dead those that were given up, between FirstDead and LastDead.
+	Pending, Dead       int64
+	FirstDead, LastDead time.Time
 }
 
 // Dispatchers reads the dispatchers of all projects. [dispatcher.Service] implements it.
@@ -87,6 +104,7 @@ const (
 	fromDependencies = "dependencies"
 	fromDispatchers  = "dispatchers"
 	fromDeliveries   = "deliveries"
+	fromWebhooks     = "webhooks"
 )
 
 // sourceOf returns the source of a problem. Each dispatcher is a source.
@@ -100,6 +118,8 @@ func sourceOf(f Finding) string {
 		return fromDependencies
 	case f.Code == DeliveriesDead:
 		return fromDeliveries
+	case strings.HasPrefix(string(f.Code), webhookCodes):
+		return fromWebhooks
 	}
 	return fromDispatchers + "." + f.Project
 }
@@ -148,6 +168,13 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	} else {
 		for _, d := range dead {
 			l.findings = append(l.findings, deadFinding(d))
+		}
+	}
+	if failing, err := s.o.Source.FailingWebhooks(ctx, projects, now.Add(-webhookFailsFor)); err != nil {
+		l.missing(ctx, fromWebhooks, "webhooks", err)
+	} else {
+		for _, w := range failing {
+			l.findings = append(l.findings, webhookFindings(w)...)
 		}
 	}
 	s.addDispatchers(ctx, l, projects, dispatcherFacts{connected: connection.State.Up(), leases: !leasesDown})

@@ -54,6 +54,11 @@ const (
 	DispatcherUnknown   Code = "DISPATCHER_UNKNOWN"
 	// DeliveriesDead: deliveries of events that are not attempted any more.
 	DeliveriesDead Code = "DELIVERIES_DEAD"
+	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures. WebhookDeliveriesDead:
+	// deliveries of a webhook were given up.
+	WebhookFailing        Code = "WEBHOOK_FAILING"
+	WebhookPaused         Code = "WEBHOOK_PAUSED"
+	WebhookDeliveriesDead Code = "WEBHOOK_DELIVERIES_DEAD"
 )
 
 // State is what is done about a problem.
@@ -216,4 +221,9 @@ func (p Problem) stateAt(now time.Time) State {
 }
 
 // Counted reports whether the problem has a count: of runs, or of deliveries.
-func (f Finding) Counted() bool { return f.Kind != Platform || f.Code == DeliveriesDead }
+func (f Finding) Counted() bool {
+	return f.Kind != Platform || f.Code == DeliveriesDead || strings.HasPrefix(string(f.Code), webhookCodes)
+}
+
+// webhookCodes is the beginning of the codes of webhooks.
+const webhookCodes = "WEBHOOK_"

@@ -62,7 +62,7 @@ func TestRunbooksExist(t *testing.T) {
 	for _, kind := range []conntype.Kind{conntype.Slow, conntype.Limited, conntype.NotPolling} {
 		paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Degraded, Kind: kind}))
 	}
-	paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Down}), deadFinding(DeadDeliveries{}).Runbook)
+	paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Down}), deadFinding(DeadDeliveries{}).Runbook, webhookFindings(FailingWebhook{Dead: 1})[0].Runbook)
 	for _, path := range paths {
 		require.FileExists(t, filepath.Join("../..", path))
 	}

@@ -186,6 +186,30 @@ WHERE status = 'dead' AND project IN `+marks+` GROUP BY project ORDER BY project
 	return list, err
 }
 
+// FailingWebhooks implements [problem.Source]. Tests, whose deliveries have no position, are no failures.
+func (s *Store) FailingWebhooks(ctx context.Context, projects []string, since time.Time) (list []problem.FailingWebhook, err error) {
+	err = s.db.Read(ctx, "find failing webhooks", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{since.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT project, name, failing_since, last_error, paused_at, pause_reason, pending, dead, first_dead, last_dead FROM (
+SELECT w.project, w.name, CASE WHEN w.failing_since <= $1 THEN w.failing_since END AS failing_since, w.last_error,
+CASE WHEN w.disabled THEN w.paused_at END AS paused_at, w.pause_reason,
+(SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending') AS pending,
+(SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'dead' AND d.position > 0) AS dead,
+(SELECT MIN(d.updated_at) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'dead' AND d.position > 0) AS first_dead,
+(SELECT MAX(d.updated_at) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'dead' AND d.position > 0) AS last_dead
+FROM webhooks w WHERE w.project IN `+marks+`) AS f
+WHERE failing_since IS NOT NULL OR paused_at IS NOT NULL OR dead > 0 ORDER BY project, name`, args, func(row sqlrow.Scanner) (w problem.FailingWebhook, err error) {
+				return w, row.Scan(&w.Project, &w.Name, sqlrow.TimeInto(&w.Since), &w.Error, sqlrow.TimeInto(&w.PausedAt), &w.PauseReason, &w.Pending, &w.Dead,
+					sqlrow.TimeInto(&w.FirstDead), sqlrow.TimeInto(&w.LastDead))
+			})
+			list = append(list, found...)
+			return err
+		})
+	})
+	return list, err
+}
+
 // OpenRuns implements [problem.Source].
 func (s *Store) OpenRuns(ctx context.Context, projects []string) (list []string, err error) {
 	err = s.db.Read(ctx, "find projects with open runs", func(ctx context.Context, c sqldb.Conn) error {

@@ -162,6 +162,7 @@ func cases() []test {
 		{"deliveries of webhooks", testWebhookDeliveries},
 		{"deliveries of webhooks at once", testWebhookClaimsAtOnce},
 		{"retention of webhook deliveries", testWebhookRetention},
+		{"failing webhooks", testFailingWebhooks},
 		{"failures become events", testFailureEvents},
 		{"failures that nothing receives", testUnwantedFailures},
 		{"failures after failures", testAfterFailure},

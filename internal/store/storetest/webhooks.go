@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
@@ -329,4 +330,61 @@ func testWebhookRetention(t *testing.T, open Opener) {
 	deleted, err = s.DeleteWebhookDeliveries(ctx, time.Now().Add(time.Hour), 10)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, deleted, "an unfinished delivery is kept")
+}
+
+func testFailingWebhooks(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	putWebhook(t, s, newWebhook("bad", "a"))
+	putWebhook(t, s, newWebhook("good", "b"))
+	list := func(since time.Time) []problem.FailingWebhook {
+		t.Helper()
+		found, err := s.Problems().FailingWebhooks(ctx, []string{here, "none"}, since)
+		require.NoError(t, err)
+		return found
+	}
+	finish := func(id string, o webhook.Outcome) {
+		t.Helper()
+		claims, err := s.Webhooks().Claim(ctx, id, 1, lease)
+		require.NoError(t, err)
+		require.Len(t, claims, 1)
+		_, err = s.Webhooks().Finish(ctx, claims[0], o)
+		require.NoError(t, err)
+	}
+	publishTyped(t, s, "a", "a", "a", "b")
+	require.Equal(t, 4, matchAll(t, s))
+	finish("good", webhook.Outcome{Attempt: attempted("", 204), Status: webhook.Delivered})
+	finish("bad", webhook.Outcome{Attempt: attempted("answered 500", 500), Status: webhook.Pending, Retry: lease})
+	require.Empty(t, list(time.Now().Add(-time.Hour)), "it fails since a moment ago")
+	later := time.Now().Add(time.Hour)
+	w := list(later)[0]
+	require.Equal(t, []any{here, "bad", "answered 500", int64(3), int64(0)}, []any{w.Project, w.Name, w.Error, w.Pending, w.Dead})
+	require.False(t, w.Since.IsZero())
+	require.True(t, w.PausedAt.IsZero())
+
+	// Tests that fail are no failures; deliveries that were given up are.
+	claim, err := s.Webhooks().InsertTest(ctx, webhook.Delivery{ID: "test", Project: here, Webhook: "bad", Event: json.RawMessage(`{}`)}, lease, entry(audit.WebhookTest, here, "bad"))
+	require.NoError(t, err)
+	_, err = s.Webhooks().Finish(ctx, claim, webhook.Outcome{Attempt: attempted("no", 500), Status: webhook.Dead})
+	require.NoError(t, err)
+	require.Zero(t, list(later)[0].Dead)
+	finish("bad", webhook.Outcome{Attempt: attempted("given up", 500), Status: webhook.Dead})
+	w = list(time.Now().Add(-time.Hour))[0]
+	require.Equal(t, []any{true, int64(2), int64(1)}, []any{w.Since.IsZero(), w.Pending, w.Dead})
+	require.Equal(t, w.FirstDead, w.LastDead)
+	require.False(t, w.LastDead.IsZero())
+
+	gone := entry(audit.WebhookDisable, here, "bad")
+	finish("bad", webhook.Outcome{Attempt: attempted("gone", 410), Status: webhook.Pending, Pause: "410 Gone", Entry: &gone})
+	w = list(later)[0]
+	require.Equal(t, []any{"410 Gone", false, int64(2)}, []any{w.PauseReason, w.PausedAt.IsZero(), w.Pending})
+	changeWebhook(t, s, "bad", func(w *webhook.Webhook) webhook.Change {
+		w.PausedAt, w.PauseReason, w.FailingSince = time.Time{}, "", time.Time{}
+		return webhook.Change{Resume: true}
+	})
+	require.True(t, list(later)[0].PausedAt.IsZero())
+	changeWebhook(t, s, "good", func(w *webhook.Webhook) webhook.Change {
+		w.PausedAt, w.PauseReason = at(1), "by a person"
+		return webhook.Change{Stop: true}
+	})
+	require.Len(t, list(later), 1, "a pause by a person is no problem")
 }
