@@ -39,7 +39,8 @@ export function EventsPage() {
   return (
     <Page title="Events" fill>
       <PageHead title="Events" actions={<Button refused={offline ?? refusal('operator', project)} onClick={() => { setSending(true) }}>Send a test event…</Button>}>
-        <span>The inbox of {project}: what was accepted, and what it started or woke. <Link to="/p/$project/webhooks" params={{ project }}>Webhooks</Link> send it to other systems.</span>
+        <span>The inbox of {project}: what was accepted, and what it started or woke.</span>
+        <Link to="/p/$project/webhooks" params={{ project }}>Webhooks of {project}</Link>
       </PageHead>
       <FilterFields
         fields={[
