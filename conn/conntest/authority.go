@@ -77,7 +77,15 @@ func (a *Authority) ServerUntil(notAfter time.Time, names ...string) (*Certifica
 
 // Client makes a certificate for a client with a common name. The expiry time may be past.
 func (a *Authority) Client(commonName string, notAfter time.Time) (*Certificate, error) {
-	template := validity(notAfter)
+	return a.client(commonName, validity(notAfter))
+}
+
+// ClientBetween is Client with the time from which the certificate is valid, for a certificate near the end of a long lifetime.
+func (a *Authority) ClientBetween(commonName string, notBefore, notAfter time.Time) (*Certificate, error) {
+	return a.client(commonName, &x509.Certificate{NotBefore: notBefore, NotAfter: notAfter})
+}
+
+func (a *Authority) client(commonName string, template *x509.Certificate) (*Certificate, error) {
 	template.Subject = pkix.Name{CommonName: commonName}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)

@@ -146,9 +146,11 @@ func (w *watched) issue(t *testing.T, folder string, lasts time.Duration) (certF
 	return writeClient(t, w.authority, folder, lasts)
 }
 
+// writeClient issues a certificate that began 30 days ago: the end of a short lifetime is not reported days before.
 func writeClient(t *testing.T, a *conntest.Authority, folder string, lasts time.Duration) (certFile, keyFile string) {
 	t.Helper()
-	client, err := a.Client("signalbox", time.Now().Add(lasts))
+	now := time.Now()
+	client, err := a.ClientBetween("signalbox", now.AddDate(0, 0, -30), now.Add(lasts))
 	require.NoError(t, err)
 	certFile, keyFile, err = client.Write(folder, "client")
 	require.NoError(t, err)
