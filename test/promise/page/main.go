@@ -23,7 +23,8 @@ const head = `# Promises
 For people who decide whether to rely on Signalbox: what it promises, by code, and the figures of the tests of each promise.
 
 Every line of the table is a test that ran at full length against real
-components, each in its own process, on one machine with %d processors. ` + "`make prove`" + ` repeats all of them and writes this page;
+components, each in its own process, on one machine with %d processors, in several runs; during some of them other programs used the
+processors, too. ` + "`make prove`" + ` repeats all of them and writes this page;
 ` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page also lists
 [the tests that were not run at full length](#not-run-at-full-length) and [what each promise says](#what-each-promise-says).
 
