@@ -51,10 +51,12 @@ type Dispatcher struct {
 	Reason string
 	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is none or the
 	// source could not be read. A name that was listed without a row has a zero Progress. Others are further open dispatchers of the same
-	// name, with IDs of older schemes.
+	// name, with IDs of older schemes. Unknown are open workflows of the dispatchers' type on its task queue that cannot be attributed, such
+	// as a dispatcher of an older program whose ID no pattern matches; only lists of dispatchers are sure to have them.
 	Lease     *Lease
 	Execution *Execution
 	Others    []Execution
+	Unknown   []Execution
 	// Stale is the number of stale workflows among Execution and Others.
 	Stale    int
 	Progress *inbox.Progress

@@ -22,19 +22,22 @@ func describe(ctx context.Context, d dispatchtype.Dispatcher) Dispatcher {
 		out.Detail = d.Reason
 	}
 	if len(d.Others) > 0 {
-		out.Detail = strings.TrimPrefix(out.Detail+"; "+duplicates(d.Others), "; ")
+		out.Detail = strings.TrimPrefix(out.Detail+"; also open under an older ID: "+listed(d.Others), "; ")
+	}
+	if len(d.Unknown) > 0 {
+		out.Detail = strings.TrimPrefix(out.Detail+"; foreign dispatcher on its task queue: "+listed(d.Unknown), "; ")
 	}
 	return out
 }
 
-// duplicates names the dispatchers that are still open under IDs of older schemes.
-func duplicates(others []dispatchtype.Execution) string {
+// listed names the first of several workflows.
+func listed(others []dispatchtype.Execution) string {
 	const most = 5
 	ids := make([]string, min(len(others), most))
 	for i := range ids {
 		ids[i] = strconv.Quote(others[i].WorkflowID)
 	}
-	text := "also open under an older ID: " + strings.Join(ids, ", ")
+	text := strings.Join(ids, ", ")
 	if more := len(others) - len(ids); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -41,4 +41,6 @@ func TestDetailNamesDuplicates(t *testing.T) {
 	require.Equal(t, `also open under an older ID: "router-0"`, d.Detail)
 	d = describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Missing, Reason: "none is open", Others: others})
 	require.Equal(t, `none is open; also open under an older ID: "router-0", "router-1", "router-2", "router-3", "router-4" and 2 more`, d.Detail)
+	d = describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Routing, Others: others[:1], Unknown: others[1:2]})
+	require.Equal(t, `also open under an older ID: "router-0"; foreign dispatcher on its task queue: "router-1"`, d.Detail)
 }

@@ -20,6 +20,7 @@ func TestConditionsOfDispatchersByProject(t *testing.T) {
 	older := make([]dispatchtype.Execution, 2)
 	counted := countConditions([]dispatchtype.Dispatcher{
 		of("healthy", "q", dispatchtype.Dispatcher{Status: dispatchtype.Routing, Execution: open}),
+		of("foreign", "q", dispatchtype.Dispatcher{Status: dispatchtype.Foreign, Unknown: older}),
 		of("duplicates", "q", dispatchtype.Dispatcher{Status: dispatchtype.Parked, Execution: open, Others: older, Stale: 2}),
 		of("older", "q", dispatchtype.Dispatcher{Status: dispatchtype.Missing, Others: older}),
 		of("queues", "a", dispatchtype.Dispatcher{Status: dispatchtype.Foreign}),
@@ -32,6 +33,7 @@ func TestConditionsOfDispatchersByProject(t *testing.T) {
 	require.Equal(t, map[string]conditions{
 		"duplicates": {stale: 2, duplicates: 2},
 		"healthy":    {},
+		"foreign":    {foreign: 3},
 		"none":       {},
 		"older":      {duplicates: 1},
 		"queues":     {stale: 1, foreign: 1},

@@ -215,6 +215,7 @@ func countConditions(found []dispatchtype.Dispatcher) map[string]conditions {
 		if d.Execution == nil && len(d.Others) > 0 {
 			c.duplicates--
 		}
+		c.foreign += len(d.Unknown)
 		if d.Status == dispatchtype.Foreign {
 			c.foreign++
 		}
@@ -283,7 +284,7 @@ func descriptions() map[string]string {
 		"dispatcher_supervisor_cycle_seconds":                "Duration of the cycles of the supervisor.",
 		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that waits to be matched or delivered, of all processes.",
 		"dispatcher_inbox_pending":                           "Events that are not matched yet, and deliveries that are neither done nor given up, of all processes.",
-		"dispatcher_foreign":                                 "Dispatchers whose workflow ID is taken by a foreign workflow, of all processes.",
+		"dispatcher_foreign":                                 "Dispatchers whose workflow ID a foreign workflow uses, and foreign dispatchers on the task queues of projects, of all processes.",
 		"dispatcher_deliveries_total":                        "Attempts to deliver an event, by outcome.",
 	}
 }

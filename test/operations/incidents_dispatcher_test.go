@@ -90,9 +90,22 @@ func dispatcherIncidents() map[string]incident {
 				require.NoError(t, w.client.TerminateWorkflow(t.Context(), dispatcherID, "", "uses the ID of a Signalbox dispatcher"))
 			},
 			alerts: []expected{{
-				name: "DispatcherForeign", severity: "page", sees: []string{`default.*foreign`}, verifies: []string{"routing|parked"},
+				name: "DispatcherForeign", severity: "page", sees: []string{`default.*foreign`}, verifies: []string{dispatching},
 			}},
 			silent: []string{"DispatcherMissing"},
+		},
+		"a dispatcher under an unknown ID": {
+			short: true,
+			breaks: func(t *testing.T, w *watched) {
+				w.names["ID"] = "router-of-another-program"
+				w.plant(t, w.names["ID"], "signalbox-default", nil)
+			},
+			repairs: func(t *testing.T, w *watched) {
+				require.NoError(t, w.client.TerminateWorkflow(t.Context(), w.names["ID"], "", "a dispatcher on the task queue of a Signalbox project"))
+			},
+			alerts: []expected{{
+				name: "DispatcherForeign", severity: "page", sees: []string{"foreign dispatcher on its task queue.*router-of-another-program"}, verifies: []string{dispatching},
+			}},
 		},
 		"a second dispatcher of an older program, which cannot be ended": {
 			parts: parts{frontend: true, args: []string{"--supervisor-legacy-ids", "dispatcher-{project}-host-*"}},

@@ -26,7 +26,8 @@ func ownership() []panel {
 		},
 		{
 			title: "Stale, duplicate and foreign dispatchers", runbooks: []string{"DispatcherStale", "DispatcherDuplicate", "DispatcherForeign"}, unit: count,
-			about: "Dispatchers to clean up, open beside the one that should be, or whose workflow ID a foreign workflow uses. None is the normal state.",
+			about: "Dispatchers to clean up, open beside the one that should be, or foreign: one whose workflow ID another workflow uses, or an unknown " +
+				"dispatcher on the task queue. None is the normal state.",
 			queries: []query{
 				{latest("project", "dispatcher_stale", within), "{{project}}: stale"},
 				{latest("project", "dispatcher_duplicates", within), "{{project}}: duplicate"},

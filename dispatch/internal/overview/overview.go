@@ -207,11 +207,13 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 	found := make([]dispatchtype.Dispatcher, len(of))
 	at := make(map[inbox.Name]*dispatchtype.Dispatcher, len(of))
 	byID := make(map[string][]*dispatchtype.Dispatcher, len(of))
+	byQueue := make(map[string][]*dispatchtype.Dispatcher, len(of))
 	for i, name := range of {
 		d := &found[i]
 		*d = dispatchtype.Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: dispatchtype.Missing, Errors: slices.Clone(all.errors)}
 		at[name] = d
 		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
+		byQueue[name.TaskQueue] = append(byQueue[name.TaskQueue], d)
 	}
 	for i := range all.snapshot.Entries {
 		e := &all.snapshot.Entries[i]
@@ -236,6 +238,11 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 			case taken.Name != v.Name:
 				taken.Status = dispatchtype.Foreign
 				taken.Reason = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
+			}
+		}
+		if v.Belongs == wire.Foreign && v.Type == wire.WorkflowType && len(byID[v.WorkflowID]) == 0 {
+			for _, d := range byQueue[v.TaskQueue] {
+				d.Unknown = append(d.Unknown, e)
 			}
 		}
 		d := at[v.Name]

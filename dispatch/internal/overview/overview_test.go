@@ -241,6 +241,27 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// TestUnknownDispatchers are those of the dispatchers' type on a task queue of ours under an ID that is no dispatcher's, and only those.
+func TestUnknownDispatchers(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		f.healthy(t)
+		for _, id := range []string{"router-1", "elsewhere"} {
+			planted := f.open[0]
+			planted.WorkflowID, planted.RunID, planted.Memo = id, id, nil
+			if id == "elsewhere" {
+				planted.TaskQueue = "elsewhere"
+			}
+			f.open = append(f.open, planted)
+		}
+		list, err := f.Sources.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.Equal(t, dispatchtype.Routing, list[0].Status)
+		require.Len(t, list[0].Unknown, 1)
+		require.Equal(t, "router-1", list[0].Unknown[0].WorkflowID)
+	})
+}
+
 // TestNamesWithoutSource are listed with the same status as from Get.
 func TestNamesWithoutSource(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
