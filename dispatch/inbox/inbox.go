@@ -126,3 +126,12 @@ type Inbox interface {
 	// Progress returns the progress of the named dispatchers, or of all in the inbox if there are no names.
 	Progress(ctx context.Context, names ...Name) ([]Progress, error)
 }
+
+// Batcher is an [Inbox] that can make several deliveries of one lane in one attempt.
+type Batcher interface {
+	Inbox
+
+	// DeliverMany is Deliver for consecutive deliveries of one lane, at least two, in their order. It returns the outcomes of the first
+	// ones: at those after the last outcome, no attempt was made. No outcome follows a [Retry].
+	DeliverMany(ctx context.Context, name Name, list []Delivery) []Outcome
+}

@@ -202,6 +202,28 @@ func TestNeverMoreStepsThanTheQuotaInAPeriod(t *testing.T) {
 	}
 }
 
+// TestStepsGrantedWithTheStart enters the first steps without a request, and none of them once they have lapsed.
+func TestStepsGrantedWithTheStart(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lapses time.Time
+		asks   int
+	}{"in their period": {epoch.Add(time.Minute), 3}, "lapsed": {epoch, 4}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDriver(t, document(loop30), `{}`)
+			w.m = interp.New(w.doc, interp.Start{
+				RunID: "run-1", Input: value(t, `{}`), At: epoch, Metered: true, Granted: 10, Lapses: tt.lapses,
+			}, w.limits)
+			m := &meter{limit: 1000, block: 10, period: time.Hour, used: map[time.Time]int64{}}
+			w.meter = m
+			w.completes(`[1, 2]`)
+			require.Len(t, w.steps, 31)
+			require.Equal(t, tt.asks, m.asks)
+		})
+	}
+}
+
 func TestQuotaIsRequestedAgainOnDemand(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`do: [{a: {set: '${ 1 }'}}, {b: {set: '${ 2 }'}}]`), `{}`)

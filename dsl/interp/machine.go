@@ -22,6 +22,9 @@ type Start struct {
 	RuntimeName, RuntimeVersion string
 	// Metered defines whether the run needs a Grant for the steps that it enters.
 	Metered bool
+	// Granted are the steps that a metered run was granted with its start. They may be entered until Lapses.
+	Granted int64
+	Lapses  time.Time
 	// Interpreter is the version of the interpretation that the run keeps to its end; 0 means Version.
 	Interpreter int
 }
@@ -81,6 +84,9 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	}
 	m := &Machine{doc: doc, start: start, limits: limits, now: start.At, calls: map[EffectID]*frame{}}
 	m.gate.metered = start.Metered
+	if start.Metered {
+		m.gate.granted, m.gate.allowance, m.gate.lapses = start.Granted, start.Granted, start.Lapses
+	}
 	m.describe()
 	m.recorder.run = RunRecord{Status: StatusRunning, Since: start.At}
 	m.recorder.runDirty = true

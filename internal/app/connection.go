@@ -43,7 +43,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	c.engine = engine.New(engine.Options{
 		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
 		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: s.sealed.events,
-		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Log: p.log, Now: time.Now,
+		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Log: p.log, Now: time.Now,
 	}, s.documents, r.tap)
 	c.starter = s.sealed.Engine(c.engine)
 	c.placement = placement.New(placement.Options{

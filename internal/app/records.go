@@ -16,14 +16,16 @@ import (
 // to watches, metrics and the components that react to the end of a run.
 type records struct {
 	changes *pubsub.Notifier
-	tap     *projection.Tap
-	writer  *projection.Writer
-	metrics *telemetry.Runs
-	ended   []func(project, runID string)
+	// projected notifies of the runs of which the writer has written updates.
+	projected *pubsub.Notifier
+	tap       *projection.Tap
+	writer    *projection.Writer
+	metrics   *telemetry.Runs
+	ended     []func(project, runID string)
 }
 
 func newRecords(p *process, s *storage) *records {
-	r := &records{changes: pubsub.NewNotifier(), metrics: p.telemetry.Runs}
+	r := &records{changes: pubsub.NewNotifier(), projected: pubsub.NewNotifier(), metrics: p.telemetry.Runs}
 	r.writer = projection.NewWriter(s.sealed.rows, r, time.Now)
 	r.tap = projection.NewTap(time.Now, r.writer.Accept)
 	r.tap.HoldBack(r.writer.Wait)
@@ -51,6 +53,7 @@ func (r *records) holds(runID string) bool { return r.tap.Holds(runID) || r.writ
 // Written implements [projection.Observer].
 func (r *records) Written(ctx context.Context, runIDs []string, transitions []run.Transition, lag time.Duration) {
 	for _, id := range runIDs {
+		r.projected.Notify(id)
 		r.changes.Notify(id)
 	}
 	r.changed(ctx, transitions)

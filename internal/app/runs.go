@@ -44,7 +44,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 		Queue:   run.QueueOptions{Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
 		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit, Maintenance: m.Check,
-		Holds: r.holds, Requested: repairer.Wake, Changed: r.changed,
+		Holds: r.holds, Executes: r.tap.Executes, Projected: r.projected, Requested: repairer.Wake, Changed: r.changed,
 	}
 	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter, r.changes, options)
 	service.SetClusterReader(clusterReader{s.Store, c.engine})

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -56,10 +57,18 @@ type Options struct {
 	MaxSteps func(ctx context.Context, project string) (int64, error)
 	// Listeners receive those of open runs whose rows are repaired. nil: listeners are not restored.
 	Listeners Listeners
+	// Steps grants runs their first block of steps. nil: runs request it.
+	Steps Steps
 	// Limits of the interpreter. Workers and repairs require the same limits.
 	Limits flow.Limits
 	Log    *slog.Logger
 	Now    func() time.Time
+}
+
+// Steps grants steps of the quotas of projects.
+type Steps interface {
+	// GrantSteps repeats a grant that the run has not received.
+	GrantSteps(ctx context.Context, r quota.Request) (quota.Grant, error)
 }
 
 // Engine starts, controls and repairs runs.
@@ -74,6 +83,7 @@ type Engine struct {
 	documents *Documents
 	tap       *projection.Tap
 	maxSteps  func(ctx context.Context, project string) (int64, error)
+	steps     Steps
 	limits    flow.Limits
 	keys      *keyring.Ring
 	payloads  *codec.Storage
@@ -89,7 +99,7 @@ func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
 		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log, now: opts.Now,
-		maxSteps: opts.MaxSteps, listeners: opts.Listeners,
+		maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners,
 	}
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }
@@ -166,7 +176,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	defer sending.giveUp()
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
-		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered,
+		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered, Granted: e.grant(ctx, r),
 		Sensitive: r.Secrecy, MaxSteps: maxSteps,
 	})
 	if err == nil {
@@ -187,6 +197,18 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)
+}
+
+// grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is left.
+func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
+	if !r.Metered || e.steps == nil || r.Interpreter < flow.GrantedSince {
+		return nil
+	}
+	g, err := e.steps.GrantSteps(ctx, quota.Request{Project: r.Project, RunID: r.ID})
+	if err != nil || g.Steps == 0 {
+		return nil
+	}
+	return &flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}
 }
 
 // noNamespace returns the fault for a reachable Temporal that lacks the namespace.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -42,18 +41,21 @@ type Events interface {
 // no error type of its own. The run continues in another execution after its next workflow task.
 const signalLimit = "limit for signal events"
 
-// Wake delivers an event, in its CloudEvents JSON form, to a listening run, with the sensitive texts in it. Delivering
-// it again changes nothing. The errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and
+// Wake delivers events to a listening run in one signal, in their order. Delivering them again changes nothing. More than one requires a
+// run of an interpreter since [flow.BatchesSince]. The errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and
 // faults: Refused for an event that Temporal will never accept, Unavailable for one that may succeed later.
-func (e *Engine) Wake(
-	ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string,
-) error {
+func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEvent) error {
 	c, err := e.temporal()
 	if err != nil {
 		return err
 	}
-	err = c.SignalWorkflow(ctx, contract.WorkflowID(runID), "", contract.WakeSignal,
-		flow.Wake{Listener: listener, Position: position, Event: cloudEvent, Sensitive: sensitive})
+	wakes := make([]flow.Wake, len(events))
+	for i, w := range events {
+		wakes[i] = flow.Wake{Listener: w.Listener, Position: w.Position, Event: w.JSON, Sensitive: w.Sensitive}
+	}
+	signal := wakes[0]
+	signal.More = wakes[1:]
+	err = c.SignalWorkflow(ctx, contract.WorkflowID(runID), "", contract.WakeSignal, signal)
 	if err == nil {
 		return nil
 	}

@@ -66,9 +66,14 @@ func TestWakeAnswers(t *testing.T) {
 			e, _ := connect(t, f.address, nil)
 			ctx, stop := context.WithTimeout(t.Context(), patience(tt.name == "away"))
 			defer stop()
-			err := e.Wake(ctx, "r1", "l1", 7, json.RawMessage(`{"id":"1"}`), nil)
+			err := e.Wake(ctx, "r1",
+				event.WakeEvent{Listener: "l1", Position: 7, JSON: json.RawMessage(`{"id":"1"}`)},
+				event.WakeEvent{Listener: "l1", Position: 8, JSON: json.RawMessage(`{"id":"2"}`), Sensitive: []string{"s"}})
 			require.Equal(t, "signal r1 signalbox.event", f.called()[0])
-			require.Equal(t, flow.Wake{Listener: "l1", Position: 7, Event: json.RawMessage(`{"id":"1"}`)}, got)
+			require.Equal(t, flow.Wake{
+				Listener: "l1", Position: 7, Event: json.RawMessage(`{"id":"1"}`),
+				More: []flow.Wake{{Listener: "l1", Position: 8, Event: json.RawMessage(`{"id":"2"}`), Sensitive: []string{"s"}}},
+			}, got)
 			switch {
 			case tt.want != nil:
 				require.ErrorIs(t, err, tt.want)
@@ -84,7 +89,7 @@ func TestWakeAnswers(t *testing.T) {
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
-	requireError(t, e.Wake(t.Context(), "r1", "l1", 7, nil, nil), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
+	requireError(t, e.Wake(t.Context(), "r1", event.WakeEvent{Listener: "l1", Position: 7}), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 }
 
 // inbox is a fake event service.

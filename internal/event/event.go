@@ -112,3 +112,12 @@ type DeliveryCursor struct {
 	Position int64
 	ID       string
 }
+
+// WakeEvent is an event for a listener of a run.
+type WakeEvent struct {
+	RunID, Listener string
+	Position        int64
+	// JSON is the event in its CloudEvents JSON form, Sensitive the sensitive texts in it.
+	JSON      json.RawMessage
+	Sensitive []string
+}

@@ -2,64 +2,13 @@ package run
 
 import (
 	"context"
-	"sync"
 	"time"
-
-	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-const (
-	// compareEvery is the minimum interval between two comparisons of a run with Temporal in one process.
-	compareEvery = 5 * time.Second
-	// compareTimeout bounds the time that a read spends on the comparison. After Temporal was slower, no read compares for
-	// compareRest.
-	compareTimeout = 250 * time.Millisecond
-	compareRest    = 2 * time.Second
-	// comparesAtOnce limits concurrent comparisons in one process. A read that gets no slot returns the row uncompared.
-	comparesAtOnce = 8
-	// maxCompared is how many runs are remembered as compared.
-	maxCompared = 10_000
-)
-
-// compared remembers when runs were last compared with Temporal.
-type compared struct {
-	slots chan struct{}
-	at    *ttlcache.Cache[string, time.Time]
-
-	mu   sync.Mutex
-	slow time.Time
-}
-
-func newCompared() *compared {
-	return &compared{slots: make(chan struct{}, comparesAtOnce), at: ttlcache.New(ttlcache.WithCapacity[string, time.Time](maxCompared))}
-}
-
-// begin reports whether a run is to be compared now; then end must be called.
-func (c *compared) begin(id string, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last := c.at.Get(id); last != nil && now.Sub(last.Value()) < compareEvery || now.Sub(c.slow) < compareRest {
-		return false
-	}
-	select {
-	case c.slots <- struct{}{}:
-	default:
-		return false
-	}
-	c.at.Set(id, now, ttlcache.NoTTL)
-	return true
-}
-
-func (c *compared) end(now time.Time, slow bool) {
-	<-c.slots
-	if slow {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.slow = now
-	}
-}
+// compareTimeout bounds the time that a read spends on the comparison.
+const compareTimeout = 250 * time.Millisecond
 
 // compare checks with Temporal whether a row is behind, unless it was written a moment ago or this process is about to
 // write it. If it is behind, compare sets r.Behind and requests a repair. A failure is only logged: the row is the best
@@ -71,13 +20,13 @@ func (s *Service) compare(ctx context.Context, r *Run) {
 		return
 	case Recent(now, r.StatusAt, QuietAfter), Recent(now, r.WrittenAt, QuietAfter), s.opts.Holds != nil && s.opts.Holds(r.ID):
 		return
-	case !s.compared.begin(r.ID, now):
+	case !s.compared.Begin(r.ID, now):
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, compareTimeout)
 	defer cancel()
 	x, err := s.engine.Inspect(asking, *r)
-	s.compared.end(now, asking.Err() != nil && ctx.Err() == nil)
+	s.compared.End(now, asking.Err() != nil && ctx.Err() == nil)
 	if err != nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Run could not be compared with Temporal", "run_id", r.ID, "error", err)
 		return

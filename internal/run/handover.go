@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -45,32 +46,107 @@ func Classify(err error) Refusal {
 // StartAccepted starts a stored run in Temporal, within the configured timeout, and records in its row that Temporal has it. A run that is
 // started several times is started once. [Classify] says what an error means.
 func (s *Service) StartAccepted(ctx context.Context, r Run) error {
-	startCtx, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
-	defer cancel()
-	executionID, err := s.startExecution(startCtx, r)
+	executionID, err := s.startWithin(ctx, r)
 	if err != nil {
 		return err
 	}
-	// Temporal's answer is written also when the server stops; each call to the store has its own deadline.
-	ctx = context.WithoutCancel(ctx)
-	if err := s.store.MarkHandedOver(ctx, r.ID, executionID, s.opts.Now()); err != nil {
-		// Temporal has the run; its records update the row.
-		logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", r.ID, "error", err)
-	}
-	s.changes.Notify(r.ID)
+	s.markHandedOver(ctx, r.ID, executionID, s.opts.Now())
 	return nil
 }
 
-// handOver starts a new run in Temporal. It returns an error when nothing was started and the row of the run removed; a disclosed row
-// stays, and shows the outcome.
-func (s *Service) handOver(ctx context.Context, r Run) error {
-	refusal := s.StartAccepted(ctx, r)
+// startWithin is startExecution within the configured timeout.
+func (s *Service) startWithin(ctx context.Context, r Run) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
+	defer cancel()
+	return s.startExecution(ctx, r)
+}
+
+// markHandedOver writes that Temporal has a run, also when the server stops; each call to the store has its own deadline.
+func (s *Service) markHandedOver(ctx context.Context, id, executionID string, at time.Time) {
 	ctx = context.WithoutCancel(ctx)
-	if refusal == nil {
-		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-		s.opts.Metrics.Started(ctx, r.Project, s.opts.Now().Sub(r.CreatedAt))
-		return nil
+	if err := s.store.MarkHandedOver(ctx, id, executionID, at); err != nil {
+		// Temporal has the run; its records update the row.
+		logger.FromContext(ctx).WarnContext(ctx, "Run started, but its row could not be updated", "run_id", id, "error", err)
 	}
+	s.changes.Notify(id)
+}
+
+// handedOver is the outcome of a new run's start: the run as Temporal has accepted it, or an error if nothing was started and the row of
+// the run removed.
+type handedOver struct {
+	run Run
+	err error
+}
+
+// handOver starts a new run in Temporal, and sends the outcome as soon as it is known. A disclosed row of a run that was not started
+// stays, and shows the outcome.
+func (s *Service) handOver(ctx context.Context, r Run, outcome chan<- handedOver) {
+	var updated <-chan struct{}
+	if s.opts.Executes != nil {
+		var stop func()
+		updated, stop = s.opts.Projected.Subscribe(r.ID)
+		defer stop()
+	}
+	executionID, refusal := s.startWithin(ctx, r)
+	if refusal != nil {
+		err := s.notHandedOver(ctx, r, refusal)
+		outcome <- handedOver{s.reread(ctx, r), err}
+		return
+	}
+	at := s.opts.Now()
+	s.opts.Metrics.Count(ctx, r.Project, string(Queued))
+	s.opts.Metrics.Started(ctx, r.Project, at.Sub(r.CreatedAt))
+	accepted := r
+	accepted.QueuedReason, accepted.StatusAt, accepted.ExecutionID = QueuedWorker, at, executionID
+	if s.opts.Executes == nil || !s.opts.Executes(r.ID, executionID) {
+		s.markHandedOver(ctx, r.ID, executionID, at)
+		outcome <- handedOver{run: s.reread(ctx, accepted)}
+		return
+	}
+	// The first workflow task is executed here: its update writes the row.
+	s.unconfirmed.Store(r.ID, executionID)
+	defer s.unconfirmed.Delete(r.ID)
+	outcome <- handedOver{run: accepted}
+	timer := time.NewTimer(firstUpdateWithin)
+	defer timer.Stop()
+	select {
+	case <-updated:
+		return
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.markHandedOver(ctx, r.ID, executionID, at)
+}
+
+// reread returns the run as its row shows it, or as given if it cannot be read here.
+func (s *Service) reread(ctx context.Context, r Run) Run {
+	if now, err := s.store.GetRun(ctx, r.Project, r.ID); err == nil {
+		return now
+	}
+	return r
+}
+
+// firstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay `queued: starting`
+// after Temporal has accepted the run. Most runs have their first update by then, which saves the write of that state.
+const firstUpdateWithin = 250 * time.Millisecond
+
+// Confirmed returns a run as it is after Temporal's acceptance was written, if this process knows of it and has not written it yet. Any other
+// run is returned as it was given.
+func (s *Service) Confirmed(ctx context.Context, r Run) (Run, error) {
+	if r.QueuedReason != QueuedStarting {
+		return r, nil
+	}
+	executionID, ok := s.unconfirmed.Load(r.ID)
+	if !ok {
+		return r, nil
+	}
+	s.markHandedOver(ctx, r.ID, executionID.(string), s.opts.Now()) //nolint:forcetypeassert // the map has no other values
+	return s.store.GetRun(ctx, r.Project, r.ID)
+}
+
+// notHandedOver processes the refusal of a new run's start, and returns the error for the caller: nil where the run stays.
+func (s *Service) notHandedOver(ctx context.Context, r Run, refusal error) error {
+	ctx = context.WithoutCancel(ctx)
 	defer s.changes.Notify(r.ID)
 	if errors.Is(refusal, ErrUnknownOutcome) { // after every other error nothing was started
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))

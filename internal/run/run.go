@@ -193,6 +193,8 @@ type Run struct {
 	Children []string
 	// FailedStep is the step whose error ended a failed run; nil where the rows of its steps do not contain it.
 	FailedStep *FailedStep
+	// Summarized reports whether the run has steps without rows, in its [StepSummary].
+	Summarized bool
 }
 
 // FailedStep is the step whose error ended a run.
@@ -516,7 +518,7 @@ type Rows interface {
 	MarkDisclosed(ctx context.Context, project, id string) (Run, error)
 	// MarkHandedOver changes `queued: starting` into `queued: worker`; any other state stays unchanged.
 	MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error
-	// GetRun returns one run with input and output.
+	// GetRun returns one run with input and output, and all that belongs to it.
 	GetRun(ctx context.Context, project, id string) (Run, error)
 	// ListRuns returns runs without input and output.
 	ListRuns(ctx context.Context, f Filter) ([]Run, error)

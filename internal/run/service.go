@@ -7,11 +7,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run/comparison"
 	"github.com/signalbox-dev/signalbox/internal/run/startslots"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -45,7 +47,8 @@ type Engine interface {
 // Workflows finds the workflow and version to execute.
 type Workflows interface {
 	Resolve(ctx context.Context, project, name string) (string, error)
-	Pick(ctx context.Context, project, name, version string) (workflow.Workflow, workflow.Version, error)
+	// Pin is that of [workflow.Service].
+	Pin(ctx context.Context, project, name, version string) (workflow.Workflow, workflow.Version, error)
 }
 
 // Documents returns the documents that runs are pinned to.
@@ -139,6 +142,10 @@ type Options struct {
 	Metrics Metrics
 	// Holds reports whether this process has records of a run that are not written yet; nil where it never has.
 	Holds func(runID string) bool
+	// Executes reports whether this process executes a workflow task of a run's execution; nil where it executes none. Projected notifies of
+	// each run of which this process has written an update.
+	Executes  func(runID, executionID string) bool
+	Projected *pubsub.Notifier
 	// Requested is called after a repair was requested, so that a worker of this process starts it before its next
 	// poll; may be nil. It must not block.
 	Requested func()
@@ -163,10 +170,12 @@ type Service struct {
 	changes   *pubsub.Notifier
 	opts      Options
 	handOvers *startslots.Slots
-	compared  *compared
+	compared  *comparison.Pace
 	feeds     *feeds
 
-	resumption *resumption
+	resumption *startslots.Resumption
+	// unconfirmed are the execution IDs of the runs that Temporal has accepted and whose rows are still `queued: starting`, by run.
+	unconfirmed sync.Map
 }
 
 const (
@@ -179,8 +188,8 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), compared: newCompared(), feeds: newFeeds(),
-		resumption: newResumption(),
+		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), compared: comparison.NewPace(), feeds: newFeeds(),
+		resumption: startslots.NewResumption(),
 	}
 }
 

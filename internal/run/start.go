@@ -170,11 +170,11 @@ func (s *Service) ReadyFor(ctx context.Context, project, trigger string) error {
 // launch hands the stored run over in the background, and returns when there is an outcome or answer ends. The stored
 // input may contain redaction marks: r is the run as requested, to be inserted again when its row was removed.
 func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
-	outcome := make(chan error, 1)
-	s.handOvers.Begin(ctx, func(ctx context.Context) { outcome <- s.handOver(ctx, stored) })
-	var err error
+	outcome := make(chan handedOver, 1)
+	s.handOvers.Begin(ctx, func(ctx context.Context) { s.handOver(ctx, stored, outcome) })
+	var result handedOver
 	select {
-	case err = <-outcome:
+	case result = <-outcome:
 	case <-answer.Done():
 		if err := ctx.Err(); err != nil {
 			return Run{}, false, fmt.Errorf("starting run %s: %w", r.ID, err)
@@ -184,19 +184,15 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 			return disclosed, markErr == nil, markErr
 		}
 		// It was rejected and removed in this moment.
-		err = <-outcome
+		result = <-outcome
 	}
-	if err != nil {
+	if err := result.err; err != nil {
 		if s.queueable(err) {
 			return s.enqueue(ctx, answer, req, r, err)
 		}
 		return Run{}, false, err
 	}
-	// It is started, also when it cannot be read here.
-	if now, err := s.store.GetRun(ctx, r.Project, r.ID); err == nil {
-		stored = now
-	}
-	return stored, true, nil
+	return result.run, true, nil
 }
 
 // answerRepeated answers a request whose request ID is in use, with the stored run if that was made by the same request.
@@ -287,7 +283,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if problem := requestIDProblem(req); problem != "" {
 		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s", problem).WithField("requestId", "%s", problem)
 	}
-	w, v, err := s.workflows.Pick(ctx, req.Project, req.Workflow, req.Version)
+	w, v, err := s.workflows.Pin(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {
 		return Run{}, apperror.New(apperror.Refused, apperror.WorkflowPaused,
 			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, inParentheses(w.PauseReason), w.Name)

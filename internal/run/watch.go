@@ -128,7 +128,7 @@ func (s *Service) readPart(ctx context.Context, r Run, p part) (part, error) {
 	if p.caught, err = s.store.CaughtSteps(ctx, r.ID, p.steps); err != nil {
 		return p, err
 	}
-	if len(p.steps) < watchSteps {
+	if len(p.steps) < watchSteps && r.Summarized {
 		p.summary, err = s.store.StepSummary(ctx, r.Project, r.ID, p.after)
 	}
 	return p, err

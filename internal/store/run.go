@@ -49,9 +49,12 @@ func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 	return r, err
 }
 
+func allInto(r *run.Run) []any {
+	return append(headInto(r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.RequestDigest, sqlrow.TimeInto(&r.WrittenAt))
+}
+
 func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(append(headInto(&r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.RequestDigest,
-		sqlrow.TimeInto(&r.WrittenAt))...)
+	err = row.Scan(allInto(&r)...)
 	return r, err
 }
 
@@ -200,7 +203,8 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id)); err != nil {
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
+			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -236,9 +240,13 @@ func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err 
 	return r, err
 }
 
+// getRun reads a run and what belongs to it. For most runs that is one query, because it finds that they have nothing beside their row.
 func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
-	r, err := sqlrow.One(ctx, c, `SELECT `+runAll+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project}, scanRun,
-		func() error {
+	var has runrow.Relations
+	r, err := sqlrow.One(ctx, c, `SELECT `+runAll+runrow.RelationColumns+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project},
+		func(row sqlrow.Scanner) (r run.Run, err error) {
+			return r, row.Scan(append(allInto(&r), has.Into()...)...)
+		}, func() error {
 			if err := ledger.NeedProject(ctx, c, project); err != nil {
 				return err
 			}
@@ -250,17 +258,26 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	if r.QueuePosition, err = queuePosition(ctx, c, r); err != nil {
 		return r, err
 	}
-	if r.Stuck, err = runrow.StuckOf(ctx, c, r); err != nil {
+	if has.Verdict {
+		if r.Stuck, err = runrow.StuckOf(ctx, c, r); err != nil {
+			return r, err
+		}
+	}
+	if has.Repair {
+		if r.Behind, err = runrow.BehindOf(ctx, c, r.ID); err != nil {
+			return r, err
+		}
+	}
+	if r.FailedStep, err = runrow.FailedStep(ctx, c, r); err != nil {
 		return r, err
 	}
-	if r.Behind, err = runrow.BehindOf(ctx, c, r.ID); err != nil {
-		return r, err
+	if has.Labels {
+		if r.Labels, err = runrow.LabelsOf(ctx, c, r.ID); err != nil {
+			return r, err
+		}
 	}
-	if r.FailedStep, err = failedStep(ctx, c, r); err != nil {
-		return r, err
-	}
-	r.Labels, err = runrow.LabelsOf(ctx, c, r.ID)
-	return r, errors.Join(err, related(ctx, c, &r))
+	r.Summarized = has.Summary
+	return r, runrow.Related(ctx, c, &r, has)
 }
 
 // identityOf returns the columns of a run that determine its failure group, and those that an event which reports its failure has.

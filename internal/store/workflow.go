@@ -18,11 +18,12 @@ import (
 // hasDraft is computed from the drafts of the workflow, so that it always agrees with them.
 const hasDraft = `EXISTS (SELECT 1 FROM drafts d WHERE d.project = w.project AND d.workflow = w.name)`
 
-const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version, ` + hasDraft +
+const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version,
+COALESCE((SELECT v.hash FROM versions v WHERE v.project = w.project AND v.workflow = w.name AND v.version = w.latest_version), ''), ` + hasDraft +
 	`, w.pause_reason, w.created_at, w.updated_at FROM workflows w`
 
 func scanWorkflow(row sqlrow.Scanner) (w workflow.Workflow, err error) {
-	err = row.Scan(&w.Project, &w.Name, &w.Title, &w.Summary, &w.State, &w.LatestVersion, &w.HasDraft,
+	err = row.Scan(&w.Project, &w.Name, &w.Title, &w.Summary, &w.State, &w.LatestVersion, &w.LatestHash, &w.HasDraft,
 		&w.PauseReason, sqlrow.TimeInto(&w.CreatedAt), sqlrow.TimeInto(&w.UpdatedAt))
 	return w, err
 }

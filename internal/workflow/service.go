@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,6 +186,9 @@ func (s *Service) PublishDraft(ctx context.Context, projectName, name, publisher
 
 // Get returns a workflow by its full or short name.
 func (s *Service) Get(ctx context.Context, projectName, name string) (Workflow, error) {
+	if strings.Contains(name, "/") {
+		return s.store.GetWorkflow(ctx, projectName, name) // reports also a project that does not exist
+	}
 	full, err := s.Resolve(ctx, projectName, name)
 	if err != nil {
 		return Workflow{}, err
@@ -210,18 +214,37 @@ func (s *Service) GetVersion(ctx context.Context, projectName, name, version str
 // Pick returns a workflow with one of its versions; an empty version selects the newest. An error that concerns the version comes
 // with the workflow.
 func (s *Service) Pick(ctx context.Context, projectName, name, version string) (Workflow, Version, error) {
-	w, err := s.Get(ctx, projectName, name)
+	w, version, err := s.pick(ctx, projectName, name, version)
 	if err != nil {
-		return Workflow{}, Version{}, err
-	}
-	if version == "" {
-		version = w.LatestVersion
-	}
-	if version == "" {
-		return w, Version{}, NotPublished(w.Name)
+		return w, Version{}, err
 	}
 	v, err := s.store.GetVersion(ctx, projectName, w.Name, version)
 	return w, v, err
+}
+
+// Pin is Pick for starts of runs, which need no source and no document. It reads the newest version with its workflow.
+func (s *Service) Pin(ctx context.Context, projectName, name, version string) (Workflow, Version, error) {
+	w, version, err := s.pick(ctx, projectName, name, version)
+	if err != nil {
+		return w, Version{}, err
+	}
+	if version == w.LatestVersion {
+		return w, Version{Project: w.Project, Workflow: w.Name, Version: version, Hash: w.LatestHash}, nil
+	}
+	v, err := s.store.GetVersion(ctx, projectName, w.Name, version)
+	return w, v, err
+}
+
+// pick returns a workflow and which of its versions is meant.
+func (s *Service) pick(ctx context.Context, projectName, name, version string) (Workflow, string, error) {
+	w, err := s.Get(ctx, projectName, name)
+	if err != nil {
+		return Workflow{}, "", err
+	}
+	if version = cmp.Or(version, w.LatestVersion); version == "" {
+		return w, "", NotPublished(w.Name)
+	}
+	return w, version, nil
 }
 
 // VersionGraph is the control flow of a version, or of a draft if Version is empty.

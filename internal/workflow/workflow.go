@@ -32,6 +32,8 @@ type Workflow struct {
 	State   string
 	// LatestVersion is the published version of highest precedence (semver.org, item 11); empty when there is none.
 	LatestVersion string
+	// LatestHash is the hash of the document of that version.
+	LatestHash string
 	// HasDraft reports whether a draft is stored.
 	HasDraft    bool
 	PauseReason string

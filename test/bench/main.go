@@ -128,7 +128,7 @@ func measure(t platform.T, p plan) report {
 
 	progress("one-step runs")
 	sides := newSides(scope, server, temporal)
-	r.latency, r.rate = sides.oneStep(scope, p)
+	r.latency, r.rate, r.cpu = sides.oneStep(scope, p)
 	progress("100-step runs")
 	r.steps = sides.hundredSteps(scope, p)
 	progress("memory with open runs")

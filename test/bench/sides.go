@@ -19,6 +19,7 @@ const (
 	manySteps  = "bench.hundred"
 	stepCount  = 100
 	warmUpRuns = 50
+	loopShare  = 6 // one run of 1,000 steps for so many of a hundred
 )
 
 // side starts one run and returns when it has ended with its result.
@@ -34,6 +35,9 @@ type sides struct {
 	// closed is Signalbox with runs that are followed in Temporal, until the execution has closed.
 	closed   side
 	temporal client.Client
+	server   *platform.Server
+	// loop starts a run with 1,000 steps in a `for`, each of which has a row.
+	loop func(platform.T) error
 }
 
 func newSides(t platform.T, server *platform.Server, temporal *platform.Temporal) *sides {
@@ -52,8 +56,11 @@ func newSides(t platform.T, server *platform.Server, temporal *platform.Temporal
 		tasks.WriteString("  - step" + strconv.Itoa(i) + ":\n      set: {n: \"${ .n + 1 }\"}\n")
 	}
 	many := server.Publish(t, platform.Document("hundred", tasks.String()))
+	loop := server.Publish(t, platform.Document("loop",
+		"  - each:\n      for: {each: item, in: \"${ [range(1000)] }\"}\n      do:\n        - add: {set: {sum: \"${ .sum + $item }\"}}\n"))
 	return &sides{
-		temporal: c,
+		temporal: c, server: server,
+		loop: func(t platform.T) error { _, err := throughAPI(t, server, loop, `{"sum":0}`); return err },
 		signalbox: side{
 			name: "Signalbox",
 			one:  func(t platform.T) error { _, err := throughAPI(t, server, one, `{"name":"Ada"}`); return err },
@@ -121,23 +128,38 @@ func throughSDK(t platform.T, c client.Client, name string) (string, error) {
 // pair holds one figure of both sides, one value per round or run.
 type pair struct{ signalbox, bare []float64 }
 
-// oneStep measures runs of one step: latency in milliseconds one at a time, and runs per second many at once.
-func (s *sides) oneStep(t platform.T, p plan) (latency, rate pair) {
+// costs are milliseconds of the server's processor time per run, by round.
+type costs struct{ single, concurrent []float64 }
+
+// cost returns the server's processor time in milliseconds for each of n runs that f executes.
+func (s *sides) cost(t platform.T, n int, f func()) float64 {
+	before := s.server.CPU(t)
+	f()
+	return float64((s.server.CPU(t) - before).Microseconds()) / 1000 / float64(n)
+}
+
+// oneStep measures runs of one step: latency in milliseconds one at a time, runs per second many at once, and processor time.
+func (s *sides) oneStep(t platform.T, p plan) (latency, rate pair, cpu costs) {
 	s.many(t, s.signalbox, warmUpRuns, p.callers)
 	s.many(t, s.bare, warmUpRuns, p.callers)
 	for range p.rounds {
-		latency.signalbox = append(latency.signalbox, timed(t, p.latencyRuns, s.signalbox.one)...)
+		cpu.single = append(cpu.single, s.cost(t, p.latencyRuns, func() {
+			latency.signalbox = append(latency.signalbox, timed(t, p.latencyRuns, s.signalbox.one)...)
+		}))
 		latency.bare = append(latency.bare, timed(t, p.latencyRuns, s.bare.one)...)
-		rate.signalbox = append(rate.signalbox, s.many(t, s.signalbox, p.rateRuns, p.callers))
+		cpu.concurrent = append(cpu.concurrent, s.cost(t, p.rateRuns, func() {
+			rate.signalbox = append(rate.signalbox, s.many(t, s.signalbox, p.rateRuns, p.callers))
+		}))
 		rate.bare = append(rate.bare, s.many(t, s.bare, p.rateRuns, p.callers))
 	}
-	return latency, rate
+	return latency, rate, cpu
 }
 
 // steps are the figures of the hundred-step workflow.
 type steps struct {
 	latency pair      // to the terminal row
 	closed  []float64 // to the end of the execution
+	loop    []float64 // of 1,000 steps in a `for`, to the terminal row
 	events  struct{ signalbox, bare int }
 }
 
@@ -151,6 +173,7 @@ func (s *sides) hundredSteps(t platform.T, p plan) (out steps) {
 		out.latency.signalbox = append(out.latency.signalbox, timed(t, p.latencyRuns, id(s.signalbox))...)
 		out.latency.bare = append(out.latency.bare, timed(t, p.latencyRuns, id(s.bare))...)
 		out.closed = append(out.closed, timed(t, p.latencyRuns, id(s.closed))...)
+		out.loop = append(out.loop, timed(t, max(1, p.latencyRuns/loopShare), s.loop)...)
 	}
 	count := func(side side) int {
 		id, err := side.many(t)

@@ -38,6 +38,8 @@ const (
 	// claimLimit is the number of deliveries per claim, concurrency the number of concurrent attempts.
 	claimLimit  = 200
 	concurrency = 64
+	// batchLimit is the number of deliveries of one lane that an [inbox.Batcher] makes in one attempt.
+	batchLimit = 100
 	// visible is the visibility time of a claim: deliveries claimed by a killed process wait for that long.
 	visible = 9 * time.Second
 	// attemptTimeout limits one attempt. It is shorter than visible, so that two processes make a hanging attempt at the same time only

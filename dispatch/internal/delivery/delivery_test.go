@@ -459,3 +459,49 @@ func TestPanicAffectsOneDelivery(t *testing.T) {
 		require.Equal(t, 1, b.counts[inbox.Done])
 	})
 }
+
+// batched is a bench whose inbox makes several deliveries of a lane at a time.
+type batched struct {
+	*bench
+	many func(list []inbox.Delivery) []inbox.Outcome
+}
+
+func (b *batched) DeliverMany(_ context.Context, _ inbox.Name, list []inbox.Delivery) []inbox.Outcome {
+	return b.many(list)
+}
+
+// TestDeliveriesOfALaneAreMadeTogether has the first attempt fail at its second delivery, and the second one panic.
+func TestDeliveriesOfALaneAreMadeTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var attempts [][]any
+		over := &batched{b, func(list []inbox.Delivery) []inbox.Outcome {
+			var items []any
+			for _, d := range list {
+				items = append(items, d.Item)
+			}
+			attempts = append(attempts, items)
+			switch len(attempts) {
+			case 1:
+				return []inbox.Outcome{{Result: inbox.Done}, {Result: inbox.Retry, After: time.Second, Reason: "away"}}
+			case 2:
+				panic("broken")
+			}
+			return slices.Repeat([]inbox.Outcome{{Result: inbox.Done}}, len(list))
+		}}
+		for i := range 5 {
+			b.Publish(name, "lane", i)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := delivery.Run(t.Context(), delivery.Routing{
+				Name: name, Owner: b.owner, Inbox: over, Brief: time.Minute, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+			})
+			ended <- err
+		}()
+		advance(30 * time.Second)
+		require.Equal(t, [][]any{{0, 1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}}, attempts)
+		require.NoError(t, <-ended)
+	})
+}

@@ -14,7 +14,7 @@ import (
 type session struct {
 	r        Routing
 	attempts sync.WaitGroup
-	results  chan inbox.DeliveryOutcome
+	results  chan []inbox.DeliveryOutcome // of one attempt each
 
 	lanes   map[string][]inbox.Delivery // waiting deliveries by lane; a lane exists while one of its deliveries waits or runs
 	ready   []string                    // lanes whose first delivery may be made
@@ -29,11 +29,16 @@ type session struct {
 	hint      chan struct{}
 	awaiting  bool
 	exhausted bool // the last claim returned everything; wait for a hint
+	together  int  // the maximum number of deliveries of one attempt
 }
 
 func newSession(r Routing) *session {
+	together := 1
+	if _, ok := r.Inbox.(inbox.Batcher); ok {
+		together = batchLimit
+	}
 	return &session{
-		r: r, results: make(chan inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
+		together: together, r: r, results: make(chan []inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
 		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
 	}
 }
@@ -108,45 +113,67 @@ func (s *session) claim(ctx context.Context) error {
 	return nil
 }
 
-// dispatch starts attempts up to the concurrency limit.
+// dispatch starts attempts up to the concurrency limit. An attempt makes several deliveries of a lane where the inbox supports that.
 func (s *session) dispatch(ctx context.Context) {
 	for s.running < concurrency && len(s.ready) > 0 {
 		lane := s.ready[0]
 		s.ready = s.ready[1:]
-		d := s.lanes[lane][0]
-		s.lanes[lane] = s.lanes[lane][1:]
+		waiting := s.lanes[lane]
+		together := waiting[:min(len(waiting), s.together)]
+		s.lanes[lane] = waiting[len(together):]
 		s.running++
-		s.attempts.Go(func() { s.results <- inbox.DeliveryOutcome{ID: d.ID, Outcome: s.attempt(ctx, d)} })
+		s.attempts.Go(func() { s.results <- s.attempt(ctx, together) })
 	}
 }
 
-// attempt makes one attempt. A panic in a delivery must not affect the others.
-func (s *session) attempt(ctx context.Context, d inbox.Delivery) (outcome inbox.Outcome) {
+// attempt makes one attempt at deliveries of one lane. A panic in a delivery must not affect those of other lanes.
+func (s *session) attempt(ctx context.Context, list []inbox.Delivery) (outcomes []inbox.DeliveryOutcome) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
+	first := list[0]
 	defer func() {
 		failure := recover()
 		if failure == nil {
 			return
 		}
 		reason := fmt.Sprintf("the delivery panicked: %v", failure)
-		s.r.Log.ErrorContext(ctx, "Delivery panicked", "project", s.r.Name.Project, "delivery", d.ID, "attempt", d.Attempt, "panic", failure)
-		outcome = inbox.Outcome{Result: inbox.Retry, After: panicPause, Reason: reason}
-		if d.Attempt >= panics {
+		s.r.Log.ErrorContext(ctx, "Delivery panicked", "project", s.r.Name.Project, "delivery", first.ID, "attempt", first.Attempt, "panic", failure)
+		outcome := inbox.Outcome{Result: inbox.Retry, After: panicPause, Reason: reason}
+		if first.Attempt >= panics {
 			outcome = inbox.Outcome{Result: inbox.Dead, Reason: reason}
 		}
+		outcomes = outcomesOf(list, outcome)
 	}()
-	return s.r.Inbox.Deliver(ctx, s.r.Name, d)
+	if batcher, ok := s.r.Inbox.(inbox.Batcher); ok && len(list) > 1 {
+		return outcomesOf(list, batcher.DeliverMany(ctx, s.r.Name, list)...)
+	}
+	return outcomesOf(list, s.r.Inbox.Deliver(ctx, s.r.Name, first))
 }
 
-// take records the outcome of an attempt, and what may be made next in its lane.
-func (s *session) take(got inbox.DeliveryOutcome) {
+// outcomesOf assigns outcomes to deliveries. No attempt was made at those without one.
+func outcomesOf(list []inbox.Delivery, outcomes ...inbox.Outcome) []inbox.DeliveryOutcome {
+	out := make([]inbox.DeliveryOutcome, len(list))
+	for i, d := range list {
+		out[i] = inbox.DeliveryOutcome{ID: d.ID, Outcome: inbox.Outcome{Result: inbox.Released}}
+		if i < len(outcomes) {
+			out[i].Outcome = outcomes[i]
+		}
+	}
+	return out
+}
+
+// take records the outcomes of an attempt, and what may be made next in its lane.
+func (s *session) take(got []inbox.DeliveryOutcome) {
 	s.running--
-	s.addOutcome(got)
-	lane := s.known[got.ID]
+	lane := s.known[got[0].ID]
+	again := false
+	for _, one := range got {
+		s.addOutcome(one)
+		again = again || one.Outcome.Result == inbox.Retry || one.Outcome.Result == inbox.Released
+	}
 	rest := s.lanes[lane]
 	switch {
-	case got.Outcome.Result == inbox.Retry || got.Outcome.Result == inbox.Released:
+	case again:
 		// The next deliveries of a lane wait for this one: the inbox returns them together again.
 		s.release(rest)
 		delete(s.lanes, lane)

@@ -49,6 +49,62 @@ func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) in
 	return r.start(ctx, item, d.Attempt)
 }
 
+// batchBytes bounds the events that one signal delivers, so that it stays far below Temporal's limit.
+const batchBytes = 256 << 10
+
+var _ inbox.Batcher = (*Router)(nil)
+
+// DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made one by one, and so are
+// those that Temporal rejects together.
+func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.Delivery) []inbox.Outcome {
+	wakes := r.together(ctx, list)
+	if len(wakes) < 2 { //nolint:mnd // one is delivered as always
+		return []inbox.Outcome{r.Deliver(ctx, name, list[0])}
+	}
+	ctx = auth.WithActor(ctx, auth.System())
+	if first, ok := list[0].Item.(event.Delivery); ok {
+		ctx = traceparent.Follow(ctx, first.Events[0].Traceparent)
+	}
+	err := r.opts.Waker.Wake(ctx, wakes[0].RunID, wakes...)
+	outcome := inbox.Outcome{Result: inbox.Done}
+	switch {
+	case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
+		outcome.Reason = "the run has ended"
+	case err != nil:
+		outcome = outcomeOf(err, list[0].Attempt)
+		if outcome.Result == inbox.Dead {
+			outcome = r.Deliver(ctx, name, list[0])
+		}
+		return []inbox.Outcome{outcome}
+	}
+	return slices.Repeat([]inbox.Outcome{outcome}, len(wakes))
+}
+
+// together returns the wakes of the first deliveries that one signal can deliver, one for each; fewer than two where they cannot share one.
+func (r *Router) together(ctx context.Context, list []inbox.Delivery) []event.WakeEvent {
+	var wakes []event.WakeEvent
+	size := 0
+	for _, d := range list {
+		item, ok := d.Item.(event.Delivery)
+		if !ok || item.Kind != event.Wake || len(item.Events) != 1 || item.Events[0].Original != nil || len(wakes) > 0 && item.RunID != wakes[0].RunID {
+			break
+		}
+		w := wakeOf(item, item.Events[0])
+		if size += len(w.JSON); size > batchBytes {
+			break
+		}
+		if len(wakes) == 1 && !r.opts.Batches(ctx, item.Project, item.RunID) {
+			break
+		}
+		wakes = append(wakes, w)
+	}
+	return wakes
+}
+
+func wakeOf(d event.Delivery, e event.Event) event.WakeEvent {
+	return event.WakeEvent{RunID: d.RunID, Listener: d.Listener, Position: e.Position, JSON: cloudevents.JSON(e), Sensitive: e.Sensitive}
+}
+
 // start starts a run with an ID that is derived from the events: if the answer of an attempt was lost, the next attempt finds the run.
 func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	req := run.StartRequest{
@@ -78,7 +134,7 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 
 func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	for _, e := range d.Events {
-		err := r.opts.Waker.Wake(traceparent.Follow(ctx, e.Traceparent), d.RunID, d.Listener, e.Position, cloudevents.JSON(e), e.Sensitive)
+		err := r.opts.Waker.Wake(traceparent.Follow(ctx, e.Traceparent), d.RunID, wakeOf(d, e))
 		switch {
 		case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
 			return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type targets struct {
 	actors  []string
 	woken   []string
 	answer  error
+	// signals counts the calls of Wake; together is the error of those with several events.
+	signals  int
+	together error
 }
 
 func (g *targets) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
@@ -34,8 +38,14 @@ func (g *targets) Start(ctx context.Context, req run.StartRequest) (run.Run, boo
 	return run.Run{ID: req.RunID}, true, g.answer
 }
 
-func (g *targets) Wake(_ context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, _ []string) error {
-	g.woken = append(g.woken, fmt.Sprint(runID, " ", listener, " ", position, " ", string(cloudEvent)))
+func (g *targets) Wake(_ context.Context, runID string, events ...event.WakeEvent) error {
+	g.signals++
+	if len(events) > 1 && g.together != nil {
+		return g.together
+	}
+	for _, e := range events {
+		g.woken = append(g.woken, fmt.Sprint(runID, " ", e.Listener, " ", e.Position, " ", string(e.JSON)))
+	}
 	return g.answer
 }
 
@@ -186,6 +196,59 @@ func TestOutcomes(t *testing.T) {
 				require.Equal(t, tt.reason, got.Reason)
 				require.GreaterOrEqual(t, got.After, tt.least)
 				require.LessOrEqual(t, got.After, tt.most)
+			}
+		})
+	}
+}
+
+// wakes returns deliveries of events to a run, from position 1 on, each with data of that many bytes.
+func wakes(runID string, count, size int) []inbox.Delivery {
+	list := make([]inbox.Delivery, count)
+	for i := range list {
+		position := int64(i + 1)
+		list[i] = inbox.Delivery{ID: fmt.Sprint("d", position), Lane: runID, Attempt: 1, Item: event.Delivery{
+			Project: shop, Position: position, Kind: event.Wake, RunID: runID, Listener: "l",
+			Events: []event.Event{anEvent(position, `"`+strings.Repeat("x", size)+`"`)},
+		}}
+	}
+	return list
+}
+
+func TestEventsForOneRunShareASignal(t *testing.T) {
+	t.Parallel()
+	rejected := apperror.New(apperror.Refused, apperror.EngineRefused, "too large")
+	away := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
+	sealedEvent := wakes("r", 5, 1)
+	hidden := sealedEvent[2].Item.(event.Delivery)
+	hidden.Events[0].Original = &event.Original{KeyID: "k1"}
+	for name, tt := range map[string]struct {
+		list    []inbox.Delivery
+		targets targets
+		older   bool
+		// done and signals are the number of deliveries that were made, and of signals; last is the result of the last outcome.
+		done, signals int
+		last          inbox.Result
+	}{
+		"all":                        {list: wakes("r", 5, 1), done: 5, signals: 1, last: inbox.Done},
+		"a run of an older worker":   {list: wakes("r", 5, 1), older: true, done: 1, signals: 1, last: inbox.Done},
+		"large events":               {list: wakes("r", 5, 100<<10), done: 2, signals: 1, last: inbox.Done},
+		"before a sealed one":        {list: sealedEvent, done: 2, signals: 1, last: inbox.Done},
+		"another run":                {list: append(wakes("r", 2, 1), wakes("s", 2, 1)...), done: 2, signals: 1, last: inbox.Done},
+		"the run has ended":          {list: wakes("r", 3, 1), targets: targets{answer: run.ErrClosed}, done: 3, signals: 1, last: inbox.Done},
+		"unavailable":                {list: wakes("r", 3, 1), targets: targets{together: away}, done: 1, signals: 1, last: inbox.Retry},
+		"rejected as one, then made": {list: wakes("r", 3, 1), targets: targets{together: rejected}, done: 1, signals: 2, last: inbox.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := tt.targets
+			r := router.New(router.Options{Runs: &g, Waker: &g, Batches: func(context.Context, string, string) bool { return !tt.older }})
+			outcomes := r.DeliverMany(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, tt.list)
+			require.Len(t, outcomes, tt.done)
+			require.Equal(t, tt.last, outcomes[tt.done-1].Result, outcomes)
+			require.Equal(t, tt.signals, g.signals)
+			if tt.last == inbox.Done && g.answer == nil {
+				require.Len(t, g.woken, tt.done)
+				require.Contains(t, g.woken[0], "r l 1 {")
 			}
 		})
 	}

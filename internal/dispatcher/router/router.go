@@ -10,7 +10,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -38,10 +37,10 @@ type Runs interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 }
 
-// Waker delivers an event, in the JSON form of CloudEvents, to a listening run, with the texts in it that must be hidden. It may return
-// [run.ErrNotKnown] and [run.ErrClosed].
+// Waker delivers events to a listening run, in their order. It may return [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot
+// receive them.
 type Waker interface {
-	Wake(ctx context.Context, runID, listener string, position int64, cloudEvent json.RawMessage, sensitive []string) error
+	Wake(ctx context.Context, runID string, events ...event.WakeEvent) error
 }
 
 // Reports publishes events of the platform.
@@ -55,6 +54,8 @@ type Options struct {
 	Matcher Matcher
 	Runs    Runs
 	Waker   Waker
+	// Batches reports whether a run can receive several events in one signal.
+	Batches func(ctx context.Context, project, runID string) bool
 	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
 	// Hints notifies of commits, of this process and of others.

@@ -13,6 +13,9 @@ import (
 // with an older one ignores controls: workers without support for them may have worked on it.
 const ControlsSince = 3
 
+// GrantedSince is the first interpreter with runs that may have steps from their start on.
+const GrantedSince = interp.BoundedSince
+
 // Control is the payload of the signal that controls a run (contract.ControlSignal). An operation without an effect is
 // ignored.
 type Control struct {

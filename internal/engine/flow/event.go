@@ -49,7 +49,10 @@ type EmitRequest struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 }
 
-// Wake is the payload of the signal that delivers an event to a listening run (contract.WakeSignal).
+// BatchesSince is the first interpreter with runs whose signals may deliver several events each, in Wake.More.
+const BatchesSince = interp.BoundedSince
+
+// Wake is the payload of the signal that delivers events to a listening run (contract.WakeSignal).
 type Wake struct {
 	Listener string          `json:"listener"`
 	Position int64           `json:"position"`
@@ -58,6 +61,8 @@ type Wake struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 	// Traceparent is the span that delivers the event, for the traces of the run; the run itself does not read it.
 	Traceparent string `json:"traceparent,omitempty"`
+	// More are the events after this one, in order, without More of their own.
+	More []Wake `json:"more,omitempty"`
 }
 
 const (
@@ -79,17 +84,26 @@ func (d *driver) handleEvents(all bool) {
 			d.newTask()
 		}
 		d.events += eventsPerSignal
-		event, err := decode(wake.Event)
-		if err != nil {
-			continue // not an event that this run could listen for
-		}
-		d.tracker.Add(wake.Sensitive...)
-		d.machine.Deliver(wake.Listener, wake.Position, event, workflow.Now(d.ctx))
-		if spent := d.machine.Spent(); spent-mark >= d.limits.Machine.AdvanceFuel {
-			mark = spent
-			d.yield()
+		for _, one := range append([]Wake{wake}, wake.More...) {
+			mark = d.deliver(one, mark)
 		}
 	}
+}
+
+// deliver passes one event to the machine. mark is the compute that was used at the last yield; deliver returns it, or the present one after
+// it has yielded.
+func (d *driver) deliver(wake Wake, mark int64) int64 {
+	event, err := decode(wake.Event)
+	if err != nil {
+		return mark // not an event that this run could listen for
+	}
+	d.tracker.Add(wake.Sensitive...)
+	d.machine.Deliver(wake.Listener, wake.Position, event, workflow.Now(d.ctx))
+	if spent := d.machine.Spent(); spent-mark >= d.limits.Machine.AdvanceFuel {
+		mark = spent
+		d.yield()
+	}
+	return mark
 }
 
 func (d *driver) listen(e interp.Listen) {

@@ -215,3 +215,27 @@ do:
 	require.Greater(t, b.input.Chain, 5)
 	require.Len(t, b.listens, 1, "one listener over all executions")
 }
+
+// TestSignalWithSeveralEvents delivers events in signals of three, of which one event is repeated.
+func TestSignalWithSeveralEvents(t *testing.T) {
+	t.Parallel()
+	b := newTestRun(t, `
+do:
+  - l: {listen: {to: {any: [{with: {type: a}}], until: '${ length == 5 }'}}}`, `{}`)
+	b.began = func() {
+		b.env.RegisterDelayedCallback(func() {
+			listener := b.listens[0].Listener
+			wake := func(position int64) flow.Wake {
+				return flow.Wake{Listener: listener, Position: position, Event: json.RawMessage(fmt.Sprintf(`{"type": "a", "data": %d}`, position))}
+			}
+			for _, positions := range [][]int64{{1, 2, 3}, {3, 4, 5}, {6, 7}} {
+				signal := wake(positions[0])
+				for _, position := range positions[1:] {
+					signal.More = append(signal.More, wake(position))
+				}
+				b.env.SignalWorkflow(contract.WakeSignal, signal)
+			}
+		}, time.Second)
+	}
+	b.completes(`[1,2,3,4,5]`)
+}

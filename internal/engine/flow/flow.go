@@ -114,6 +114,9 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 		RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter),
 		Metered: in.StepQuota && in.Interpreter >= ControlsSince, Interpreter: in.Interpreter,
 	}
+	if in.Granted != nil && in.Interpreter >= GrantedSince {
+		start.Granted, start.Lapses = in.Granted.Steps, in.Granted.ResetAt
+	}
 	var malformed error
 	if len(in.Input) > 0 {
 		start.Input, malformed = jq.DecodeJSON(in.Input)

@@ -256,6 +256,14 @@ func (t *Tap) Holds(runID string) bool {
 	return false
 }
 
+// Executes reports whether a workflow task of an execution is in this process.
+func (t *Tap) Executes(runID, executionID string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, open := t.open[flow.Execution{WorkflowID: runID, RunID: executionID}]
+	return open
+}
+
 func (t *Tap) completed(ctx context.Context, token string) {
 	task := t.forget(token)
 	if task != nil && task.update != nil {

@@ -156,6 +156,9 @@ func (s *Service) admit(ctx context.Context, project, id string, c Control, reas
 		return run.Run{}, err
 	}
 	r, err := s.store.GetRun(ctx, project, id)
+	if err == nil {
+		r, err = s.Confirmed(ctx, r)
+	}
 	if err != nil {
 		return run.Run{}, err
 	}

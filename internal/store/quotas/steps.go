@@ -161,12 +161,25 @@ WHERE r.id IS NULL OR r.status NOT IN ('queued', 'running', 'waiting')`+sqlrow.L
 	if err != nil {
 		return 0, err
 	}
+	projects := map[string][]account{}
 	for _, a := range list {
-		if err := s.returnSteps(ctx, a); err != nil {
+		projects[a.project] = append(projects[a.project], a)
+	}
+	for project, ended := range projects {
+		if err := s.returnSteps(ctx, project, ended); err != nil {
 			return 0, err
 		}
 	}
 	return len(list), nil
+}
+
+// Revoke returns all steps that a run was granted in this period, because it was not started and is removed.
+func (s *Store) Revoke(ctx context.Context, c sqldb.Conn, project, runID string) error {
+	granted, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM quota_grants WHERE run_id = $1`, runID)
+	if err != nil || !granted {
+		return err
+	}
+	return s.returnTo(ctx, c, project, []account{{run: runID, project: project}})
 }
 
 // account is a run that has ended, with the number of all steps it has entered.
@@ -175,13 +188,18 @@ type account struct {
 	entered      int64
 }
 
-// returnSteps returns the steps of this period that a run was granted and has not entered, once.
-func (s *Store) returnSteps(ctx context.Context, a account) error {
-	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error {
-		p, err := s.lockPeriod(ctx, c, a.project)
-		if err != nil {
-			return err
-		}
+// returnSteps returns the steps of this period that runs of a project were granted and have not entered, once.
+func (s *Store) returnSteps(ctx context.Context, project string, list []account) error {
+	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error { return s.returnTo(ctx, c, project, list) })
+}
+
+func (s *Store) returnTo(ctx context.Context, c sqldb.Conn, project string, list []account) error {
+	p, err := s.lockPeriod(ctx, c, project)
+	if err != nil {
+		return err
+	}
+	unused := int64(0)
+	for _, a := range list {
 		taken, err := accountOf(ctx, c, a.run, p.begun)
 		if err != nil {
 			return err
@@ -189,13 +207,13 @@ func (s *Store) returnSteps(ctx context.Context, a account) error {
 		if _, err := c.ExecContext(ctx, `DELETE FROM quota_grants WHERE run_id = $1`, a.run); err != nil {
 			return err
 		}
-		unused := quota.Unused(taken, a.entered)
-		if unused == 0 {
-			return nil
-		}
-		p.Granted -= unused
-		return writePeriod(ctx, c, a.project, p)
-	})
+		unused += quota.Unused(taken, a.entered)
+	}
+	if unused == 0 {
+		return nil
+	}
+	p.Granted -= unused
+	return writePeriod(ctx, c, project, p)
 }
 
 // carry moves the steps granted in a period to a period of another length, so that a change of the length grants

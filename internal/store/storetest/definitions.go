@@ -133,7 +133,7 @@ func testPublish(t *testing.T, open Opener) {
 	w, err := s.GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, workflow.Workflow{
-		Project: here, Name: hello, Title: "title 1", Summary: "summary 1", State: workflow.StatePublished, LatestVersion: "1",
+		Project: here, Name: hello, Title: "title 1", Summary: "summary 1", State: workflow.StatePublished, LatestVersion: "1", LatestHash: "sha256:one",
 		CreatedAt: at(0), UpdatedAt: at(1),
 	}, w, "the draft was what got published, so it is gone")
 

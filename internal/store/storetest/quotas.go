@@ -364,6 +364,12 @@ func testUnusedSteps(t *testing.T, open Opener) {
 	returned(1, 157)
 	require.EqualValues(t, 50, grant(t, s, "a", 50, 7).Steps, "asked for when it ended")
 	returned(1, 157)
+	insert(t, s, newRun("refused", 3))
+	require.EqualValues(t, 50, grant(t, s, "refused", 0, 0).Steps)
+	removed, err := s.RemoveUnstarted(ctx, "refused", entry(audit.RunStartRefused, here, "refused"))
+	require.NoError(t, err)
+	require.True(t, removed)
+	returned(0, 157)
 }
 
 // testStepsAtOnce has many runs in several processes request steps: together they are granted as many as the quota.

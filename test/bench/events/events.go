@@ -67,8 +67,8 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
 	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d per request by %d callers for rates, one per request", batch, callers)
-	line("at a time for latencies. The bare SDK starts the same number of one-step workflows with as many callers as a")
-	line("dispatcher has concurrent deliveries, and executes them.")
+	line("at a time for latencies. The bare SDK starts the same number of one-step workflows eagerly, with as many callers as a")
+	line("dispatcher has concurrent deliveries, and executes them. One run receives events without a limit until it has all of them.")
 	line("")
 	line("| what | store | figure | reference | compared | aim | |")
 	line("|---|---|---|---|---|---|---|")

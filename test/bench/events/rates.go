@@ -30,9 +30,9 @@ const (
 
 // rates has the measurements of one store.
 type rates struct {
-	store                               string
-	accepted, routed, started, bareRate []float64 // per second, by round
-	latency                             promise.Times
+	store                                      string
+	accepted, routed, started, bareRate, woken []float64 // per second, by round
+	latency                                    promise.Times
 }
 
 // environment is a server with its Temporal, and the bare SDK on the same one.
@@ -71,6 +71,7 @@ func (s *environment) round(t platform.T, p Plan) {
 	s.rates.started = append(s.rates.started, s.starting(t, p.Starting))
 	s.rates.bareRate = append(s.rates.bareRate, s.bare(t, p.Starting))
 	s.rates.latency = append(s.rates.latency, s.single(t, p.Single)...)
+	s.rates.woken = append(s.rates.woken, s.waking(t, len(s.rates.woken)))
 }
 
 // publish publishes events of a type and returns the position of the newest.
@@ -150,13 +151,28 @@ func (s *environment) bare(t platform.T, count int) float64 {
 	}
 	began := time.Now()
 	err = platform.Concurrently(count, starts, func() error {
-		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: bareQueue}, bareType)
+		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: bareQueue, EnableEagerStart: true}, bareType)
 		return err
 	})
 	if err != nil {
 		t.Fatalf("start by the SDK: %v", err)
 	}
 	s.counted(t, query, before+count)
+	return perSecond(count, began)
+}
+
+// waking publishes events to one run that listens, and returns how many per second it received. The number identifies the round.
+func (s *environment) waking(t platform.T, round int) float64 {
+	const count = 1000
+	kind := fmt.Sprintf("io.example.heard.%d", round)
+	name := s.server.Publish(t, platform.Document("hear", fmt.Sprintf(
+		"  - hear:\n      listen: {to: {any: [{with: {type: %s}}], until: \"${ length == %d }\"}}\n    output: {as: \"${ length }\"}\n", kind, count)))
+	run := s.server.Start(t, name, `{}`)
+	s.server.Await(t, run.GetId(), time.Minute, "waiting")
+	began := time.Now()
+	s.publish(t, kind, count)
+	s.server.Await(t, run.GetId(), 5*time.Minute, "completed")
+	s.ended++
 	return perSecond(count, began)
 }
 
@@ -223,6 +239,8 @@ func (r *rates) markdown(line func(format string, args ...any)) {
 	line("| events accepted and routed, none of which starts a run | %s | %.0f/s | | | ≥ 10,000/s | %s |", r.store, routed, figure.Verdict(routed >= 10_000))
 	line("| events accepted and routed, each of which starts a run that ends | %s | %.0f/s | bare SDK %.0f/s | %.2f × | ≥ 0.9 × | %s |",
 		r.store, started, bare, started/bare, figure.Verdict(started/bare >= .9))
+	woken := figure.Median(r.woken)
+	line("| events to one run that listens, until it has received all | %s | %.0f/s | | | ≥ 500/s | %s |", r.store, woken, figure.Verdict(woken >= 500))
 	line("| from sending an event to the first execution of its run: p50 | %s | %s | | | < 30 ms | %s |",
 		r.store, promise.Round(r.latency.At(.5)), figure.Verdict(r.latency.At(.5) < 30*time.Millisecond))
 	line("| the same: p95 | %s | %s | | | | |", r.store, promise.Round(r.latency.At(.95)))

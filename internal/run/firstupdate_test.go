@@ -1,0 +1,77 @@
+package run_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// marking counts the writes of accepted starts.
+type marking struct {
+	run.Store
+
+	marks atomic.Int64
+}
+
+func (m *marking) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
+	m.marks.Add(1)
+	return m.Store.MarkHandedOver(ctx, id, executionID, at)
+}
+
+// startedHere starts a run with a first workflow task that this process executes.
+func startedHere(t *testing.T) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
+	t.Helper()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	store, projected := &marking{Store: b.store}, pubsub.NewNotifier()
+	s := b.process(t, store, func(o *run.Options) {
+		o.Executes, o.Projected = func(string, string) bool { return true }, projected
+	})
+	r, created, err := s.Start(b.ctx, request())
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, []any{run.Queued, run.QueuedWorker, "execution-" + r.ID}, []any{r.Status, r.QueuedReason, r.ExecutionID})
+	return b, s, store, projected, r
+}
+
+func TestFirstUpdateSavesTheWriteOfTheStart(t *testing.T) {
+	t.Parallel()
+	b, s, store, projected, r := startedHere(t)
+	kept, err := b.store.GetRun(b.ctx, r.Project, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, run.QueuedStarting, kept.QueuedReason, "the row is written by the first update")
+	projected.Notify(r.ID)
+	require.NoError(t, s.Close(b.ctx))
+	require.Zero(t, store.marks.Load())
+}
+
+func TestStartIsWrittenWithoutAFirstUpdate(t *testing.T) {
+	t.Parallel()
+	b, s, store, _, r := startedHere(t)
+	require.NoError(t, s.Close(b.ctx)) // waits for the write
+	require.Equal(t, int64(1), store.marks.Load())
+	kept, err := b.store.GetRun(b.ctx, r.Project, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{run.QueuedWorker, r.ExecutionID}, []any{kept.QueuedReason, kept.ExecutionID})
+}
+
+// TestControlsFindAnAcceptedRun controls a run before its first update: it has been accepted, so no control may be refused because it is starting.
+func TestControlsFindAnAcceptedRun(t *testing.T) {
+	t.Parallel()
+	b, s, store, _, r := startedHere(t)
+	kept, err := b.store.GetRun(b.ctx, r.Project, r.ID)
+	require.NoError(t, err)
+	now, err := s.Confirmed(b.ctx, kept)
+	require.NoError(t, err)
+	require.Equal(t, []any{run.QueuedWorker, int64(1)}, []any{now.QueuedReason, store.marks.Load()})
+	require.NoError(t, s.Close(b.ctx))
+	other, err := s.Confirmed(b.ctx, now)
+	require.NoError(t, err)
+	require.Equal(t, now, other)
+}
