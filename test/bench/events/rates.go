@@ -166,7 +166,7 @@ func (s *environment) waking(t platform.T, round int) float64 {
 	const count = 1000
 	kind := fmt.Sprintf("io.example.heard.%d", round)
 	name := s.server.Publish(t, platform.Document("hear", fmt.Sprintf(
-		"  - hear:\n      listen: {to: {any: [{with: {type: %s}}], until: \"${ length == %d }\"}}\n    output: {as: \"${ length }\"}\n", kind, count)))
+		"  - hear:\n      listen: {to: {any: [{with: {type: %s}}], until: \"${ length == %d }\"}}\n      output: {as: \"${ length }\"}\n", kind, count)))
 	run := s.server.Start(t, name, `{}`)
 	s.server.Await(t, run.GetId(), time.Minute, "waiting")
 	began := time.Now()
