@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
+	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -141,7 +142,7 @@ func redacted(err error, s *redact.Scrubber, sent []flow.Attempt) error {
 		return err
 	}
 	p := f.problem
-	p.Title, p.Detail = clip(s.Text(p.Title), maxTitle), clip(s.Text(p.Detail), maxDetail)
+	p.Title, p.Detail = excerpt.Of(s.Text(p.Title), maxTitle), excerpt.Of(s.Text(p.Detail), maxDetail)
 	return flow.CallError(f.category, p, nil, sent...)
 }
 
@@ -186,22 +187,13 @@ func subject(r flow.HTTPRequest) string {
 		return "the call " + r.Method
 	}
 	u.User, u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = nil, "", "", "", false
-	return fmt.Sprintf("%s %s", r.Method, clip(u.String(), maxQuoted))
+	return fmt.Sprintf("%s %s", r.Method, excerpt.Of(u.String(), maxQuoted))
 }
 
 // oneLine converts external text to one line: it replaces runs of spaces and control characters by one space.
 func oneLine(s string) string {
-	s = clip(s, 2*maxDetail)
+	s = excerpt.Of(s, 2*maxDetail)
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
-}
-
-// clip shortens text to at most limit bytes, at the end of a character.
-func clip(s string, limit int) string {
-	const mark = "…"
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit-len(mark)], "") + mark
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -131,9 +132,4 @@ func encode(data any) json.RawMessage {
 	return text
 }
 
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
-}
+func clip(s string) string { return excerpt.Of(s, maxText) }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
@@ -93,7 +94,7 @@ func pagerDuty(n notice, routingKey string) map[string]any {
 		return e
 	}
 	p := map[string]any{
-		"summary": clip(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity, "timestamp": n.event.Time.Format(time.RFC3339Nano),
+		"summary": excerpt.Of(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity, "timestamp": n.event.Time.Format(time.RFC3339Nano),
 		"group": n.project, "class": n.event.Type,
 	}
 	if len(n.event.Data) > 0 {
@@ -117,10 +118,10 @@ func slack(n notice) map[string]any {
 		text += "\n<" + escape(n.link) + "|Open in Signalbox>"
 	}
 	markdown := func(text string) map[string]string {
-		return map[string]string{"type": "mrkdwn", "text": clip(text, maxText)}
+		return map[string]string{"type": "mrkdwn", "text": excerpt.Of(text, maxText)}
 	}
 	return map[string]any{
-		"text": escape(clip(n.summary, maxText)),
+		"text": escape(excerpt.Of(n.summary, maxText)),
 		"blocks": []any{
 			map[string]any{"type": "section", "text": markdown(text)},
 			map[string]any{"type": "context", "elements": []any{
@@ -128,11 +129,4 @@ func slack(n notice) map[string]any {
 			}},
 		},
 	}
-}
-
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
 }
