@@ -89,8 +89,11 @@ func (s *Service) handOver(ctx context.Context, r Run, outcome chan<- handedOver
 	}
 	executionID, refusal := s.startWithin(ctx, r)
 	if refusal != nil {
-		err := s.notHandedOver(ctx, r, refusal)
-		outcome <- handedOver{s.reread(ctx, r), err}
+		if err := s.notHandedOver(ctx, r, refusal); err != nil {
+			outcome <- handedOver{err: err}
+			return
+		}
+		outcome <- handedOver{run: s.reread(ctx, r)}
 		return
 	}
 	at := s.opts.Now()
@@ -107,12 +110,10 @@ func (s *Service) handOver(ctx context.Context, r Run, outcome chan<- handedOver
 	s.unconfirmed.Store(r.ID, executionID)
 	defer s.unconfirmed.Delete(r.ID)
 	outcome <- handedOver{run: accepted}
-	timer := time.NewTimer(firstUpdateWithin)
-	defer timer.Stop()
 	select {
 	case <-updated:
 		return
-	case <-timer.C:
+	case <-time.After(firstUpdateWithin):
 	case <-ctx.Done():
 	}
 	s.markHandedOver(ctx, r.ID, executionID, at)
