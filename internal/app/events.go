@@ -59,8 +59,8 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Hints: hints,
 		Reports: event.Platform{Service: e.service},
 		Batches: func(ctx context.Context, project, runID string) bool {
-			r, err := s.GetRun(ctx, project, runID)
-			return err == nil && r.Interpreter >= flow.BatchesSince
+			list, err := s.ListRuns(ctx, run.Filter{Project: project, IDs: []string{runID}}) // without its input and output
+			return err == nil && len(list) == 1 && list[0].Interpreter >= flow.BatchesSince
 		},
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{

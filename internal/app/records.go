@@ -40,10 +40,11 @@ func (r *records) onEnded(call func(project, runID string)) { r.ended = append(r
 // endedSteps counts the steps that have ended, by their project and status.
 func (r *records) endedSteps(ctx context.Context, queue string, steps map[interp.Status]int64) {
 	project, ours := contract.ProjectOf(queue)
+	if !ours {
+		return
+	}
 	for status, count := range steps {
-		if ours {
-			r.metrics.Stepped(ctx, project, string(status), count)
-		}
+		r.metrics.Stepped(ctx, project, string(status), count)
 	}
 }
 

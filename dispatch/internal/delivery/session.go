@@ -28,17 +28,14 @@ type session struct {
 	busy      bool      // whether there was any work
 	hint      chan struct{}
 	awaiting  bool
-	exhausted bool // the last claim returned everything; wait for a hint
-	together  int  // the maximum number of deliveries of one attempt
+	exhausted bool          // the last claim returned everything; wait for a hint
+	batcher   inbox.Batcher // nil: the inbox makes one delivery in an attempt
 }
 
 func newSession(r Routing) *session {
-	together := 1
-	if _, ok := r.Inbox.(inbox.Batcher); ok {
-		together = batchLimit
-	}
+	batcher, _ := r.Inbox.(inbox.Batcher)
 	return &session{
-		together: together, r: r, results: make(chan []inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
+		batcher: batcher, r: r, results: make(chan []inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
 		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
 	}
 }
@@ -119,7 +116,10 @@ func (s *session) dispatch(ctx context.Context) {
 		lane := s.ready[0]
 		s.ready = s.ready[1:]
 		waiting := s.lanes[lane]
-		together := waiting[:min(len(waiting), s.together)]
+		together := waiting[:1]
+		if s.batcher != nil {
+			together = waiting[:min(len(waiting), batchLimit)]
+		}
 		s.lanes[lane] = waiting[len(together):]
 		s.running++
 		s.attempts.Go(func() { s.results <- s.attempt(ctx, together) })
@@ -144,8 +144,8 @@ func (s *session) attempt(ctx context.Context, list []inbox.Delivery) (outcomes 
 		}
 		outcomes = outcomesOf(list, outcome)
 	}()
-	if batcher, ok := s.r.Inbox.(inbox.Batcher); ok && len(list) > 1 {
-		return outcomesOf(list, batcher.DeliverMany(ctx, s.r.Name, list)...)
+	if len(list) > 1 {
+		return outcomesOf(list, s.batcher.DeliverMany(ctx, s.r.Name, list)...)
 	}
 	return outcomesOf(list, s.r.Inbox.Deliver(ctx, s.r.Name, first))
 }

@@ -65,19 +65,15 @@ func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.
 	if first, ok := list[0].Item.(event.Delivery); ok {
 		ctx = traceparent.Follow(ctx, first.Events[0].Traceparent)
 	}
-	err := r.opts.Waker.Wake(ctx, wakes[0].RunID, wakes...)
-	outcome := inbox.Outcome{Result: inbox.Done}
-	switch {
-	case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
-		outcome.Reason = "the run has ended"
-	case err != nil:
-		outcome = outcomeOf(err, list[0].Attempt)
-		if outcome.Result == inbox.Dead {
-			outcome = r.Deliver(ctx, name, list[0])
-		}
+	outcome := outcomeOfWake(r.opts.Waker.Wake(ctx, wakes[0].RunID, wakes...), list[0].Attempt)
+	switch outcome.Result {
+	case inbox.Done:
+		return slices.Repeat([]inbox.Outcome{outcome}, len(wakes))
+	case inbox.Dead:
+		return []inbox.Outcome{r.Deliver(ctx, name, list[0])}
+	default:
 		return []inbox.Outcome{outcome}
 	}
-	return slices.Repeat([]inbox.Outcome{outcome}, len(wakes))
 }
 
 // together returns the wakes of the first deliveries that one signal can deliver, one for each; fewer than two where they cannot share one.
@@ -135,14 +131,23 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	for _, e := range d.Events {
 		err := r.opts.Waker.Wake(traceparent.Follow(ctx, e.Traceparent), d.RunID, wakeOf(d, e))
-		switch {
-		case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
-			return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}
-		case err != nil:
-			return outcomeOf(err, attempt)
+		if err != nil {
+			return outcomeOfWake(err, attempt)
 		}
 	}
 	return inbox.Outcome{Result: inbox.Done}
+}
+
+// outcomeOfWake returns the outcome of a wake. One for a run that has ended is done.
+func outcomeOfWake(err error, attempt int) inbox.Outcome {
+	switch {
+	case err == nil:
+		return inbox.Outcome{Result: inbox.Done}
+	case errors.Is(err, run.ErrNotKnown), errors.Is(err, run.ErrClosed):
+		return inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}
+	default:
+		return outcomeOf(err, attempt)
+	}
 }
 
 // input returns the input of a run that events start: their array, each in the form that the document selects.
