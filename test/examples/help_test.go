@@ -94,7 +94,6 @@ func helpExamples(t *testing.T) map[string][]string {
 type help struct {
 	server   *platform.Server
 	receiver string // the URL of a receiver of webhooks
-	binary   string // the folder of the program
 }
 
 const orderSource = `document: {dsl: '1.0.3', namespace: shop, name: order, version: '%s'}
@@ -116,7 +115,7 @@ func newHelp(t *testing.T) *help {
 	require.NoError(t, err)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	t.Cleanup(receiver.Close)
-	h := &help{server: platform.StartDev(t, "--publish", hello), receiver: receiver.URL, binary: filepath.Dir(platform.Binary(t))}
+	h := &help{server: platform.StartDev(t, "--publish", hello), receiver: receiver.URL}
 	h.cli(t, "", "project", "create", "shop")
 	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
 		h.cli(t, fmt.Sprintf(orderSource, version, version), "workflow", "publish", "-")
@@ -153,7 +152,7 @@ func (h *help) order(t *testing.T, sku string) string {
 // run runs the examples of a command one after the other, in a folder of their own.
 func (h *help) run(t *testing.T, command string, lines []string) {
 	folder := h.folder(t)
-	env := append(h.server.ClientEnv(), "HOME="+folder, "XDG_CONFIG_HOME="+folder, "PATH="+h.binary+":"+os.Getenv("PATH"))
+	env := append(h.server.ClientEnv(), "HOME="+folder, "XDG_CONFIG_HOME="+folder, platform.Path(t))
 	h.prepare(t, command, env)
 	if command == "workflow init" {
 		require.NoError(t, os.Remove(filepath.Join(folder, "order.yaml")))

@@ -152,7 +152,7 @@ func newReader(t *testing.T, server *platform.Server, p page) *reader {
 	r := &reader{page: p, server: server, folder: t.TempDir()}
 	r.service = httptest.NewServer(http.FileServer(http.Dir(filepath.Join(r.folder, "service"))))
 	t.Cleanup(r.service.Close)
-	r.env = platform.Environment(t, append(server.ClientEnv(), "SIGNALBOX_PROJECT="+p.project(), "PATH="+filepath.Dir(platform.Binary(t))+":"+os.Getenv("PATH"))...)
+	r.env = platform.Environment(t, append(server.ClientEnv(), "SIGNALBOX_PROJECT="+p.project(), platform.Path(t))...)
 	return r
 }
 

@@ -80,14 +80,7 @@ func awaitWaiting(t *testing.T, s *platform.Server, id, kind string) {
 func TestExportContainsWholeRun(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		o := origin.New(t)
-		failed := false
-		o.Handle("GET /shaky", func(origin.Call) origin.Answer {
-			if !failed {
-				failed = true
-				return origin.Answer{Status: 503, Body: `{}`}
-			}
-			return origin.Answer{Status: 200, Body: `{}`}
-		})
+		o.Sequence("GET /shaky", origin.Answer{Status: 503, Body: `{}`}, origin.Answer{Status: 200, Body: `{}`})
 		kind := fmt.Sprintf("export.%08x", rand.Uint32())
 		childRun := s.Publish(t, platform.Document("kid", hello))
 		source := platform.Document("exported", subflowVersion(childRun, "latest", "Ada", "")+strings.Replace(retries(o.URL+"/shaky"), "minutes: 10", "milliseconds: 10", 1)+

@@ -2,9 +2,7 @@ package operations_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,11 +43,9 @@ func (w *watched) shell(t *testing.T, command string) *exec.Cmd {
 		require.Contains(t, w.names, name, command)
 		return w.names[name]
 	})
-	programs := t.TempDir()
-	require.NoError(t, os.Symlink(platform.Binary(t), filepath.Join(programs, "signalbox")))
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", text)
 	cmd.Dir = w.folder
-	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), "PATH="+programs+":"+os.Getenv("PATH"), "DSN="+w.options.Store.DSN)
+	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), platform.Path(t), "DSN="+w.options.Store.DSN)
 	if w.Server != nil {
 		cmd.Env = append(cmd.Env, "SIGNALBOX_ADDRESS="+w.Address, "REDIS_URL="+w.redis.URL())
 	}

@@ -18,10 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.AllowParallel(8); err != nil {
-		panic(err)
-	}
-	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 8, func(*platform.Suite) {}))
 }
 
 const (

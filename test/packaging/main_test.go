@@ -20,10 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := platform.AllowParallel(4); err != nil {
-		panic(err)
-	}
-	os.Exit(platform.Main(m, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 4, func(*platform.Suite) {}))
 }
 
 const (

@@ -3,11 +3,19 @@ package platform
 import (
 	"flag"
 	"strconv"
+	"testing"
 )
 
-// AllowParallel lets the given number of tests of a package run in parallel, instead of one per processor: tests of outages mostly wait.
-// A -parallel flag on the command line takes precedence. TestMain calls it before the tests run.
-func AllowParallel(tests int) error {
+// MainParallel is [Main] with the given number of tests in parallel, instead of one per processor: most of the time they wait.
+// A -parallel flag on the command line takes precedence.
+func MainParallel(m *testing.M, tests int, use func(*Suite)) int {
+	if err := allowParallel(tests); err != nil {
+		panic(err)
+	}
+	return Main(m, use)
+}
+
+func allowParallel(tests int) error {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -87,6 +88,9 @@ func Environment(t T, extra ...string) []string {
 	home := t.TempDir()
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CONFIG_HOME=" + home, "NO_COLOR=1"}, extra...)
 }
+
+// Path returns PATH=… with the folder of the full binary first, so that scripts call the binary under test as signalbox.
+func Path(t T) string { return "PATH=" + filepath.Dir(Binary(t)) + ":" + os.Getenv("PATH") }
 
 // Output returns all output so far: stderr, then stdout.
 func (p *Process) Output() string { return p.Stderr.String() + p.Stdout.String() }

@@ -75,14 +75,7 @@ func (e *environment) definitions(t *testing.T) {
 func (e *environment) runs(t *testing.T) {
 	t.Helper()
 	o := origin.New(t)
-	failed := false
-	o.Handle("GET /shaky", func(origin.Call) origin.Answer {
-		if !failed {
-			failed = true
-			return origin.Answer{Status: 503, Body: `{}`}
-		}
-		return origin.Answer{Status: 200, Body: `{}`}
-	})
+	o.Sequence("GET /shaky", origin.Answer{Status: 503, Body: `{}`}, origin.Answer{Status: 200, Body: `{}`})
 	o.Hold("POST /slow", 200, `{}`)
 	o.Answer("POST /bad", 400, `{}`)
 	e.publish(t, "child", "  - rest: {wait: {milliseconds: 50}}\n")
