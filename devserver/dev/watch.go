@@ -137,7 +137,7 @@ func (w *watcher) follow(ctx context.Context, handle func(ctx context.Context, f
 				changed = append(changed, files...)
 				due.Reset(quiet)
 			}
-		case <-w.events.Errors: // events were lost
+		case <-w.events.Errors: //nolint:errcheck // events were lost: all files are read, which needs no reason
 			w.all(ctx, handle)
 		case <-due.C:
 			w.handle(ctx, changed, handle)

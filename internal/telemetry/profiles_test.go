@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,5 +57,5 @@ func request(ctx context.Context, address, path string) (*http.Response, error) 
 		return nil, err
 	}
 	r.Close = true
-	return http.DefaultClient.Do(r)
+	return (&http.Client{Timeout: time.Minute}).Do(r)
 }

@@ -1,6 +1,6 @@
 // Package outbox makes the events that report failures, and moves them into the inboxes of their projects.
 //
-//	events := outbox.Failures(ended)  // in the transaction that ends the runs, which stores them
+//	e := outbox.OfRun(r)  // in the transaction that ends the run, which stores it
 //	p := outbox.NewPublisher(outbox.Options{Store: store, Committed: service.Committed, PublicURL: "https://signalbox.example.com"})
 //	err := p.Start(ctx)
 //
