@@ -104,7 +104,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
         <fieldset className={styles.choices}>
           <legend>Version</legend>
           <label><input type="radio" name="version" checked={choice === 'same'} onChange={() => { setChoice('same') }} /> {run.version}, as it ran</label>
-          <label><input type="radio" name="version" checked={choice === 'latest'} onChange={() => { setChoice('latest') }} /> {latest === undefined ? 'latest' : `${latest}, latest`}</label>
+          <label><input type="radio" name="version" checked={choice === 'latest'} onChange={() => { setChoice('latest') }} /> {latest === undefined ? 'latest' : latest === run.version ? 'latest, now the same' : `${latest}, latest`}</label>
           <label><input type="radio" name="version" checked={choice === 'other'} onChange={() => { setChoice('other') }} /> other</label>
           {choice === 'other' ? (
             <Select

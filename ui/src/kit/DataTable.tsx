@@ -6,9 +6,9 @@ import styles from './DataTable.module.css'
 export interface Column<Row> {
   id: string
   title: ReactNode
-  /** Width in pixels; `grow` columns share what is left. */
+  /** Width in pixels; `grow` columns share what is left, by their number (`true` is 1). */
   width: number
-  grow?: boolean
+  grow?: boolean | number
   align?: 'end'
   cell: (row: Row) => ReactNode
   /** Sorts by this column; the value names the order that a click asks for. */
@@ -64,7 +64,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     if (last >= 0) onView?.(first, last)
   }, [first, last, onView])
 
-  const template = columns.map((c) => (c.grow ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(' ')
+  const template = columns.map((c) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow)}fr)` : `${c.width}px`)).join(' ')
   // The gaps between the columns and the padding of a row are 8 and 12 px.
   const least = columns.reduce((sum, c) => sum + c.width, 0) + 8 * (columns.length - 1) + 24
   const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)

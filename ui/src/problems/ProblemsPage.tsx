@@ -13,14 +13,14 @@ const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', 
 
 const columns: Column<OperatorProblem>[] = [
   { id: 'kind', title: 'Kind', width: 84, cell: (p) => <KindBadge problem={p} /> },
-  { id: 'title', title: 'Problem', width: 170, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
-  { id: 'where', title: 'Where', width: 150, grow: true, cell: (p) => <span title={where(p)}>{where(p)}</span> },
-  { id: 'count', title: 'Count', width: 60, align: 'end', cell: (p) => (p.count === undefined ? '–' : formatCount(p.count, p.more)) },
+  { id: 'title', title: 'Problem', width: 150, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
+  { id: 'where', title: 'Where', width: 170, grow: 2, cell: (p) => <span title={where(p)}>{where(p)}</span> },
+  { id: 'count', title: 'Count', width: 48, align: 'end', cell: (p) => (p.count === undefined ? '–' : formatCount(p.count, p.more)) },
   { id: 'series', title: 'Over time', width: 100, cell: (p) => <Series series={p.series} /> },
   { id: 'first', title: 'Since', width: 76, cell: (p) => <Ago at={milliseconds(p.firstTime)} /> },
   { id: 'last', title: 'Last seen', width: 80, cell: (p) => <Ago at={milliseconds(p.lastTime)} /> },
   { id: 'owner', title: 'Owner', width: 72, cell: (p) => (p.owner === '' ? 'none' : p.owner) },
-  { id: 'act', title: <span className="hidden">Actions</span>, width: 168, align: 'end', cell: (p) => <ActionMenu problem={p} /> },
+  { id: 'act', title: <span className="hidden">Actions</span>, width: 152, align: 'end', cell: (p) => <ActionMenu problem={p} /> },
 ]
 
 /** On a phone, the row is a card of two lines; it opens the problem, with all that can be done. */
