@@ -377,14 +377,23 @@ func (s *Session) colored(w io.Writer) bool {
 	return s.Env["NO_COLOR"] == "" && s.Env["TERM"] != "dumb" && IsTerminal(w)
 }
 
+// Terminal is a stream that is a terminal without being a file.
+type Terminal interface{ Columns() int }
+
 // IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {
+	if _, ok := stream.(Terminal); ok {
+		return true
+	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Width returns how many columns the terminal behind w has, 80 if that is unknown.
 func Width(w io.Writer) int {
+	if terminal, ok := w.(Terminal); ok {
+		return terminal.Columns()
+	}
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width
