@@ -42,7 +42,7 @@ func show(s *session.Session, b *signalboxv1.Batch) error {
 	return s.Card(b, []output.Field{
 		{Name: "id", Value: b.GetId()},
 		{Name: "action", Value: action(b)},
-		{Name: "status", Value: s.Style().Status(b.GetStatus())},
+		{Name: "status", Value: b.GetStatus()},
 		{Name: "waiting", Value: b.GetWaiting()},
 		{Name: "runs", Value: counts(b)},
 		{Name: "filter", Value: filterLine(b.GetFilter())},
