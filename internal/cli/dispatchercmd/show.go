@@ -111,7 +111,7 @@ func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 		if w.GetMissed() > 0 {
 			missed = output.Count(int64(w.GetMissed()), "heartbeat") + " missed"
 		}
-		rows[i] = []string{w.GetServerId(), w.GetBuild(), s.Age(w.GetRegisterTime().AsTime()), output.Moment(w.GetRegisterTime()), missed}
+		rows[i] = []string{w.GetServerId(), w.GetBuild(), s.Age(w.GetRegisterTime()), output.Moment(w.GetRegisterTime()), missed}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "BUILD", "AGE", "+REGISTERED", "MISSED"), rows)
 }

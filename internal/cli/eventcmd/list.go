@@ -61,7 +61,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "REASON"),
 		Row: func(e *signalboxv1.Event) []string {
 			return []string{
-				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime().AsTime()),
+				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime()),
 				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
 			}
 		},

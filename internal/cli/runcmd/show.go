@@ -50,7 +50,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		{Name: "waits for", Value: waitLines(run, now)},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
-		{Name: "created", Value: output.Moment(run.GetCreateTime())},
+		{Name: "created", Value: created(run)},
 		{Name: "started", Value: output.Moment(run.GetStartTime())},
 		{Name: "ended", Value: output.Moment(run.GetEndTime())},
 		{Name: "duration", Value: took(run)},
@@ -158,6 +158,14 @@ func statusDetail(run *signalboxv1.Run) string {
 		parts = append(parts, text)
 	}
 	return output.Visible(strings.Join(parts, ", "))
+}
+
+// created is when a run was created. What a dry run shows was not.
+func created(run *signalboxv1.Run) string {
+	if run.GetId() == "" {
+		return ""
+	}
+	return cmp.Or(output.Moment(run.GetCreateTime()), unknown)
 }
 
 func steps(run *signalboxv1.Run) string {

@@ -28,7 +28,13 @@ func printTasks(s *session.Session, summary *signalboxv1.StepSummary) error {
 		"TASK", "KIND", "STEPS", "COMPLETED", "FAILED", "SKIPPED", "CANCELED", "SHORTEST", "LONGEST", "TOTAL", "+POINTER"), rows)
 }
 
-func length(d *durationpb.Duration) string { return output.Took(d.AsDuration()) }
+// length is a duration, if it is known.
+func length(d *durationpb.Duration) string {
+	if d == nil {
+		return unknown
+	}
+	return output.Took(d.AsDuration())
+}
 
 // replaced reports whether a summary stands for a step that was listed before.
 func replaced(s *signalboxv1.StepSummary, step *signalboxv1.Step) bool {

@@ -27,6 +27,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -402,8 +403,13 @@ func Width(w io.Writer) int {
 	return 80
 }
 
-// Age writes how long ago t was.
-func (s *Session) Age(t time.Time) string { return output.Age(s.Now().Sub(t)) }
+// Age writes how long ago t was, if that is known.
+func (s *Session) Age(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return "unknown"
+	}
+	return output.Age(s.Now().Sub(t.AsTime()))
+}
 
 // Unreached reports whether err means that no connection was made, so that nothing was sent.
 func Unreached(err error) bool {

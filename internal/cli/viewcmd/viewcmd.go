@@ -47,7 +47,7 @@ func list(ctx context.Context, s *session.Session) error {
 		Columns: output.Columns("NAME", "SHARED", "OWNER", "FILTER", "REVISION", "AGE", "+ID", "+CHANGED BY", "+COLUMNS"),
 		Row: func(v *signalboxv1.View) []string {
 			return []string{
-				v.GetName(), yes(v.GetShared()), v.GetOwner(), filterLine(v.GetQuery()), fmt.Sprint(v.GetRevision()), s.Age(v.GetUpdateTime().AsTime()),
+				v.GetName(), yes(v.GetShared()), v.GetOwner(), filterLine(v.GetQuery()), fmt.Sprint(v.GetRevision()), s.Age(v.GetUpdateTime()),
 				v.GetId(), v.GetUpdater(), strings.Join(v.GetQuery().GetColumns(), ","),
 			}
 		},

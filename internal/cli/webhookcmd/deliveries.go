@@ -25,7 +25,7 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 			Row: func(d *signalboxv1.WebhookDelivery) []string {
 				return []string{
 					d.GetId(), d.GetStatus(), d.GetEventType(), fmt.Sprint(d.GetAttempts()), status(d.GetHttpStatus()), next(s, d),
-					s.Age(d.GetCreateTime().AsTime()), d.GetEventId(), d.GetEventSource(), fmt.Sprint(d.GetPosition()), d.GetReason(),
+					s.Age(d.GetCreateTime()), d.GetEventId(), d.GetEventSource(), fmt.Sprint(d.GetPosition()), d.GetReason(),
 				}
 			},
 		}.List(s, limit, func(size int32, token string) ([]*signalboxv1.WebhookDelivery, string, error) {

@@ -58,7 +58,7 @@ func list(ctx context.Context, s *session.Session) error {
 		Row: func(w *signalboxv1.Webhook) []string {
 			return []string{
 				w.GetName(), w.GetStatus(), w.GetFormat(), strings.Join(w.GetFilter().GetTypes(), ","), fmt.Sprint(w.GetPending()), w.GetUrl(),
-				output.Moment(w.GetLastSuccessTime()), w.GetLastError(), w.GetCreator(), s.Age(w.GetCreateTime().AsTime()),
+				output.Moment(w.GetLastSuccessTime()), w.GetLastError(), w.GetCreator(), s.Age(w.GetCreateTime()),
 			}
 		},
 	}.Print(s, response.GetWebhooks(), false)

@@ -115,7 +115,7 @@ func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
 	default:
 		return "none" // it may have had heartbeats that have run out
 	}
-	return s.Age(w.GetLastBeatTime().AsTime()) + " ago"
+	return s.Age(w.GetLastBeatTime()) + " ago"
 }
 
 func staleIn(w *signalboxv1.WorkerProcess) string {

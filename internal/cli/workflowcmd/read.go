@@ -66,7 +66,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 			stats := workflow.GetStats()
 			return []string{
 				workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-				s.Age(workflow.GetUpdateTime().AsTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+				s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
 				runs(stats), successRate(stats), duration(stats.GetP50()), duration(stats.GetP95()),
 				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()),
 			}
