@@ -64,7 +64,7 @@ func TestQuotaShow(t *testing.T) {
 	}
 	c = s.run(t, "quota", "show", "--project", "shop")
 	require.Equal(t, exit.OK, c.code, c.err.String())
-	for _, part := range []string{"shop", "3 of 3 at a time", "17 runs", "812 of 1000 per 1h30m0s", "resets"} {
+	for _, part := range []string{"shop", "3 of 3 at a time", "17 runs", "812 of 1000 per 1h30m", "resets"} {
 		require.Contains(t, c.out.String(), part)
 	}
 	c = s.run(t, "quota", "show", "-o", "json")

@@ -118,8 +118,8 @@ func TestSystemStatusOutput(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, `Temporal 127.0.0.1:7233 (default): connected for 3m12s, generation 2
 
-server       host-1-abc, version 1.2.3, api and worker, up for 2h0m
-maintenance  on, no new runs start, for 1m0s, by ada: upgrade
+server       host-1-abc, version 1.2.3, api and worker, up for 2h
+maintenance  on, no new runs start, for 1m, by ada: upgrade
 breaker      closed, 0 failures in a row
 outages      1, last one 8s, longest 8s; since the start connected 1h59m, not connected 8s
 attempts     5 to connect, 2 connected
@@ -195,8 +195,8 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 		}, []string{
 			"outages      1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
 			`Temporal 127.0.0.1:7233 (default): down for 1m8s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
-			"breaker      open since 1m0s, 10 failures in a row, next probe in 3m20s",
-			"queue        on, 12 of 1000 slots in use, each for 1h0m at most",
+			"breaker      open since 1m, 10 failures in a row, next probe in 3m20s",
+			"queue        on, 12 of 1000 slots in use, each for 1h at most",
 		}},
 		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
@@ -223,7 +223,7 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
 				{Name: "memory", State: "impaired", Since: before(time.Minute), Error: "near the limit"},
 			}
-		}, []string{"leases       down for 12s: redis does not answer\n", "memory       impaired for 1m0s: near the limit\n"}},
+		}, []string{"leases       down for 12s: redis does not answer\n", "memory       impaired for 1m: near the limit\n"}},
 		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
 	}
 	for name, test := range tests {

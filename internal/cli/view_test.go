@@ -57,7 +57,7 @@ func TestViews(t *testing.T) {
 	shell, a := sh(t)
 	c := shell.run(t, "view", "list", "-o", "wide")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `failed +no +ada +status failed, last 1d0h, oldest first +4 +1h +v2 +ada +run,actor`, c.out.String())
+	require.Regexp(t, `failed +no +ada +status failed, last 1d, oldest first +4 +1h +v2 +ada +run,actor`, c.out.String())
 	require.Regexp(t, `team +yes +bob +trigger event +2`, c.out.String())
 
 	c = shell.run(t, "view", "save", "eu", "--status", "failed,timed_out", "--since", "7d", "--order", "oldest", "--columns", "run,status", "--shared")

@@ -154,7 +154,7 @@ func TestWorkflowStatistics(t *testing.T) {
 	require.NotContains(t, shell.run(t, "workflow", "list", "-o", "json").out.String(), "stats")
 	require.Contains(t, shell.run(t, "workflow", "list", "--stats", "-o", "json").out.String(), `"successRate": 0.982`)
 	card := shell.run(t, "workflow", "show", "hello", "--window", "7d").out.String()
-	require.Regexp(t, `(?m)^runs +3 running, 10000\+ completed \(in the last 7d0h\)$`, card)
+	require.Regexp(t, `(?m)^runs +3 running, 10000\+ completed \(in the last 7d\)$`, card)
 	require.Regexp(t, `(?m)^success rate +98.2% of the newest 1000 ended runs$`, card)
 	require.Regexp(t, `(?m)^duration +p50 1.2s, p95 41s$`, card)
 	require.Regexp(t, `(?m)^last runs +running completed$`, card)

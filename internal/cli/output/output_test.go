@@ -101,7 +101,7 @@ func TestTimes(t *testing.T) {
 		require.Equal(t, want, output.Took(d))
 	}
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 1234567: "1ms", 1999 * time.Millisecond: "1s", 192 * time.Second: "3m12s", time.Hour: "1h0m",
+		-time.Second: "0s", 0: "0s", 1234567: "1ms", 1999 * time.Millisecond: "1s", 192 * time.Second: "3m12s", time.Hour: "1h", 24 * time.Hour: "1d", 3 * time.Minute: "3m",
 		26*time.Hour + 90*time.Minute: "1d3h",
 	} {
 		require.Equal(t, want, output.Span(d))

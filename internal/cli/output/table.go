@@ -268,21 +268,27 @@ func Took(d time.Duration) string {
 	}
 }
 
-// Span writes how long something has lasted, in its two largest units.
+// Span writes how long something has lasted, in its two largest units: "3m12s", "1h", "1d3h".
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)
+	two := func(n int, unit string, rest int, smaller string) string {
+		if rest == 0 {
+			return fmt.Sprintf("%d%s", n, unit)
+		}
+		return fmt.Sprintf("%d%s%d%s", n, unit, rest, smaller)
+	}
 	switch {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:
-		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+		return two(int(d.Minutes()), "m", int(d.Seconds())%60, "s")
 	case d < day:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+		return two(int(d.Hours()), "h", int(d.Minutes())%60, "m")
 	default:
-		return fmt.Sprintf("%dd%dh", int(d/day), int(d.Hours())%24)
+		return two(int(d/day), "d", int(d.Hours())%24, "h")
 	}
 }
 

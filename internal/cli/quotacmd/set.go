@@ -8,6 +8,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
@@ -101,5 +102,5 @@ func limit(flag, text string) (int64, error) {
 
 // period of a quota, for people.
 func period(quota *signalboxv1.Quota) string {
-	return (time.Duration(quota.GetPeriodSeconds()) * time.Second).String()
+	return output.Span(time.Duration(quota.GetPeriodSeconds()) * time.Second)
 }

@@ -17,7 +17,7 @@ func TestWaitLine(t *testing.T) {
 	in := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
 	for want, w := range map[string]*signalboxv1.Wait{
 		"event a with id = 4711, since 12s, until 2026-11-23T10:05:00Z": {What: "event a with id = 4711", Since: in(-12 * time.Second), Deadline: in(5 * time.Minute)},
-		"timer, since 1m0s, due in 3m0s":                                {What: "timer", Since: in(-time.Minute), DueTime: in(3 * time.Minute)},
+		"timer, since 1m, due in 3m":                                    {What: "timer", Since: in(-time.Minute), DueTime: in(3 * time.Minute)},
 		"timer, due 2s ago":                                             {What: "timer", DueTime: in(-2 * time.Second)},
 		"answer, deadline unknown":                                      {What: "answer", DeadlineUnknown: true},
 		"answer, until 2026-11-23T10:01:00Z at the latest":              {What: "answer", Deadline: in(time.Minute), DeadlineUnknown: true},
