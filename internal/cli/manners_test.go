@@ -38,6 +38,7 @@ func TestOutputAsNames(t *testing.T) {
 	require.Equal(t, firstID+"\n"+secondID+"\n", shell.run(t, "run", "list", "-o", "name").out.String())
 	require.Equal(t, firstID+"\n", shell.run(t, "run", "show", firstID, "-o", "name").out.String())
 	require.Equal(t, "demo/hello\n", shell.run(t, "workflow", "show", "hello", "-o", "name").out.String())
+	require.Equal(t, "1.0.0\n", shell.run(t, "workflow", "versions", "hello", "-o", "name").out.String())
 	requireRefusal(t, shell.run(t, "version", "-o", "name"), exit.Usage, "has no names", "json")
 }
 

@@ -100,6 +100,9 @@ func names(value any) ([]string, error) {
 	var lines []string
 	for _, item := range list {
 		name := nameOf(item)
+		if object, _ := item.(map[string]any); name == "" && is {
+			name, _ = object["version"].(string) // of a list of versions of one workflow
+		}
 		if name == "" {
 			return nil, exit.Usagef("-o name: the output of this command has no names; use table, wide, json or yaml")
 		}
