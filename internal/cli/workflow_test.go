@@ -150,7 +150,7 @@ func TestWorkflowStatistics(t *testing.T) {
 	shell, _ := sh(t)
 	wide := shell.run(t, "workflow", "list", "-o", "wide").out.String()
 	require.Regexp(t, `(?m)^demo/hello .* 3 running, 10000\+ completed +98.2% +1.2s +41s +3 +1$`, wide)
-	require.Regexp(t, `(?m)^demo/idle .* none +- +- +- +0 +0$`, wide, "what is not known is no number")
+	require.Regexp(t, `(?m)^demo/idle .* none +no run has ended +0 +0$`, wide, "what is not known is no number")
 	require.NotContains(t, shell.run(t, "workflow", "list", "-o", "json").out.String(), "stats")
 	require.Contains(t, shell.run(t, "workflow", "list", "--stats", "-o", "json").out.String(), `"successRate": 0.982`)
 	card := shell.run(t, "workflow", "show", "hello", "--window", "7d").out.String()

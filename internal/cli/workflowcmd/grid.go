@@ -15,6 +15,9 @@ import (
 // maxGridRuns is the server's limit for the runs of a grid.
 const maxGridRuns = 50
 
+// notReached is the cell of a task that a run has not entered.
+const notReached = "-"
+
 func gridCommand(s *session.Session) *cobra.Command {
 	var version string
 	var count int32
@@ -63,7 +66,7 @@ func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error
 	for i, t := range g.GetTasks() {
 		rows[i] = append(rows[i], t.GetTask())
 		for range g.GetRuns() {
-			rows[i] = append(rows[i], unknown)
+			rows[i] = append(rows[i], notReached)
 		}
 	}
 	for _, c := range g.GetCells() {
@@ -75,7 +78,7 @@ func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error
 func gridRun(number int, r *signalboxv1.GridRun) string {
 	parts := []string{fmt.Sprint(number), r.GetId(), r.GetVersion(), r.GetStatus()}
 	if r.GetDuration() != nil {
-		parts = append(parts, duration(r.GetDuration()))
+		parts = append(parts, output.Took(r.GetDuration().AsDuration()))
 	}
 	if r.GetPartial() {
 		parts = append(parts, "(only the first and the last 1000 steps)")

@@ -23,8 +23,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List workflows by name",
-		Long: `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.
-A value that is not known is "-".`,
+		Long: `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.`,
 		Example: `  signalbox workflow list -o wide --window 7d
   signalbox workflow list --stats -o json`,
 		Args: session.Args(0, 0, ""),
@@ -67,7 +66,7 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 			return []string{
 				workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
 				s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
-				runs(stats), successRate(stats), duration(stats.GetP50()), duration(stats.GetP95()),
+				runs(stats), successRate(stats), percentile(stats, stats.GetP50()), percentile(stats, stats.GetP95()),
 				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()),
 			}
 		},

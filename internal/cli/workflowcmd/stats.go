@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// unknown is the cell of a value that is not known.
-const unknown = "-"
+// unknown stands for a value that the server does not report, as one of an earlier release.
+const unknown = "unknown"
 
 // window is the flag --window of commands with statistics.
 type window struct{ text string }
@@ -64,16 +64,30 @@ func count(stats *signalboxv1.WorkflowStats, name string, n int64) string {
 	return fmt.Sprint(n)
 }
 
+// successRate is a percentage. Only a rate without a failure is 100 %, and only one without a success is 0 %.
 func successRate(stats *signalboxv1.WorkflowStats) string {
-	if stats == nil || stats.SuccessRate == nil {
+	const least, most = 0.001, 0.999
+	rate := stats.GetSuccessRate()
+	switch {
+	case stats == nil:
 		return unknown
+	case stats.SuccessRate == nil:
+		return "no run has ended"
+	case rate > most && rate < 1:
+		return "over 99.9%"
+	case rate > 0 && rate < least:
+		return "under 0.1%"
 	}
-	return fmt.Sprintf("%.1f%%", 100*stats.GetSuccessRate())
+	return fmt.Sprintf("%.1f%%", 100*rate)
 }
 
-func duration(d *durationpb.Duration) string {
-	if d == nil {
+// percentile is a length of runs; empty if no run has ended.
+func percentile(stats *signalboxv1.WorkflowStats, d *durationpb.Duration) string {
+	switch {
+	case stats == nil:
 		return unknown
+	case d == nil:
+		return ""
 	}
 	return output.Took(d.AsDuration())
 }
@@ -83,6 +97,13 @@ func statsFields(stats *signalboxv1.WorkflowStats) []output.Field {
 	if stats == nil {
 		return nil
 	}
+	rate, lengths := successRate(stats), ""
+	if stats.SuccessRate != nil {
+		rate += " of the newest " + output.Count(stats.GetSample(), "ended run")
+	}
+	if stats.GetP50() != nil && stats.GetP95() != nil {
+		lengths = fmt.Sprintf("p50 %s, p95 %s", percentile(stats, stats.GetP50()), percentile(stats, stats.GetP95()))
+	}
 	last := make([]string, len(stats.GetLastRuns()))
 	for i, r := range stats.GetLastRuns() {
 		last[i] = r.GetStatus()
@@ -91,8 +112,8 @@ func statsFields(stats *signalboxv1.WorkflowStats) []output.Field {
 		{Name: "runs", Value: fmt.Sprintf("%s (in the last %s)", runs(stats), output.Span(stats.GetUntil().AsTime().Sub(stats.GetSince().AsTime())))},
 		{Name: "open", Value: count(stats, "open", stats.GetOpen())},
 		{Name: "stuck", Value: count(stats, "stuck", stats.GetStuck())},
-		{Name: "success rate", Value: fmt.Sprintf("%s of the newest %s", successRate(stats), output.Count(stats.GetSample(), "ended run"))},
-		{Name: "duration", Value: fmt.Sprintf("p50 %s, p95 %s", duration(stats.GetP50()), duration(stats.GetP95()))},
+		{Name: "success rate", Value: rate},
+		{Name: "duration", Value: lengths},
 		{Name: "last runs", Value: strings.Join(last, " ")},
 	}
 }

@@ -29,7 +29,11 @@ func printWorkflow(s *session.Session, workflow *signalboxv1.Workflow) error {
 
 func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
 	draft := ""
-	if workflow.GetHasDraft() {
+	switch {
+	case !workflow.GetHasDraft():
+	case workflow.GetLatestVersion() == "":
+		draft = "no version is published yet"
+	default:
 		draft = "differs from the newest version"
 	}
 	return []output.Field{
