@@ -507,7 +507,7 @@ func TestRunCount(t *testing.T) {
 	require.Regexp(t, `(?m)^2026-01-01T00:00:00Z +3 +0 +2 +0 +0 +1 `, counted)
 	require.Regexp(t, `(?m)^2026-01-01T02:00:00Z +0 +0 `, counted)
 	requireRefusal(t, shell.run(t, "run", "count", "--bucket", "1h"), exit.Usage, "--since")
-	requireRefusal(t, shell.run(t, "run", "count", "--since", "1d", "--bucket", "-1h"), exit.Usage, "positive")
+	requireRefusal(t, shell.run(t, "run", "count", "--since", "1d", "--bucket", "-1h"), exit.Usage, "no length of time")
 	requireRefusal(t, shell.run(t, "run", "list", "--order", "shortest"), exit.Usage, "newest, oldest")
 }
 

@@ -37,7 +37,7 @@ continue at once; a lower limit stops no run that has started. A limit of steps 
 	}
 	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "maximum number of concurrent `runs`")
 	cmd.Flags().StringVar(&flags.steps, "steps", "", "maximum number of `steps` entered per period")
-	cmd.Flags().DurationVar(&flags.period, "period", 0, "length of a period, in whole seconds, such as 1h")
+	session.LengthVar(cmd.Flags(), &flags.period, "period", "length of a period, in whole seconds, such as 1h or 1d")
 	s.BindClient(cmd)
 	return cmd
 }

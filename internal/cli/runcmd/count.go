@@ -41,7 +41,7 @@ With --bucket, runs are counted by their time of creation instead, in intervals 
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
-	cmd.Flags().DurationVar(&flags.bucket, "bucket", 0, "count by intervals of this `length` (\"1h\"); requires --since")
+	session.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
 	s.BindClient(cmd)
 	return cmd
 }
@@ -58,10 +58,8 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}
 	switch {
-	case flags.bucket < 0:
-		return exit.Usagef("--bucket %v is not a positive length", flags.bucket)
 	case flags.bucket > 0 && chosen.Since == nil:
-		return exit.Usagef("--bucket %v requires --since, the begin of the first interval", flags.bucket)
+		return exit.Usagef("--bucket requires --since, the start of the first interval")
 	case flags.bucket > 0:
 		request.Bucket = durationpb.New(flags.bucket)
 	}

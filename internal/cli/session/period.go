@@ -1,12 +1,15 @@
 package session
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
 // Period is the pair of flags --since and --until of a command that chooses by time.
@@ -28,6 +31,35 @@ func (p *Period) Length() time.Duration {
 	length, _ := span(p.since) // Bounds reports the error; a day such as yesterday has none
 	return length
 }
+
+// LengthVar adds a flag that is a length of time, also in days and weeks.
+func LengthVar(flags *pflag.FlagSet, value *time.Duration, name, usage string) {
+	flags.Var((*length)(value), name, usage)
+}
+
+// length is the value of a flag.
+type length time.Duration
+
+// Set reads the text of the flag.
+func (l *length) Set(text string) error {
+	given, err := span(text)
+	if err != nil || given <= 0 {
+		return errors.New(`it is no length of time; write it like "90m" or "7d"`)
+	}
+	*l = length(given)
+	return nil
+}
+
+// String returns the length; empty for none.
+func (l *length) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return output.Span(time.Duration(*l))
+}
+
+// Type names the value in the help.
+func (l *length) Type() string { return "duration" }
 
 // Bounds reads the flags; nil where one was not given.
 func (p *Period) Bounds(s *Session) (since, until *timestamppb.Timestamp, err error) {

@@ -23,7 +23,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List workflows by name",
-		Long: `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.`,
+		Long:  `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.`,
 		Example: `  signalbox workflow list -o wide --window 7d
   signalbox workflow list --stats -o json`,
 		Args: session.Args(0, 0, ""),
