@@ -52,6 +52,10 @@ func listAnnotations(ctx context.Context, s *session.Session, request *signalbox
 	if s.Format().Structured() {
 		return output.List(s.Out, s.Format(), response.GetAnnotations())
 	}
+	if len(response.GetAnnotations()) == 0 {
+		s.Note("no annotations match in project %s", s.Project())
+		return nil
+	}
 	rows := make([][]string, len(response.GetAnnotations()))
 	for i, a := range response.GetAnnotations() {
 		end := "not yet"

@@ -159,7 +159,7 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *session.ContextFile) error {
+			err := changeContexts(s, func(file *session.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
 				}
@@ -172,6 +172,10 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 				}
 				return nil
 			})
+			if err == nil {
+				s.Note("context %q is deleted", args[0])
+			}
+			return err
 		},
 	}
 	confirm.Bind(cmd)

@@ -114,7 +114,7 @@ func TestDispatcherHandOver(t *testing.T) {
 	shell, a := sh(t)
 	c := shell.run(t, "dispatcher", "handover", "shop", "--reason", "a new node")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "asked  host-1 (epoch 7)\n", c.out.String())
+	require.Equal(t, "owner  host-1 (epoch 7)\n", c.out.String())
 	require.Contains(t, c.err.String(), "signalbox dispatcher show shop")
 	require.Equal(t, "a new node", last[*signalboxv1.HandOverDispatcherRequest](t, a).GetReason())
 	require.JSONEq(t, `{"owner":{"serverId":"host-1","epoch":7}}`, shell.run(t, "dispatcher", "handover", "shop", "-o", "json").out.String())
@@ -170,11 +170,11 @@ func TestListWorkers(t *testing.T) {
 	}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `^SERVER      STATE    BUILD  PROJECTS  HEARTBEAT  STALE IN     REGISTERED
-host-1-abc  alive    1.2.3  all       \ds ago     17s          default,shop
-host-2-def  late     1.2.2  shop      1h ago     since 1m30s
-host-4      unknown         unknown   unknown                 shop
-host-3      silent          unknown   none                    shop
+	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE IN     REGISTERED
+host-1-abc  alive    1.2.3    all       \ds ago     17s          default,shop
+host-2-def  late     1.2.2    shop      1h ago     since 1m30s
+host-4      unknown  unknown  unknown   unknown                 shop
+host-3      silent   unknown  unknown   none                    shop
 $`, c.out.String())
 	require.Equal(t, "partial result: Temporal is away\n", c.err.String())
 	require.Equal(t, "shop", last[*signalboxv1.ListWorkersRequest](t, a).GetProject())

@@ -43,14 +43,15 @@ func listProjects(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), projects)
-	}
-	rows := make([][]string, len(projects))
-	for i, project := range projects {
-		rows[i] = []string{project.GetName(), project.GetDescription(), project.GetTaskQueue(), strings.Join(project.GetRoles(), ", "), output.Moment(project.GetCreateTime())}
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "ROLES", "CREATED"), rows)
+	return session.Listing[*signalboxv1.Project]{
+		Thing: "project", None: "no projects in which you have a role",
+		Columns: output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "ROLES", "CREATED"),
+		Row: func(project *signalboxv1.Project) []string {
+			return []string{
+				project.GetName(), project.GetDescription(), project.GetTaskQueue(), strings.Join(project.GetRoles(), ", "), output.Moment(project.GetCreateTime()),
+			}
+		},
+	}.Print(s, projects, false)
 }
 
 func projectCreateCommand(s *session.Session) *cobra.Command {

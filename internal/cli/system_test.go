@@ -195,13 +195,13 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 		}, []string{
 			"outages      1, this one so far 1m8s, longest 1m20s; since the start connected 1h59m, not connected 1m30s\n",
 			`Temporal 127.0.0.1:7233 (default): down for 1m8s (namespace missing): namespace "default"\nnot found; next attempt in 4s` + "\n",
-			"breaker      open since 1m, 10 failures in a row, next probe in 3m20s",
+			"breaker      open for 1m, 10 failures in a row, next probe in 3m20s",
 			"queue        on, 12 of 1000 slots in use, each for 1h at most",
 		}},
 		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
 			c.State, c.Kind, c.Breaker = "degraded", "not_polling", &signalboxv1.Breaker{State: "half_open", Failures: 1, OpenTime: before(0)}
-		}, []string{"degraded for 1s (not polling), generation 2\n", "half open since 0s, 1 failure in a row, trying now"}},
+		}, []string{"degraded for 1s (not polling), generation 2\n", "half open for 0s, 1 failure in a row, trying now"}},
 		"connecting": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
 			c.State, c.LastError, c.GetStatistics().ConnectedSince, c.WorkerSets = "connecting", "", nil, nil

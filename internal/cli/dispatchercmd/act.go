@@ -32,7 +32,7 @@ owner. If no other worker is available, the same worker becomes the owner again.
 			if !s.Format().Structured() {
 				s.Note("its owner is requested to resign; \"signalbox dispatcher show %s\" shows the new owner", args[0])
 			}
-			return s.Card(response, []output.Field{{Name: "asked", Value: ownerLine(response.GetOwner())}})
+			return s.Card(response, []output.Field{{Name: "owner", Value: ownerLine(response.GetOwner())}})
 		},
 	}
 	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")

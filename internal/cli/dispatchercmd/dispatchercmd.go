@@ -104,6 +104,9 @@ func owner(d *signalboxv1.Dispatcher) string {
 	if o == nil {
 		o = d.GetExecution().GetOwner()
 	}
+	if o == nil && (unasked(d, "leases") || unasked(d, "temporal")) {
+		return unknown
+	}
 	return ownerLine(o)
 }
 

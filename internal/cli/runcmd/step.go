@@ -64,8 +64,8 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "attempts", Value: tries(step)},
 		{Name: "detail", Value: stepDetail(step, s.Now())},
 		{Name: "error", Value: problem},
-		{Name: "input", Value: step.GetInput().GetJson()},
-		{Name: "output", Value: step.GetOutput().GetJson()},
+		output.JSONField("input", step.GetInput().GetJson()),
+		output.JSONField("output", step.GetOutput().GetJson()),
 	})
 	if err != nil {
 		return err

@@ -167,7 +167,7 @@ func breaker(b *signalboxv1.Breaker, now time.Time) string {
 	}
 	text := words(b.GetState())
 	if b.GetOpenTime() != nil {
-		text += " since " + output.Span(now.Sub(b.GetOpenTime().AsTime()))
+		text += " for " + output.Span(now.Sub(b.GetOpenTime().AsTime()))
 	}
 	text += ", " + failures
 	if b.GetState() == breakerHalfOpen {

@@ -135,7 +135,7 @@ func WhoAmI(s *session.Session) *cobra.Command {
 				return err
 			}
 			return s.Card(me, []output.Field{
-				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()}, {Name: "roles", Value: roles(me.GetRoles())},
+				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()}, {Name: "roles", Value: cmp.Or(roles(me.GetRoles()), "none in any project")},
 			})
 		},
 	}

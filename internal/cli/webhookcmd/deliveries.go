@@ -1,6 +1,7 @@
 package webhookcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -43,10 +44,10 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-// status is a status of HTTP for people.
+// status is a status of HTTP for people; empty if there was no answer.
 func status(code int32) string {
 	if code == 0 {
-		return "-"
+		return ""
 	}
 	return fmt.Sprint(code)
 }
@@ -96,7 +97,7 @@ func deliveryCard(s *session.Session, d *signalboxv1.WebhookDelivery) error {
 		fields = append(fields, output.Field{Name: "next", Value: n})
 	}
 	for _, a := range d.GetHistory() {
-		line := fmt.Sprintf("%s, %s", status(a.GetHttpStatus()), output.Span(a.GetDuration().AsDuration()))
+		line := fmt.Sprintf("%s, %s", cmp.Or(status(a.GetHttpStatus()), "no status"), output.Span(a.GetDuration().AsDuration()))
 		if a.GetError() != "" {
 			line += ": " + a.GetError()
 		}

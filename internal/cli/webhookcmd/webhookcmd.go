@@ -4,6 +4,7 @@
 package webhookcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -75,22 +77,20 @@ func showCommand(s *session.Session) *cobra.Command {
 }
 
 func card(s *session.Session, w *signalboxv1.Webhook) error {
-	fields := []output.Field{
+	return s.Card(w, []output.Field{
 		{Name: "webhook", Value: w.GetName()}, {Name: "status", Value: w.GetStatus()}, {Name: "url", Value: w.GetUrl()}, {Name: "format", Value: w.GetFormat()},
 		{Name: "types", Value: strings.Join(w.GetFilter().GetTypes(), ",")}, {Name: "with", Value: w.GetFilter().GetWith().GetJson()},
 		{Name: "pending", Value: fmt.Sprint(w.GetPending())}, {Name: "oldest pending", Value: output.Moment(w.GetOldestPendingTime())},
 		{Name: "last success", Value: output.Moment(w.GetLastSuccessTime())}, {Name: "failing since", Value: output.Moment(w.GetFailingTime())},
 		{Name: "last error", Value: w.GetLastError()}, {Name: "paused", Value: output.Moment(w.GetPauseTime())}, {Name: "reason", Value: w.GetPauseReason()},
 		{Name: "previous secret until", Value: output.Moment(w.GetPreviousSecretExpireTime())},
-		{Name: "created", Value: output.Moment(w.GetCreateTime()) + " by " + w.GetCreator()}, {Name: "updated", Value: output.Moment(w.GetUpdateTime()) + " by " + w.GetUpdater()},
-	}
-	var shown []output.Field
-	for _, f := range fields {
-		if f.Value != "" {
-			shown = append(shown, f)
-		}
-	}
-	return s.Card(w, shown)
+		{Name: "created", Value: made(w.GetCreateTime(), w.GetCreator())}, {Name: "updated", Value: made(w.GetUpdateTime(), w.GetUpdater())},
+	})
+}
+
+// made is when and by whom something was done, as far as it is known.
+func made(at *timestamppb.Timestamp, by string) string {
+	return cmp.Or(output.Moment(at), "at an unknown time") + " by " + cmp.Or(by, "an unknown caller")
 }
 
 // settings are the flags of a webhook.

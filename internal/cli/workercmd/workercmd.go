@@ -4,6 +4,7 @@
 package workercmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -77,7 +78,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
-				w.GetServerId(), w.GetState(), w.GetBuild(), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
+				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
 				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
 			}
 		},
