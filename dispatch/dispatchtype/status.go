@@ -11,6 +11,10 @@ import (
 // ErrNotOwned is returned where a dispatcher has no owner that could hand it over.
 var ErrNotOwned = errors.New("the dispatcher has no owner")
 
+// ErrNotListed is part of the errors of a read that failed because Temporal did not list the open dispatchers. Its visibility store serves
+// lists: other requests may succeed at the same time.
+var ErrNotListed = errors.New("temporal did not list the open dispatchers")
+
 // Status is the current state of a dispatcher.
 type Status string
 
@@ -128,6 +132,11 @@ type PartError struct {
 	Part Part
 	Err  error
 }
+
+func (e PartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without its source.
+func (e PartError) Unwrap() error { return e.Err }
 
 // WorkerStatus is the status that a worker's heartbeat shows.
 type WorkerStatus string

@@ -97,6 +97,9 @@ type Progress struct {
 	SinceProgress time.Duration
 	// Lag is the age of the oldest event that is not routed or delivery that is due, by the inbox's clock; 0 if there is none.
 	Lag time.Duration
+	// Oldest is the age of the oldest event that is not routed, or has a delivery that is neither done nor dead. Unlike Lag it includes
+	// deliveries that are being made, or wait for their next attempt. It is 0 if there is none.
+	Oldest time.Duration
 }
 
 // Inbox stores events and their deliveries. Its methods are safe for concurrent use by any number of processes.

@@ -68,6 +68,7 @@ const (
 	RequestIDReused      = "REQUEST_ID_REUSED"
 	EngineUnavailable    = "ENGINE_UNAVAILABLE"
 	EngineRefused        = "ENGINE_REFUSED"
+	EngineListFailed     = "ENGINE_LIST_FAILED"
 	QueueFull            = "QUEUE_FULL"
 	ContractMismatch     = "CONTRACT_MISMATCH"
 	NoWorkerForProject   = "NO_WORKER_FOR_PROJECT"

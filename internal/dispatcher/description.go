@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -49,14 +51,17 @@ func problems(ctx context.Context, failed []dispatchtype.PartError) []string {
 	var lines []string
 	for _, e := range failed {
 		logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "part", string(e.Part), "error", e.Err)
-		lines = append(lines, fmt.Sprintf("%s: %s; see the server's log for the cause", e.Part, unavailableReason(e.Part)))
+		lines = append(lines, fmt.Sprintf("%s: %s; see the server's log for the cause", e.Part, unavailableReason(e)))
 	}
 	return lines
 }
 
 // unavailableReason names the backend that did not answer, and what to check.
-func unavailableReason(p dispatchtype.Part) string {
-	switch p {
+func unavailableReason(e dispatchtype.PartError) string {
+	if errors.Is(e.Err, dispatchtype.ErrNotListed) {
+		return "Temporal does not answer the list of open dispatchers, which its visibility store serves; other requests may work"
+	}
+	switch e.Part {
 	case dispatchtype.PartLeases:
 		return "Redis, which has the leases, does not answer; check redis in the configuration"
 	case dispatchtype.PartInbox:
@@ -70,14 +75,30 @@ func unavailableReason(p dispatchtype.Part) string {
 	}
 }
 
-// statusError returns the error for a status that no backend answered. As with [problems], the underlying error only goes to the log.
+// answerShown is the number of bytes of an answer of Temporal that an error quotes.
+const answerShown = 300
+
+// statusError returns the error for a status that cannot be read, with the backend that failed. As with [problems], the underlying error
+// only goes to the log, except for a list that Temporal refused: no other command shows the cause.
 func statusError(ctx context.Context, err error) error {
 	if _, ok := apperror.From(err); ok || err == nil {
 		return err
 	}
 	logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status cannot be read", "error", err)
-	return apperror.New(apperror.Unavailable, apperror.LeasesUnavailable,
-		"the status of dispatchers cannot be read; see the server's log for the cause").WithRetry(retryDelay).WithCause(err)
+	reason, text := apperror.LeasesUnavailable, "the status of dispatchers cannot be read"
+	failed, _ := errors.AsType[dispatchtype.PartError](err)
+	switch {
+	case errors.Is(err, dispatchtype.ErrNotListed):
+		return apperror.New(apperror.Unavailable, apperror.EngineListFailed,
+			"%s; its visibility store serves lists, and other requests may work", excerpt.Of(err.Error(), answerShown)).WithRetry(retryDelay).WithCause(err)
+	case failed.Part == dispatchtype.PartTemporal:
+		reason, text = apperror.EngineUnavailable, "a dispatcher cannot be read from Temporal"
+	case failed.Part == dispatchtype.PartInbox:
+		reason, text = apperror.StoreUnavailable, "the progress of dispatchers cannot be read from the database"
+	case failed.Part == dispatchtype.PartLeases:
+		text = "the leases cannot be read from Redis"
+	}
+	return apperror.New(apperror.Unavailable, reason, "%s; see the server's log for the cause", text).WithRetry(retryDelay).WithCause(err)
 }
 
 // publicError returns the text of an error for callers; the log has the error.

@@ -221,3 +221,39 @@ func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	require.Len(t, s.entries, 2)
 }
+
+// The reason and the text of a cycle that read too little name what failed. Only the answer of Temporal to a list is quoted.
+func TestReconcileNamesWhatFailed(t *testing.T) {
+	t.Parallel()
+	dial := errors.New("dial tcp host.example.com:7233")
+	for name, tt := range map[string]struct {
+		err          error
+		reason, text string
+	}{
+		"a list": {
+			dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: fmt.Errorf("%w: elasticsearch", dispatchtype.ErrNotListed)},
+			apperror.EngineListFailed, "temporal did not list the open dispatchers: elasticsearch; its visibility store serves lists, and other requests may work",
+		},
+		"Temporal": {
+			dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: dial},
+			apperror.EngineUnavailable, "a dispatcher cannot be read from Temporal; see the server's log for the cause",
+		},
+		"the database": {
+			fmt.Errorf("confirm: %w", dispatchtype.PartError{Part: dispatchtype.PartInbox, Err: dial}),
+			apperror.StoreUnavailable, "the progress of dispatchers cannot be read from the database; see the server's log for the cause",
+		},
+		"Redis": {
+			dispatchtype.PartError{Part: dispatchtype.PartLeases, Err: dial},
+			apperror.LeasesUnavailable, "the leases cannot be read from Redis; see the server's log for the cause",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := newService(&dependencies{refuse: tt.err}).Reconcile(t.Context(), true)
+			f, ok := apperror.From(err)
+			require.True(t, ok)
+			require.Equal(t, []any{apperror.Unavailable, tt.reason, tt.text}, []any{f.Class, f.Reason, f.Message})
+			require.Positive(t, f.RetryAfter)
+		})
+	}
+}

@@ -71,7 +71,7 @@ func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEve
 			"temporal at %s rejected the event for run %s: %v", e.address, runID, err).WithCause(err)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal at %s did not accept the event for run %s; try again", e.address, runID).WithRetry(retryAfter).WithCause(err)
+			"temporal at %s did not accept the event for run %s: %v", e.address, runID, err).WithRetry(retryAfter).WithCause(err)
 	}
 }
 

@@ -16,6 +16,8 @@ type ListFilter struct {
 	Statuses                  []Status
 	// Dead selects only events with a dead delivery.
 	Dead bool
+	// Retrying selects only events with a delivery of which an attempt has failed, and that is attempted again.
+	Retrying bool
 	// RunID selects only events with a delivery to this run.
 	RunID        string
 	Since, Until time.Time
@@ -45,8 +47,8 @@ type Backlog struct {
 	Project string
 	// Pending counts events that are not matched yet, and deliveries that are neither done nor dead.
 	Pending int64
-	// Lag is the age of the oldest unmatched event or due delivery; 0 where there is none.
-	Lag time.Duration
+	// Oldest is the age of the oldest event that is not matched, or has a delivery that is neither done nor dead; 0 where there is none.
+	Oldest time.Duration
 	// Orphan: work is due, and the last owner of the project's dispatcher is gone.
 	Orphan bool
 }

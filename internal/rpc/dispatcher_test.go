@@ -94,7 +94,7 @@ func TestGetDispatcher(t *testing.T) {
 	d.Others = []dispatchtype.Execution{{WorkflowID: "router-default"}}
 	d.Lease = &dispatchtype.Lease{State: lease.Held, Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second), Remaining: 9500 * time.Millisecond}
 	d.Execution = &dispatchtype.Execution{RunID: "x-2", StartedAt: noon, Owner: owner, Interpreter: 1, HistoryLength: 42}
-	d.Progress = &inbox.Progress{Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond, Lag: 1500 * time.Millisecond}
+	d.Progress = &inbox.Progress{Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond, Oldest: 1500 * time.Millisecond}
 	d.State = &dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{
 		{ServerID: "host-1", TaskQueue: "signalbox-default", Build: "1.2.3", RegisteredAt: noon, Missed: 1},
 	}}

@@ -237,7 +237,7 @@ func (a *activeDispatchers) gather(backlogs []event.Backlog, counted map[string]
 		if b.Orphan {
 			stale[b.Project] = max(stale[b.Project], 1)
 		}
-		lag[b.Project], pending[b.Project] = b.Lag.Seconds(), float64(b.Pending)
+		lag[b.Project], pending[b.Project] = b.Oldest.Seconds(), float64(b.Pending)
 	}
 	if !usable {
 		for project := range active {
@@ -282,7 +282,7 @@ func descriptions() map[string]string {
 		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in seconds since 1970. Absent before the end of the first one, and in a process without the worker role.",
 		"dispatcher_supervisor_cycles_total":                 "Cycles of the supervisor, by result.",
 		"dispatcher_supervisor_cycle_seconds":                "Duration of the cycles of the supervisor.",
-		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that waits to be matched or delivered, of all processes.",
+		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that is not matched, or has a delivery that is neither done nor dead, of all processes. Deliveries that are retried count.",
 		"dispatcher_inbox_pending":                           "Events that are not matched yet, and deliveries that are neither done nor given up, of all processes.",
 		"dispatcher_foreign":                                 "Dispatchers whose workflow ID a foreign workflow uses, and foreign dispatchers on the task queues of projects, of all processes.",
 		"dispatcher_deliveries_total":                        "Attempts to deliver an event, by outcome.",

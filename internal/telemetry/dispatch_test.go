@@ -23,7 +23,7 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	known := errors.New("the database is away")
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
 		Backlogs: func(context.Context) ([]event.Backlog, error) {
-			return []event.Backlog{{Project: "shop", Pending: 500, Lag: 4500 * time.Millisecond}}, known
+			return []event.Backlog{{Project: "shop", Pending: 500, Oldest: 4500 * time.Millisecond}}, known
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 			older := make([]dispatchtype.Execution, 4)
@@ -100,7 +100,7 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 	var begun []string
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
 		Backlogs: func(context.Context) ([]event.Backlog, error) {
-			return []event.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Lag: 75 * time.Second, Orphan: true}}, nil
+			return []event.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Oldest: 75 * time.Second, Orphan: true}}, nil
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 			return []dispatchtype.Dispatcher{

@@ -2,11 +2,17 @@ package dispatch_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/conn/conntest"
+	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/feed"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
@@ -101,4 +107,63 @@ func TestBurstDuringHandover(t *testing.T) {
 	}
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("a burst of %d events, %d of them for one run, with a handover in the middle: until accepted; until all were delivered", all, kept), Trials: all,
 		Aim: "none lost, none twice", Figure: promise.Round(accepted).String() + "; " + promise.Round(took).String()})
+}
+
+// Temporal serves all requests but one kind. Operators see which, and Temporal's answer, in the commands that the runbooks name.
+func TestRefusedRequestsAreNamed(t *testing.T) {
+	t.Parallel()
+	x := prepare(t)
+	f := conntest.Run(t, conntest.Options{Upstream: x.options.Temporal})
+	x.options.Temporal = f.Addr()
+	x.open(t)
+	x.join(t, 1)
+	x.waitForOwner(t)
+
+	t.Run("lists", func(t *testing.T) {
+		f.Fail("ListWorkflowExecutions", serviceerror.NewInternal("visibility store"))
+		defer f.Clear("ListWorkflowExecutions")
+		_, err := x.Dispatchers.ReconcileDispatchers(t.Context(), connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: true}))
+		reason, code := platform.Reason(err)
+		require.Equal(t, []any{"ENGINE_LIST_FAILED", connect.CodeUnavailable}, []any{reason, code})
+		r := x.CLI(t, "dispatcher", "reconcile", "--dry-run")
+		require.Equal(t, platform.ExitUnavailable, r.Code, r)
+		require.Contains(t, r.Stderr, "temporal did not list the open dispatchers: visibility store")
+		r = x.CLI(t, "dispatcher", "list")
+		require.Contains(t, r.Stdout+r.Stderr, "Temporal does not answer the list of open dispatchers, which its visibility store serves")
+		f.Clear("ListWorkflowExecutions")
+		r = x.CLI(t, "dispatcher", "reconcile", "--dry-run")
+		require.Equal(t, platform.ExitOK, r.Code, r)
+	})
+	t.Run("signals", func(t *testing.T) {
+		kind := "io.example.refused"
+		run := x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "")
+		x.Await(t, run.GetId(), patience, "waiting")
+		f.Fail("SignalWorkflowExecution", serviceerror.NewPermissionDenied("signals are not allowed", ""))
+		require.Equal(t, platform.ExitOK, x.CLI(t, "event", "send", "--type", kind, "--source", "/refused", "--id", "1").Code)
+		require.NotContains(t, x.CLI(t, "event", "list", "--dead").Stdout, "/refused")
+		platform.Eventually(t, patience, func() string {
+			list, event := x.CLI(t, "event", "list", "--retrying"), x.CLI(t, "event", "show", "1")
+			lag, _, err := counter.Metric(t.Context(), x.Server, "dispatcher_inbox_lag_seconds", `project="default"`)
+			switch {
+			case err != nil:
+				return err.Error()
+			case !strings.Contains(list.Stdout, "/refused"):
+				return list.String()
+			case !strings.Contains(event.Stdout, "signals are not allowed"):
+				return event.String()
+			case lag < 3:
+				return fmt.Sprintf("the lag is %v: a delivery that is retried waits", lag)
+			}
+			return ""
+		})
+		f.Clear()
+		platform.Eventually(t, patience, func() string {
+			lag, _, err := counter.Metric(t.Context(), x.Server, "dispatcher_inbox_lag_seconds", `project="default"`)
+			if err != nil || lag > 0 {
+				return fmt.Sprintf("the lag is %v: %v", lag, err)
+			}
+			return ""
+		})
+		require.NotContains(t, x.CLI(t, "event", "list", "--retrying").Stdout, "/refused")
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -48,6 +49,65 @@ func eventIncidents() map[string]incident {
 			},
 			alerts: []expected{{
 				name: "DeadLetters", severity: "ticket", sees: []string{"4711"}, verifies: []string{"no events"},
+			}},
+		},
+		"Temporal refuses new runs": {
+			parts: parts{frontend: true},
+			breaks: func(t *testing.T, w *watched) {
+				w.Publish(t, feed.Starter("starts", "io.example.starts"))
+				w.frontend.Fail("StartWorkflowExecution", serviceerror.NewPermissionDenied("starts are not allowed", ""))
+				out := w.CLI(t, "event", "send", "--type", "io.example.starts", "--source", "/starts", "--id", "4711", "--data", "1")
+				require.Zero(t, out.Code, out)
+				w.faulted = time.Now()
+				w.names["ID"] = "4711"
+			},
+			repairs: func(t *testing.T, w *watched) {
+				w.frontend.Clear()
+				w.fix(t, "DeadLetters", `for position in $(signalbox event list --project NAME --dead --since 24h --limit 0 -q '.[].position'); do signalbox event redeliver --position $position --project NAME --reason "the cause is corrected"; done`)
+			},
+			alerts: []expected{{
+				name: "DeadLetters", severity: "ticket", sees: []string{"4711", "starts are not allowed"}, verifies: []string{"no events"},
+			}},
+		},
+		"Temporal refuses signals": {
+			parts: parts{frontend: true},
+			breaks: func(t *testing.T, w *watched) {
+				w.publishEvents(t) // so that the dispatcher does not park
+				kind := "io.example.waits"
+				run := w.Start(t, w.Publish(t, feed.Collector("collects", kind)), "")
+				w.Await(t, run.GetId(), patience, "waiting")
+				w.frontend.Fail("SignalWorkflowExecution", serviceerror.NewPermissionDenied("signals are not allowed", ""))
+				out := w.CLI(t, "event", "send", "--type", kind, "--source", "/waits", "--id", "4711")
+				require.Zero(t, out.Code, out)
+				w.faulted = time.Now()
+				w.names["ID"] = "4711"
+			},
+			repairs: func(t *testing.T, w *watched) {
+				w.frontend.Clear()
+				w.fix(t, "InboxLag", `signalbox event redeliver ID --project NAME --reason "the cause is corrected"`)
+			},
+			alerts: []expected{{
+				name: "InboxLag", severity: "page", sees: []string{`state +routing`, "4711", "signals are not allowed"}, verifies: []string{dispatching, "no events"},
+			}},
+		},
+		"Temporal refuses the doorbell of a dispatcher": {
+			parts: parts{frontend: true},
+			breaks: func(t *testing.T, w *watched) {
+				platform.Eventually(t, patience, func() string {
+					if d, err := w.dispatcher(t); err != nil || d.GetState() != "parked" {
+						return fmt.Sprintf("the dispatcher is %s: %v", d.GetState(), err)
+					}
+					return ""
+				})
+				w.frontend.Fail("SignalWorkflowExecution", serviceerror.NewPermissionDenied("signals are not allowed", ""))
+				out := w.CLI(t, "event", "send", "--type", "io.example.waits", "--source", "/waits", "--id", "4711")
+				require.Zero(t, out.Code, out)
+				w.faulted = time.Now()
+				w.names["ID"] = "4711"
+			},
+			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
+			alerts: []expected{{
+				name: "InboxLag", severity: "page", sees: []string{`state +parked`, `lag +[1-9]`}, verifies: []string{dispatching, "no events"},
 			}},
 		},
 		"a webhook whose receiver answers with errors": {

@@ -28,6 +28,7 @@ func serverIncidents() map[string]incident {
 				{name: "LostTimeBudgetBurn", severity: "page", after: true, sees: []string{connected}, verifies: []string{connected}},
 			},
 			silent: []string{"ServerUnreachable"},
+			also:   []string{"TakeoverSlow"}, // the dispatcher had no owner meanwhile
 			repairs: func(t *testing.T, w *watched) {
 				w.restartAPI(t)
 				for n := range w.workers {

@@ -59,7 +59,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 			[]string{"InboxLag project=bank severity=page", "RunsStuck code=BACKLOG severity=page"},
 		},
 		{"ServersOnDifferentTemporals severity=page", []string{"ReconcileCorrections kind=execution_missing severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
-		{"TemporalLimited severity=page host_port=t:7233", []string{"StartLatencyBudgetBurn severity=page", "NoPollers project=shop severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
+		{"TemporalLimited severity=page host_port=t:7233", []string{"StartLatencyBudgetBurn severity=page", "NoPollers project=shop severity=page", "InboxLag project=shop severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
 		{"StoreSlow severity=ticket instance=a", []string{"ProjectionLag severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
 		{
 			"ProjectWithoutWorkers severity=page project=shop",

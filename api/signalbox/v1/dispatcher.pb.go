@@ -393,7 +393,7 @@ type DispatcherProgress struct {
 	Parked bool `protobuf:"varint,6,opt,name=parked,proto3" json:"parked,omitempty"`
 	// Time since the last claim of deliveries or the last record of their results. Not set if there was none.
 	SinceProgress *durationpb.Duration `protobuf:"bytes,7,opt,name=since_progress,json=sinceProgress,proto3" json:"since_progress,omitempty"`
-	// Age of the oldest event or delivery that waits for the dispatcher.
+	// Age of the oldest event that is not matched, or has a delivery that is neither done nor dead.
 	Lag           *durationpb.Duration `protobuf:"bytes,8,opt,name=lag,proto3" json:"lag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -655,7 +655,9 @@ type ListEventsRequest struct {
 	// Only events accepted before this time.
 	Until *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=until,proto3" json:"until,omitempty"`
 	// Only events with a delivery to the run with this ID: those that started it, woke it, or are to wake it.
-	RunId         string `protobuf:"bytes,11,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,11,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Only events with a delivery of which an attempt has failed, and that is attempted again.
+	Retrying      bool `protobuf:"varint,12,opt,name=retrying,proto3" json:"retrying,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -765,6 +767,13 @@ func (x *ListEventsRequest) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *ListEventsRequest) GetRetrying() bool {
+	if x != nil {
+		return x.Retrying
+	}
+	return false
 }
 
 type ListEventsResponse struct {
@@ -1137,7 +1146,7 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x120\n" +
 	"\x06events\x18\x02 \x03(\v2\x18.signalbox.v1.CloudEventR\x06events\"P\n" +
 	"\x15PublishEventsResponse\x127\n" +
-	"\baccepted\x18\x01 \x03(\v2\x1b.signalbox.v1.AcceptedEventR\baccepted\"\xd0\x02\n" +
+	"\baccepted\x18\x01 \x03(\v2\x1b.signalbox.v1.AcceptedEventR\baccepted\"\xec\x02\n" +
 	"\x11ListEventsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -1151,7 +1160,8 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\x05since\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x15\n" +
-	"\x06run_id\x18\v \x01(\tR\x05runId\"\xa1\x01\n" +
+	"\x06run_id\x18\v \x01(\tR\x05runId\x12\x1a\n" +
+	"\bretrying\x18\f \x01(\bR\bretrying\"\xa1\x01\n" +
 	"\x12ListEventsResponse\x12+\n" +
 	"\x06events\x18\x01 \x03(\v2\x13.signalbox.v1.EventR\x06events\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x126\n" +

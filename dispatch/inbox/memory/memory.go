@@ -255,6 +255,7 @@ func (i *Inbox) Progress(ctx context.Context, names ...inbox.Name) ([]inbox.Prog
 			p.SinceProgress = now.Sub(q.progress)
 		}
 		for _, it := range q.items {
+			p.Oldest = max(p.Oldest, now.Sub(it.accepted))
 			if !it.due.After(now) {
 				p.Lag = max(p.Lag, now.Sub(it.accepted))
 			}

@@ -181,17 +181,18 @@ func (r *rows) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progres
 
 // temporal is a Temporal with the given open workflows.
 type temporal struct {
-	mu       sync.Mutex
-	open     map[string]*supervisor.Listed // by run ID
-	answers  map[string]plan.Answer
-	away     error
-	listErr  error
-	endErr   error
-	onList   func() // once, after the list was made
-	onEnd    func() // once, before it ends
-	ended    []string
-	asked    int
-	describe int
+	mu          sync.Mutex
+	open        map[string]*supervisor.Listed // by run ID
+	answers     map[string]plan.Answer
+	away        error
+	listErr     error
+	describeErr error
+	endErr      error
+	onList      func() // once, after the list was made
+	onEnd       func() // once, before it ends
+	ended       []string
+	asked       int
+	describe    int
 }
 
 func (r *temporal) ready() error {
@@ -219,6 +220,9 @@ func (r *temporal) Describe(_ context.Context, id, runID string) (*supervisor.Li
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.describe++
+	if r.describeErr != nil {
+		return nil, r.describeErr
+	}
 	for _, l := range r.open {
 		if l.WorkflowID == id && (runID == "" || l.RunID == runID) {
 			copied := *l

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/plan"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
@@ -17,7 +18,7 @@ import (
 func (s *Supervisor) observe(ctx context.Context) (plan.Snapshot, error) {
 	open, err := s.o.Temporal.List(ctx)
 	if err != nil {
-		return plan.Snapshot{}, err
+		return plan.Snapshot{}, dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: err}
 	}
 	snapshot := plan.Snapshot{Open: make([]plan.Open, 0, len(open))}
 	for i := range open {
@@ -41,7 +42,7 @@ func Entries(ctx context.Context, store lease.Store, prefix string, into *plan.S
 	defer cancel()
 	for e, err := range store.List(ctx, prefix) {
 		if err := add(into, e, err); err != nil {
-			return fmt.Errorf("list entries %q: %w", prefix+"*", err)
+			return dispatchtype.PartError{Part: dispatchtype.PartLeases, Err: fmt.Errorf("list entries %q: %w", prefix+"*", err)}
 		}
 	}
 	return nil
@@ -53,7 +54,7 @@ func Entry(ctx context.Context, store lease.Store, key string, into *plan.Snapsh
 	defer cancel()
 	e, err := store.Get(ctx, key)
 	if err := add(into, e, err); err != nil {
-		return fmt.Errorf("read entry %q: %w", key, err)
+		return dispatchtype.PartError{Part: dispatchtype.PartLeases, Err: fmt.Errorf("read entry %q: %w", key, err)}
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func (s *Supervisor) progress(ctx context.Context, names ...inbox.Name) ([]inbox
 	defer cancel()
 	rows, err := s.o.Inbox.Progress(ctx, names...)
 	if err != nil {
-		return nil, fmt.Errorf("read the progress of dispatchers: %w", err)
+		return nil, dispatchtype.PartError{Part: dispatchtype.PartInbox, Err: fmt.Errorf("read the progress of dispatchers: %w", err)}
 	}
 	return rows, nil
 }
@@ -160,8 +161,11 @@ func (s *Supervisor) describe(ctx context.Context, into *plan.Snapshot, workflow
 		return err
 	}
 	found, err := s.o.Temporal.Describe(ctx, workflowID, runID)
-	if err != nil || found == nil {
-		return err
+	if err != nil {
+		return dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: err}
+	}
+	if found == nil {
+		return nil
 	}
 	for i := range into.Open {
 		if into.Open[i].RunID == found.RunID {

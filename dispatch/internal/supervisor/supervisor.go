@@ -267,7 +267,7 @@ func summary(p plan.Plan, snapshot plan.Snapshot) Cycle {
 	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Pending: map[string]int64{}, Postponed: len(p.TerminateLater) + len(p.DeleteLater)}
 	for _, row := range snapshot.Progress {
 		c.Stale[row.Name.Project] += 0
-		c.Lag[row.Name.Project] = max(c.Lag[row.Name.Project], row.Lag)
+		c.Lag[row.Name.Project] = max(c.Lag[row.Name.Project], row.Oldest)
 		c.Pending[row.Name.Project] += row.Pending
 	}
 	for i := range p.Verdicts {

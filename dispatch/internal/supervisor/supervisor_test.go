@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -141,24 +142,30 @@ func TestChangesDuringCyclePreventAction(t *testing.T) {
 	}
 }
 
-// A failed read makes a failed cycle.
+// A failed read makes a failed cycle, whose error names the source.
 func TestFailedReadFailsCycle(t *testing.T) {
 	t.Parallel()
-	for name, broken := range map[string]func(f *fixture){
-		"Temporal":            func(f *fixture) { f.remote.listErr = errOut },
-		"the inbox":           func(f *fixture) { f.rows.err = errOut },
-		"leases":              func(f *fixture) { f.leases.failing("List dispatcher:", errOut) },
-		"heartbeats":          func(f *fixture) { f.leases.failing("List worker:", errOut) },
-		"requests":            func(f *fixture) { f.leases.failing("List handover:", errOut) },
-		"the second snapshot": func(f *fixture) { f.leases.failing("Get", errOut) },
-		"the lease to end it": func(f *fixture) { f.leases.failing("Acquire super:me", errOut) },
+	for name, tt := range map[string]struct {
+		broken func(f *fixture)
+		part   dispatchtype.Part
+	}{
+		"Temporal":            {func(f *fixture) { f.remote.listErr = errOut }, dispatchtype.PartTemporal},
+		"a description":       {func(f *fixture) { f.remote.describeErr = errOut }, dispatchtype.PartTemporal},
+		"the inbox":           {func(f *fixture) { f.rows.err = errOut }, dispatchtype.PartInbox},
+		"leases":              {func(f *fixture) { f.leases.failing("List dispatcher:", errOut) }, dispatchtype.PartLeases},
+		"heartbeats":          {func(f *fixture) { f.leases.failing("List worker:", errOut) }, dispatchtype.PartLeases},
+		"requests":            {func(f *fixture) { f.leases.failing("List handover:", errOut) }, dispatchtype.PartLeases},
+		"the second snapshot": {func(f *fixture) { f.leases.failing("Get", errOut) }, dispatchtype.PartLeases},
+		"the lease to end it": {func(f *fixture) { f.leases.failing("Acquire super:me", errOut) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fixture) {
 				runID := f.crashed()
-				broken(f)
+				tt.broken(f)
 				_, err := f.Reconcile(f.ctx, false)
 				require.ErrorContains(t, err, errOut.Error())
+				failed, _ := errors.AsType[dispatchtype.PartError](err)
+				require.Equal(t, tt.part, failed.Part)
 				require.Equal(t, []string{runID}, f.stillOpen())
 				require.Len(t, f.record.cycles, 1)
 				require.Error(t, f.record.cycles[0].Err)

@@ -68,7 +68,7 @@ func (r *Remote) List(ctx context.Context) ([]Listed, error) {
 			Namespace: r.Namespace, PageSize: pageSize, Query: query, NextPageToken: next,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list open dispatchers: %w", err)
+			return nil, fmt.Errorf("%w: %w", dispatchtype.ErrNotListed, err)
 		}
 		for _, info := range page.GetExecutions() {
 			all = append(all, r.listed(info))

@@ -130,6 +130,9 @@ func (q *queue) progress(now time.Time) inbox.Progress {
 	if !q.Progress.IsZero() {
 		p.SinceProgress = now.Sub(q.Progress)
 	}
+	for _, w := range q.Waiting {
+		p.Oldest = max(p.Oldest, now.Sub(w.Accepted))
+	}
 	for w := range q.ready(now) {
 		p.Lag = max(p.Lag, now.Sub(w.Accepted))
 	}

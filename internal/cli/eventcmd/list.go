@@ -16,7 +16,7 @@ type listFlags struct {
 	kind, source, id string
 	run              string
 	period           session.Period
-	dead             bool
+	dead, retrying   bool
 	limit            int
 }
 
@@ -29,7 +29,8 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List events, newest first",
 		Long: `List events, newest first. An event is pending until it was matched with workflows and waiting runs, then routed, or unmatched
-if no trigger or listener matched; --dead lists events with a dead delivery.`,
+if no trigger or listener matched; --dead lists events with a dead delivery, --retrying those
+with a delivery that failed and is attempted again; "event show" has its error.`,
 		Example: `  signalbox event list --status unmatched --since 24h
   signalbox event list --run 0199a4f2
   signalbox event list --dead --jq '.[].position'`,
@@ -44,6 +45,7 @@ if no trigger or listener matched; --dead lists events with a dead delivery.`,
 	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
 	cmd.Flags().StringVar(&flags.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
 	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events with a dead delivery")
+	cmd.Flags().BoolVar(&flags.retrying, "retrying", false, "only events with a delivery that failed and is attempted again")
 	flags.period.Bind(cmd, "only events accepted")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -83,6 +85,6 @@ func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRe
 	}
 	return &signalboxv1.ListEventsRequest{
 		Project: s.Project(), Statuses: wanted, Type: flags.kind, Source: flags.source, Id: flags.id, Dead: flags.dead,
-		Since: since, Until: until, RunId: flags.run,
+		Retrying: flags.retrying, Since: since, Until: until, RunId: flags.run,
 	}, nil
 }

@@ -137,6 +137,7 @@ func servers() []Reason {
 		{apperror.ContractMismatch, only(refused), "Every live worker differs from this server in their shared names, or in Temporal's namespace, so none would take the run; or the runs of this database are in another Temporal than this server. Nothing was started. The message names both sides.", "Operators: run servers and workers of the same version with the same `temporal.address` and `temporal.namespace`; `signalbox system status` lists the workers."},
 		{apperror.NoWorkerForProject, only(unavailable), "No live worker serves the project, although others are alive, so nothing would execute the run; nothing was started. The message names the workers and their projects.", "Try again after the time given. Operators: start a worker that serves the project (`projects`; empty: all); `signalbox worker list` shows what each serves."},
 		{apperror.EngineRefused, []connect.Code{refused, connect.CodeResourceExhausted}, "Temporal refused the request, or is over its limits.", "Operators: the message contains Temporal's answer; check namespace, permissions and limits."},
+		{apperror.EngineListFailed, only(unavailable), "Temporal did not list the open dispatchers, so that nothing was examined. Its visibility store serves lists: other requests may work at the same time. The message contains Temporal's answer.", "Try again after the time given. Operators: check Temporal's visibility store."},
 		{apperror.StoreUnavailable, only(unavailable), "The database cannot be reached or cannot write. The outcome of the request is unknown.", "Try again after the time given. Repeat a start with the same request ID: it returns the run if one was created. Operators: check `store.dsn`, the database and its disk; `/readyz` shows the last error."},
 		{apperror.LeasesUnavailable, only(unavailable), "The store of leases (Redis) cannot be reached. Dispatchers continue to run without it; their owners cannot be read or changed.", "Try again after the time given. Operators: check `redis` and Redis itself; `signalbox dispatcher list` shows the state that is available without it."},
 		{ServerStopping, only(unavailable), "This server is stopping.", "Try again at once: another server, or the restarted one, answers. Resume a watch with the last sequence received."},
@@ -188,6 +189,8 @@ func runbook(reason string) string {
 		return "TemporalDisconnected"
 	case apperror.EngineRefused:
 		return "TemporalLimited"
+	case apperror.EngineListFailed:
+		return "SupervisorErrors"
 	case apperror.QueueFull:
 		return "QueueModeFilling"
 	case apperror.MemoryExhausted:

@@ -93,7 +93,7 @@ func (h *Events) ListEvents(
 func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 	f := event.ListFilter{
 		Project: message.ProjectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
-		RunID: m.GetRunId(),
+		Retrying: m.GetRetrying(), RunID: m.GetRunId(),
 	}
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, event.Status(status))

@@ -22,17 +22,17 @@ func (s *Deliveries) Backlogs(ctx context.Context, orphanAfter time.Duration) (l
 			return err
 		}
 		list, err = sqlrow.Collect(ctx, c, `SELECT p.name, COALESCE(i.head, 0), COALESCE(d.routed, 0), COALESCE(d.pending, 0), d.progressed_at,
-(SELECT e.received_at FROM events e WHERE e.project = p.name AND e.position = COALESCE(d.routed, 0) + 1),
-(SELECT MIN(x.due_at) FROM deliveries x WHERE x.project = p.name AND x.due_at IS NOT NULL),
+`+waitingSince("p.name", "d.routed")+`,
 d.project IS NOT NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.server_id = d.holder AND w.beat_at >= `+now+` - $1)
 FROM projects p LEFT JOIN inboxes i ON i.project = p.name LEFT JOIN dispatchers d ON d.project = p.name ORDER BY p.name`,
 			[]any{orphanAfter.Microseconds()}, func(row sqlrow.Scanner) (b event.Backlog, err error) {
 				var p progress
 				var gone bool
 				err = row.Scan(&b.Project, &p.Head, &p.Routed, &p.Pending, sqlrow.TimeInto(&p.progressed), sqlrow.TimeInto(&p.received),
-					sqlrow.TimeInto(&p.due), &gone)
+					sqlrow.TimeInto(&p.due),
+					sqlrow.TimeInto(&p.oldest), &gone)
 				now := p.at(at)
-				b.Pending, b.Lag = now.Pending, now.Lag
+				b.Pending, b.Oldest = now.Pending, now.Oldest
 				still := now.SinceProgress < 0 || now.SinceProgress > orphanAfter
 				b.Orphan = gone && still && now.Lag > orphanAfter
 				return b, err

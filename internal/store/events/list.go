@@ -194,6 +194,11 @@ func conditions(w *sqlrow.Where, f event.ListFilter) {
 	if f.Dead {
 		w.Conditions = append(w.Conditions, "e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
 	}
+	if f.Retrying {
+		// A claim counts as an attempt.
+		w.Conditions = append(w.Conditions, `e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.due_at IS NOT NULL
+AND (d.attempts > 1 OR d.attempts = 1 AND d.claimed_until IS NULL))`)
+	}
 }
 
 // Behind reads up to limit events with their originals after the position up to which the project's events are routed,

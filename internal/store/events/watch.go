@@ -27,23 +27,36 @@ WHERE i.parked AND (i.head > d.routed OR `+anyDue+s.db.Dialect().Now+`)) ORDER B
 	return list, err
 }
 
-const selectProgress = `SELECT i.project, COALESCE(d.task_queue, ''), COALESCE(d.epoch, 0), COALESCE(d.holder, ''), i.head, COALESCE(d.routed, 0),
+// oldestMost limits how many of the project's next deliveries are read to find the one that has waited for longest.
+const oldestMost = 10_000
+
+// waitingSince are the times of a project's oldest events: the first one that is not routed, the delivery that is due for longest, and the
+// event of the oldest delivery that is neither done nor dead. Those of a lane follow its first one, so that they are no older.
+func waitingSince(project, routed string) string {
+	return `(SELECT e.received_at FROM events e WHERE e.project = ` + project + ` AND e.position = COALESCE(` + routed + `, 0) + 1),
+(SELECT MIN(x.due_at) FROM deliveries x WHERE x.project = ` + project + ` AND x.due_at IS NOT NULL),
+(SELECT e.received_at FROM events e WHERE e.project = ` + project + ` AND e.position = (SELECT MIN(o.position) FROM (
+SELECT x.position FROM deliveries x WHERE x.project = ` + project + ` AND x.due_at IS NOT NULL ORDER BY x.due_at, x.position` + sqlrow.Limit(oldestMost) + `) o))`
+}
+
+func selectProgress() string {
+	return `SELECT i.project, COALESCE(d.task_queue, ''), COALESCE(d.epoch, 0), COALESCE(d.holder, ''), i.head, COALESCE(d.routed, 0),
 COALESCE(d.pending, 0), i.parked, d.progressed_at,
-(SELECT e.received_at FROM events e WHERE e.project = i.project AND e.position = COALESCE(d.routed, 0) + 1),
-(SELECT MIN(x.due_at) FROM deliveries x WHERE x.project = i.project AND x.due_at IS NOT NULL)
+` + waitingSince("i.project", "d.routed") + `
 FROM inboxes i LEFT JOIN dispatchers d ON d.project = i.project`
+}
 
 // progress is a row with the times from which its ages are computed.
 type progress struct {
 	inbox.Progress
 
-	// progressed, received, due are times; zero where there are none.
-	progressed, received, due time.Time
+	// progressed, and those of [waitingSince], are times; zero where there are none.
+	progressed, received, due, oldest time.Time
 }
 
 func scanProgress(row sqlrow.Scanner) (p progress, err error) {
 	err = row.Scan(&p.Name.Project, &p.Name.TaskQueue, &p.Owner.Epoch, &p.Owner.Holder, &p.Head, &p.Routed, &p.Pending, &p.Parked,
-		sqlrow.TimeInto(&p.progressed), sqlrow.TimeInto(&p.received), sqlrow.TimeInto(&p.due))
+		sqlrow.TimeInto(&p.progressed), sqlrow.TimeInto(&p.received), sqlrow.TimeInto(&p.due), sqlrow.TimeInto(&p.oldest))
 	return p, err
 }
 
@@ -59,6 +72,12 @@ func (p progress) at(now time.Time) inbox.Progress {
 			p.Lag = max(p.Lag, now.Sub(since))
 		}
 	}
+	for _, since := range []time.Time{p.received, p.oldest} {
+		if !since.IsZero() {
+			p.Oldest = max(p.Oldest, now.Sub(since))
+		}
+	}
+	p.Oldest = max(p.Oldest, p.Lag) // retention may have deleted the event
 	p.Due = p.Due || p.Head > p.Routed
 	p.Pending += max(0, p.Head-p.Routed)
 	return p.Progress
@@ -92,12 +111,12 @@ func (s *Deliveries) Progress(ctx context.Context, names []inbox.Name) (list []i
 			}
 		}
 		if len(names) == 0 || len(names) > named {
-			found, err := sqlrow.Collect(ctx, c, selectProgress+` ORDER BY i.project`, nil, scanProgress)
+			found, err := sqlrow.Collect(ctx, c, selectProgress()+` ORDER BY i.project`, nil, scanProgress)
 			add(found)
 			return err
 		}
 		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, selectProgress+` WHERE i.project IN `+marks+` ORDER BY i.project`, args, scanProgress)
+			found, err := sqlrow.Collect(ctx, c, selectProgress()+` WHERE i.project IN `+marks+` ORDER BY i.project`, args, scanProgress)
 			add(found)
 			return err
 		})

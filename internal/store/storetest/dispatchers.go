@@ -311,7 +311,7 @@ func testProgress(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", 2)...)
 	p := progress()
 	require.GreaterOrEqual(t, p.Lag, time.Duration(0))
-	p.Lag = 0
+	p.Lag, p.Oldest = 0, 0
 	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p, "there is work, and no owner")
 	require.Empty(t, all(), "dispatchers that there never were have no name")
 
@@ -321,7 +321,7 @@ func testProgress(t *testing.T, open Opener) {
 	route(t, s, o, routing(1, event.Unmatched))
 	p = progress()
 	require.GreaterOrEqual(t, p.SinceProgress, time.Duration(0))
-	p.Lag, p.SinceProgress = 0, 0
+	p.Lag, p.Oldest, p.SinceProgress = 0, 0, 0
 	require.Equal(t, inbox.Progress{Name: name, Owner: o, Head: 2, Routed: 1, Pending: 1, Due: true}, p)
 	require.Eventually(t, func() bool { return progress().Lag > 0 }, 10*time.Second, time.Millisecond)
 
@@ -332,10 +332,14 @@ func testProgress(t *testing.T, open Opener) {
 	require.Len(t, due(t, s, o, 10), 2)
 	p = progress()
 	require.Equal(t, []any{int64(2), false, time.Duration(0)}, []any{p.Pending, p.Due, p.Lag})
+	require.Positive(t, p.Oldest, "claimed deliveries wait")
 	require.Eventually(t, func() bool { return progress().SinceProgress > 5*time.Millisecond }, 10*time.Second, time.Millisecond)
 	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("2 b/b", inbox.Retry, time.Hour))
 	p = progress()
 	require.Equal(t, []any{int64(1), false}, []any{p.Pending, p.Due})
+	retried := p.Oldest
+	require.Eventually(t, func() bool { return progress().Oldest > retried+time.Millisecond }, 10*time.Second, time.Millisecond,
+		"the time until the next attempt counts")
 	parked, err := e.Park(ctx, here, o)
 	require.NoError(t, err)
 	require.True(t, parked)
@@ -379,7 +383,7 @@ func testBacklogs(t *testing.T, open Opener) {
 	}
 	require.Equal(t, event.Backlog{Project: here}, read(0))
 	give(t, s, newEvents("e", 2)...)
-	require.Eventually(t, func() bool { b := read(0); return b.Pending == 2 && b.Lag > 0 && !b.Orphan }, 10*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { b := read(0); return b.Pending == 2 && b.Oldest > 0 && !b.Orphan }, 10*time.Second, time.Millisecond,
 		"events wait, and there was no dispatcher yet")
 	o := fence(t, s, "host-1")
 	require.True(t, read(0).Orphan, "its owner has not written, and work is due")

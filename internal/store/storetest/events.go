@@ -184,6 +184,19 @@ func testListEvents(t *testing.T, open Opener) {
 	claimed := due(t, s, o, 10)
 	require.Len(t, claimed, 2)
 	writeResults(t, s, o, inbox.DeliveryOutcome{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
+	retrying := func() (found []int64) {
+		list, err := s.Events().ListEvents(ctx, event.ListFilter{Project: here, Retrying: true, Limit: 10})
+		require.NoError(t, err)
+		for _, e := range list {
+			found = append(found, e.Position)
+		}
+		return found
+	}
+	require.Empty(t, retrying(), "its first attempt is not over")
+	writeResults(t, s, o, inbox.DeliveryOutcome{ID: claimed[1].ID, Outcome: inbox.Outcome{Result: inbox.Retry, Reason: "away"}})
+	require.Equal(t, []int64{8}, retrying())
+	require.Len(t, due(t, s, o, 10), 1)
+	require.Equal(t, []int64{8}, retrying(), "also during the second attempt")
 	var times []time.Time
 	for i := range 12 {
 		times = append(times, getEvent(t, s, int64(i+1)).ReceivedAt)

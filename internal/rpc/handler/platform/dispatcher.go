@@ -130,7 +130,7 @@ func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	if p := d.Progress; p != nil {
 		m.Progress = &signalboxv1.DispatcherProgress{
 			Owner: ownerMessage(p.Owner), Head: p.Head, Routed: p.Routed, Pending: p.Pending, Due: p.Due, Parked: p.Parked,
-			Lag: message.Duration(p.Lag),
+			Lag: message.Duration(p.Oldest),
 		}
 		if p.SinceProgress >= 0 {
 			m.Progress.SinceProgress = message.Duration(p.SinceProgress)

@@ -277,7 +277,7 @@ export type DispatcherProgress = Message<"signalbox.v1.DispatcherProgress"> & {
   sinceProgress?: Duration | undefined;
 
   /**
-   * Age of the oldest event or delivery that waits for the dispatcher.
+   * Age of the oldest event that is not matched, or has a delivery that is neither done nor dead.
    *
    * @generated from field: google.protobuf.Duration lag = 8;
    */
