@@ -14,7 +14,7 @@ status=0
 events() {
 	local folder=$1
 	shift
-	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=10m "$@") || status=1
+	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=15m "$@") || status=1
 }
 
 # plain prints the packages of the root module that run without the race detector.
@@ -45,9 +45,9 @@ all() {
 	root || status=1
 	for module in $(scripts/modules.sh); do
 		[ "${module}" = . ] && continue
-		# The flags of `make build`, so that the Temporal server is compiled once for both. One package at a time: each
-		# starts platforms of its own, and its tests already run side by side.
-		CGO_ENABLED=0 events "${module}" -trimpath -p=1 ./...
+		# The flags of `make build`, so that the Temporal server is compiled once for both. Two packages at a time: each
+		# starts platforms of its own, runs its tests side by side, and waits half of the time.
+		CGO_ENABLED=0 events "${module}" -trimpath -p=2 ./...
 	done
 	CGO_ENABLED=0 events tools ./testreport ./protoimports ./dashboards
 	return "${status}"
