@@ -23,7 +23,7 @@ const columns = (project: string): Column<Event>[] => [
 export function EventsPage() {
   const project = useProject()
   const navigate = useNavigate()
-  const { values, change, filtered, clear } = useFilters(['status', 'type', 'source', 'id', 'dead', 'since'])
+  const { values, change, filtered, clear } = useFilters(['status', 'type', 'source', 'id', 'deliveries', 'since'])
   const [sending, setSending] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
@@ -31,7 +31,7 @@ export function EventsPage() {
   const list = usePages(['events', project, values], async (pageToken, signal) => {
     const page = await clients.events.listEvents({
       project, pageSize: 100, pageToken, statuses: values.status === undefined || values.status === '' ? [] : [values.status],
-      type: values.type ?? '', source: values.source ?? '', id: values.id ?? '', dead: values.dead === 'true',
+      type: values.type ?? '', source: values.source ?? '', id: values.id ?? '', dead: values.deliveries === 'dead', retrying: values.deliveries === 'retrying',
       ...(span === undefined ? {} : { since: timestamp(now() - span) }),
     }, { signal })
     return { rows: page.events, nextPageToken: page.nextPageToken }
@@ -45,7 +45,7 @@ export function EventsPage() {
       <FilterFields
         fields={[
           { name: 'status', label: 'Status', options: Object.entries(vocabularies.event).map(([value, { word }]) => ({ value, label: word })) },
-          { name: 'dead', label: 'Deliveries', options: [{ value: 'true', label: 'With a dead delivery' }] },
+          { name: 'deliveries', label: 'Deliveries', options: [{ value: 'dead', label: 'With a dead delivery' }, { value: 'retrying', label: 'With one to be retried' }] },
           { name: 'type', label: 'Type' },
           { name: 'source', label: 'Source' },
           { name: 'id', label: 'ID' },
