@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -48,13 +47,5 @@ func exportAudit(ctx context.Context, s *session.Session, flags auditFlags, form
 	if err != nil {
 		return s.Failed(err, "export the audit log")
 	}
-	for stream.Receive() {
-		if _, err := s.Out.Write(stream.Msg().GetData()); err != nil {
-			return errors.Join(err, stream.Close())
-		}
-	}
-	if err := stream.Err(); err != nil {
-		return s.Failed(err, "export the audit log")
-	}
-	return stream.Close()
+	return s.Copy(stream, s.Out, "export the audit log")
 }

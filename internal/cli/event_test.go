@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -125,6 +127,43 @@ func TestEventSendFile(t *testing.T) {
 		requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Usage, want)
 	}
 	requireRefusal(t, shell.run(t, "event", "send", "--file", "-", "--type", "t"), exit.Usage, "--type", "--file")
+}
+
+// A file with more events than one request may have is sent in several.
+func TestEventSendManyEvents(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	many := func(n int, data string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/s","type":"t","data":"%s"}`, i, data)
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	sizes := func() (all []int) {
+		for _, request := range a.requests {
+			all = append(all, len(request.(*signalboxv1.PublishEventsRequest).GetEvents()))
+		}
+		return all
+	}
+	shell.stdin = many(2001, "x")
+	c := shell.run(t, "event", "send", "--file", "-", "-o", "json")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, []int{1000, 1000, 1}, sizes())
+	response := &signalboxv1.PublishEventsResponse{}
+	require.NoError(t, protojson.Unmarshal([]byte(c.out.String()), response))
+	require.Len(t, response.GetAccepted(), 2001)
+	require.Equal(t, "2000", response.GetAccepted()[2000].GetId())
+
+	a.requests = nil
+	shell.stdin = many(30, strings.Repeat("x", 200<<10))
+	c = shell.run(t, "event", "send", "--file", "-")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, []int{15, 15}, sizes(), "no request is larger than 3 MiB")
+
+	a.events.refuse, a.events.refuseAfter = refusal(connect.CodeInvalidArgument, "EVENT_INVALID", "source is no URI reference"), 1
+	shell.stdin = many(1500, "x")
+	requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Failed, "send 1500 events", "[EVENT_INVALID]", "the first 1000 were accepted before")
 }
 
 func TestEventSendFailures(t *testing.T) {

@@ -18,15 +18,18 @@ type events struct {
 	kept       []*signalboxv1.Event
 	deliveries []*signalboxv1.Delivery
 	refuse     error // answer of PublishEvents and RedeliverEvent
+
+	refuseAfter int // so many calls of PublishEvents
 }
 
 func (e *events) PublishEvents(_ context.Context, request *connect.Request[signalboxv1.PublishEventsRequest]) (*connect.Response[signalboxv1.PublishEventsResponse], error) {
 	e.api.mu.Lock()
 	defer e.api.mu.Unlock()
 	e.api.note(request.Msg)
-	if e.refuse != nil {
+	if e.refuse != nil && e.refuseAfter == 0 {
 		return nil, e.refuse
 	}
+	e.refuseAfter = max(0, e.refuseAfter-1)
 	answer := &signalboxv1.PublishEventsResponse{}
 	for _, given := range request.Msg.GetEvents() {
 		a := &signalboxv1.AcceptedEvent{Id: given.GetId(), Source: given.GetSource(), Position: int64(len(e.kept) + 1)}

@@ -3,14 +3,11 @@ package controlcmd
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/genproto/googleapis/api/httpbody"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -64,14 +61,6 @@ every run of the project. Lists of any length are written as they arrive; an int
 	return cmd
 }
 
-// download is a file that arrives.
-type download interface {
-	Receive() bool
-	Msg() *httpbody.HttpBody
-	Err() error
-	Close() error
-}
-
 func export(cmd *cobra.Command, s *session.Session, args []string, flags exportFlags) error {
 	patience, stop := s.Patience(cmd.Context())
 	defer stop()
@@ -114,18 +103,18 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 }
 
 // save writes what arrives. A file gets its name when it is whole.
-func save[D download](s *session.Session, stream D, err error, path, what string) error {
+func save(s *session.Session, stream session.Download, err error, path, what string) error {
 	if err != nil {
 		return s.Failed(err, "%s", what)
 	}
 	if path == "" || path == "-" {
-		return copied(s, stream, s.Out, what)
+		return s.Copy(stream, s.Out, what)
 	}
 	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return exit.Usagef("--file: %q cannot be written: %w", path, errors.Unwrap(err))
 	}
-	err = errors.Join(copied(s, stream, part, what), part.Close())
+	err = errors.Join(s.Copy(stream, part, what), part.Close())
 	if err == nil {
 		err = os.Rename(part.Name(), path)
 	}
@@ -135,31 +124,4 @@ func save[D download](s *session.Session, stream D, err error, path, what string
 	}
 	s.Note("written to %s", path)
 	return nil
-}
-
-// progressBeside returns the progress of what is written to w. There is none where the data itself is printed on the terminal.
-func progressBeside(s *session.Session, w io.Writer) *session.Progress {
-	if session.IsTerminal(w) {
-		return &session.Progress{}
-	}
-	return s.Progress()
-}
-
-func copied(s *session.Session, stream download, w io.Writer, what string) error {
-	progress := progressBeside(s, w)
-	defer progress.Clear()
-	received := int64(0)
-	for stream.Receive() {
-		received += int64(len(stream.Msg().GetData()))
-		progress.Bytes(received)
-		if _, err := w.Write(stream.Msg().GetData()); err != nil {
-			_ = stream.Close() // the first error is the one to report
-			return fmt.Errorf("%s: write: %w", what, err)
-		}
-	}
-	err := stream.Err()
-	if closed := stream.Close(); err == nil {
-		err = closed
-	}
-	return s.Failed(err, "%s", strings.TrimSpace(what))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
@@ -29,6 +30,7 @@ func sendCommand(s *session.Session) *cobra.Command {
 		Short: "Send an event, or a file of events",
 		Long: `Send a CloudEvent, made of the flags, or with --file one or several in the JSON form of CloudEvents. The command returns when
 the events are durable; runs are started and woken afterwards, also after an outage of Temporal: "event show" has the outcome.
+A file may contain any number of events: up to 1000 are sent in one request, of which the server accepts all or none.
 
 The same ID and source are accepted once: sent again, the event is reported as a duplicate and changes nothing. An ID is
 generated if none is given.`,
@@ -139,24 +141,14 @@ func isJSON(contentType string) bool {
 }
 
 func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) error {
-	request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: events}
-	response, err := session.Send(ctx, s, s.Events().PublishEvents, request)
-	what := output.Count(int64(len(events)), "event")
+	response, err := publish(ctx, s, events)
 	if err != nil {
-		hint := ""
-		switch {
-		case !session.UnknownOutcome(ctx, err):
-		case len(events) == 1:
-			hint = "it is unknown whether the event was accepted: repeated with --id " + events[0].GetId() + ", the command sends it once"
-		default:
-			hint = "it is unknown whether the events were accepted: repeated, the command sends each once"
-		}
-		return s.FailedHint(err, hint, "send %s", what)
+		return err
 	}
-	accepted := response.GetAccepted()
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), response)
 	}
+	accepted := response.GetAccepted()
 	duplicates := 0
 	rows := make([][]string, len(accepted))
 	for i, a := range accepted {
@@ -168,7 +160,56 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), became}
 	}
 	if duplicates > 0 {
-		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, what)
+		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, output.Count(int64(len(events)), "event"))
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "RESULT"), rows)
+}
+
+// publish sends the events in as few requests as the default limits of servers allow, and returns one answer for all of them.
+func publish(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) (*signalboxv1.PublishEventsResponse, error) {
+	progress := s.Progress()
+	defer progress.Clear()
+	total := int64(len(events))
+	all := &signalboxv1.PublishEventsResponse{}
+	for _, part := range parts(events) {
+		accepted := int64(len(all.GetAccepted()))
+		progress.Of(accepted, total, "event")
+		request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: part}
+		response, err := session.Send(ctx, s, s.Events().PublishEvents, request)
+		if err != nil {
+			return nil, s.FailedHint(err, sendHint(session.UnknownOutcome(ctx, err), accepted, events), "send %s", output.Count(total, "event"))
+		}
+		all.Accepted = append(all.Accepted, response.GetAccepted()...)
+	}
+	return all, nil
+}
+
+// sendHint is what to do after a request failed when so many events had been accepted. Repeating the command is safe: an event is accepted once.
+func sendHint(unknown bool, accepted int64, events []*signalboxv1.CloudEvent) string {
+	switch {
+	case unknown && len(events) == 1:
+		return "it is unknown whether the event was accepted: repeated with --id " + events[0].GetId() + ", the command sends it once"
+	case unknown && accepted == 0:
+		return "it is unknown whether the events were accepted: repeated, the command sends each once"
+	case accepted > 0:
+		return fmt.Sprintf("the first %d were accepted before: repeated, the command sends each event once", accepted)
+	default:
+		return ""
+	}
+}
+
+// parts divides events among requests that a server with the default limits accepts: events.max_batch, and api.max_request_bytes with a margin.
+func parts(events []*signalboxv1.CloudEvent) [][]*signalboxv1.CloudEvent {
+	const maxEvents, maxBytes = 1000, 3 << 20
+	var all [][]*signalboxv1.CloudEvent
+	begin, bytes := 0, 0
+	for i, event := range events {
+		size := proto.Size(event)
+		if i > begin && (i-begin == maxEvents || bytes+size > maxBytes) {
+			all = append(all, events[begin:i])
+			begin, bytes = i, 0
+		}
+		bytes += size
+	}
+	return append(all, events[begin:])
 }
