@@ -173,7 +173,9 @@ func publish(ctx context.Context, s *session.Session, events []*signalboxv1.Clou
 	all := &signalboxv1.PublishEventsResponse{}
 	for _, part := range parts(events) {
 		accepted := int64(len(all.GetAccepted()))
-		progress.Of(accepted, total, "event")
+		if total > 1 {
+			progress.Of(accepted, total, "event")
+		}
 		request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: part}
 		response, err := session.Send(ctx, s, s.Events().PublishEvents, request)
 		if err != nil {

@@ -99,6 +99,8 @@ func eventExamples() []example {
 		{name: "event-redeliver", line: "event redeliver --position 4711", answers: answers{"RedeliverEvent": `{"deliveries": ` + deliveries + `}`}},
 		{name: "event-redeliver-nothing", line: "event redeliver --position 4711", answers: answers{"RedeliverEvent": `{}`}},
 		{name: "event-send", line: "event send --type com.example.paid --source /shop --id e1", answers: answers{"PublishEvents": `{"accepted": [{"id": "e1", "source": "/shop", "position": "4713", "duplicate": true}]}`}},
+		{name: "event-send-file", line: "event send --file FILE", file: `[{"specversion": "1.0", "id": "e1", "source": "/shop", "type": "com.example.paid"}, {"specversion": "1.0", "id": "e2", "source": "/shop", "type": "com.example.paid"}]`,
+			answers: answers{"PublishEvents": `{"accepted": [{"id": "e1", "source": "/shop", "position": "4713"}, {"id": "e2", "source": "/shop", "position": "4714"}]}`}},
 		{name: "event-send-nothing", line: "event send --type com.example.paid"},
 	}
 }
