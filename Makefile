@@ -108,9 +108,9 @@ lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go c
 		exit $$status
 
 .PHONY: bench
-bench: setup build ## Measure against the bare Temporal SDK (ONLY=section: that one) and write docs/benchmarks.md; takes minutes
+bench: setup build ## Measure beside the bare Temporal SDK (ONLY=section: that one); write docs/benchmarks.md and the README's table; takes minutes
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
-		../scripts/services.sh with env $(GO) run ./bench $(if $(ONLY),-only '$(ONLY)') -out ../docs/benchmarks.md
+		../scripts/services.sh with env $(GO) run ./bench $(if $(ONLY),-only '$(ONLY)') -out ../docs/benchmarks.md -readme ../README.md
 
 .PHONY: chaos
 chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if given; the seed is printed

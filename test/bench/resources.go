@@ -65,22 +65,65 @@ func devStarts(t platform.T, p plan) []float64 {
 }
 
 type size struct {
-	name string
-	mb   float64
+	name      string
+	mb, limit float64
 }
 
 func sizes(t platform.T) []size {
 	var out []size
-	for _, b := range []struct{ name, path string }{
-		{"signalbox", platform.Binary(t)}, {"signalbox-server", platform.ServerBinary(t)},
+	for _, b := range []struct {
+		name, path string
+		limit      float64
+	}{
+		{"signalbox", platform.Binary(t), 180}, {"signalbox-server", platform.ServerBinary(t), 70},
 	} {
 		info, err := os.Stat(b.path)
 		if err != nil {
 			t.Fatalf("measure the binary: %v", err)
 		}
-		out = append(out, size{b.name, float64(info.Size()) / (1 << 20)})
+		out = append(out, size{b.name, float64(info.Size()) / (1 << 20), b.limit})
 	}
 	return out
+}
+
+// otherLoad returns the share of all processors that other programs use while this one waits, from 0 to 1, or zero where the system does not
+// report it. All processes of a section are stopped by then.
+func otherLoad(t platform.T) float64 {
+	const length = 3 * time.Second
+	busy, all := processors(t)
+	select {
+	case <-time.After(length):
+	case <-t.Context().Done():
+	}
+	busyLater, allLater := processors(t)
+	if allLater == all {
+		return 0
+	}
+	return (busyLater - busy) / (allLater - all)
+}
+
+// processors returns the time that all processors were busy, and the whole time, since the system's start.
+func processors(t platform.T) (busy, all float64) {
+	const (
+		idle, ioWait = 3, 4 // fields of /proc/stat after the name
+		counted      = 8    // those of guests are part of the others
+	)
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	first, _, _ := strings.Cut(string(data), "\n")
+	for i, field := range strings.Fields(first)[1 : 1+counted] {
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			t.Fatalf("read /proc/stat: %v", err)
+		}
+		all += n
+		if i != idle && i != ioWait {
+			busy += n
+		}
+	}
+	return busy, all
 }
 
 // machine describes the machine of the measurement.

@@ -10,9 +10,9 @@ import (
 )
 
 // measureStudio measures the pages of the web UI in Chromium; the program is ui/e2e/bench.ts, which prints a table.
-func measureStudio(t platform.T, short bool) func(line func(string, ...any)) {
+func measureStudio(t platform.T, short bool) studio {
 	if !platform.HasPostgres() {
-		return func(line func(string, ...any)) { line("There was no Postgres to measure with.") }
+		return studio{}
 	}
 	script, err := filepath.Abs(filepath.Join("..", "scripts", "ui.sh"))
 	if err != nil {
@@ -32,10 +32,20 @@ func measureStudio(t platform.T, short bool) func(line func(string, ...any)) {
 	if !found {
 		t.Fatalf("measure the web UI: no table in %q", out)
 	}
-	return func(line func(string, ...any)) {
-		line("Temporal, Postgres, an API server, a worker and Chromium on the same machine; 100,000 runs that have ended and, for the lists, runs that")
-		line("start, wait and end all the time. Medians, and in parentheses the longest of 15. A page is loaded with a warm cache unless the line says so.")
-		line("")
-		line("%s", "| what |"+strings.TrimRight(table, "\n"))
+	return studio{table: "| what |" + strings.TrimRight(table, "\n")}
+}
+
+// studio is the table of the pages' figures; empty if they were not measured.
+type studio struct{ table string }
+
+// Markdown writes the section's body.
+func (s studio) Markdown(line func(string, ...any)) {
+	if s.table == "" {
+		line("There was no Postgres to measure with.")
+		return
 	}
+	line("Temporal, Postgres, an API server, a worker and Chromium on the same machine; 100,000 runs that have ended and, for the lists, runs that")
+	line("start, wait and end all the time. Medians, and in parentheses the longest of 15. A page is loaded with a warm cache unless the line says so.")
+	line("")
+	line("%s", s.table)
 }

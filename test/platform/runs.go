@@ -132,6 +132,24 @@ func (s *Server) Watch(ctx context.Context, id string) (*signalboxv1.Run, error)
 	return last, nil
 }
 
+// Follow is Watch of a run that has to be completed in the end.
+func (s *Server) Follow(ctx context.Context, id string) error {
+	run, err := s.Watch(ctx, id)
+	if err == nil && run.GetStatus() != "completed" {
+		err = fmt.Errorf("run %s is %s: %v", id, run.GetStatus(), run.GetError())
+	}
+	return err
+}
+
+// Completes starts a run and follows it.
+func (s *Server) Completes(ctx context.Context, workflow, input string) error {
+	run, err := s.TryStart(ctx, workflow, input)
+	if err != nil {
+		return err
+	}
+	return s.Follow(ctx, run.GetId())
+}
+
 // Steps reads all steps of a run.
 func (s *Server) Steps(t T, id string) []*signalboxv1.Step {
 	t.Helper()

@@ -1,41 +1,39 @@
-// Package events measures events: how many are accepted and routed per second, how soon after an event its run
-// starts, compared with starting the same runs by the SDK alone on the same Temporal; how soon another worker owns a dispatcher
-// after its owner crashed, and how soon a dispatcher without workers is cleaned up.
+// Package events measures events: how many are accepted and routed per second, how many runs they start per second and how long each takes,
+// how soon an event wakes a run that waits, and what it costs among many that wait. The bare SDK does the same with starts and signals on the
+// same Temporal, as many at a time.
 package events
 
 import (
-	"fmt"
-
+	"github.com/signalbox-dev/signalbox/test/bench/compare"
 	"github.com/signalbox-dev/signalbox/test/bench/figure"
 	"github.com/signalbox-dev/signalbox/test/platform"
-	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // Plan sets the amount of measurement.
 type Plan struct {
 	Rounds int
-	// Unwanted are events of a round that start nothing, Starting those that start a run each, Single those sent one at a time.
-	Unwanted, Starting, Single int
-	// Places is the number of environments with crashes in parallel, Crashes is the number of each kind in sequence.
-	Places, Crashes int
+	// Unwanted are events of a round that start nothing, Starting those that start a run each, Single those sent one at a time, Paced those
+	// that are sent in an even stream, Wakes those that wake a run each, Collected those that one run receives.
+	Unwanted, Starting, Single, Paced, Wakes, Collected int
+	// Waiting is the number of runs that wait, among which single ones are woken.
+	Waiting int
 }
 
-// Full is the plan for the page: 40 crashes of each kind.
+// Full is the plan for the page.
 func Full(rounds int) Plan {
-	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 2000, Single: 100, Places: 4, Crashes: 10}
+	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 1000, Single: 100, Paced: 200, Wakes: 100, Collected: 1000, Waiting: 10_000}
 }
 
 // Short is the plan for a quick check.
 func Short() Plan {
-	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Places: 1, Crashes: 1}
+	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Paced: 20, Wakes: 5, Collected: 100, Waiting: 100}
 }
 
 // Report has all measurements.
 type Report struct {
-	plan   Plan
-	stores []*rates
-	// takeovers and cleanups are durations since the crash.
-	takeovers, cleanups promise.Times
+	plan      Plan
+	stores    []*rates
+	listeners listeners
 }
 
 // Measure executes a plan. It calls progress with the name of each part that begins.
@@ -50,46 +48,50 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 		s := build(scope, store(scope))
 		progress("events on " + s.rates.store)
 		for range p.Rounds {
-			s.round(scope, p)
+			s.unwanted(scope, p.Unwanted)
+			s.single(scope, p.Single)
 		}
+		s.starting(scope, p)
+		s.stream(scope, p)
+		s.rates.wakes, s.rates.collected = s.wakes(scope, p), s.collected(scope, p)
 		r.stores = append(r.stores, s.rates)
 		scope.Close()
 	}
-	if platform.HasPostgres() {
-		progress("owners that crash")
-		r.takeovers = crashes(t, p, takeover)
-		progress("dispatchers without an owner")
-		r.cleanups = crashes(t, p, cleanup)
-	}
+	progress("an event among many runs that wait")
+	r.listeners = measureListeners(t, p)
 	return r
+}
+
+// Aims are the figures with aims that this section measures.
+func (r Report) Aims() []figure.Aim {
+	var aims []figure.Aim
+	for _, s := range r.stores {
+		aims = append(aims, s.aim())
+	}
+	return append(aims, r.listeners.aim())
 }
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
 	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d per request by %d callers for rates, one per request", batch, callers)
-	line("at a time for latencies. The bare SDK starts the same number of one-step workflows eagerly, with as many callers as a")
-	line("dispatcher has concurrent deliveries, and executes them. One run receives events without a limit until it has all of them.")
+	line("at a time for latencies. The bare SDK starts the same number of one-step workflows eagerly, with as many callers (%d) as a", inFlight)
+	line("dispatcher has concurrent deliveries, and executes them; or sends a signal for each event. One run receives events without a limit until")
+	line("it has all of them. In the even stream, %d events per second are sent whatever becomes of them; the time is from sending an event, or from", paceRate)
+	line("the call that starts the workflow, to the close of the execution in Temporal. From start to close is by Temporal's times alone.")
 	line("")
-	line("| what | store | figure | reference | compared | aim | |")
+	line("| what | store | Signalbox | bare SDK | compared (smallest to largest of the rounds) | aim | |")
 	line("|---|---|---|---|---|---|---|")
+	var compared []compare.Compared
 	for _, s := range r.stores {
 		s.markdown(line)
-	}
-	if len(r.takeovers) > 0 {
-		line("")
-		line("Workers are killed (SIGKILL), with the default settings:")
-		line("")
-		line("| what | trials | p50, p95, longest | aim of p95 | |")
-		line("|---|---|---|---|---|")
-		line("| owner killed, another worker lives: until it owns the dispatcher | %d | %s | 20 s | %s |", len(r.takeovers), three(r.takeovers), figure.Verdict(r.takeovers.At(.95).Seconds() < 20))
-		line("| the only worker of a project killed: until another project's supervisor has ended its dispatcher | %d | %s | 30 s | %s |",
-			len(r.cleanups), three(r.cleanups), figure.Verdict(r.cleanups.At(.95).Seconds() < 30))
+		compared = append(compared, s.compared()...)
 	}
 	line("")
-	line("%d rounds of %d events that start no run, %d that start a run each and %d single ones; medians of rounds, percentiles of all.",
-		r.plan.Rounds, r.plan.Unwanted, r.plan.Starting, r.plan.Single)
-}
-
-func three(d promise.Times) string {
-	return fmt.Sprintf("%s, %s, %s", promise.Round(d.At(.5)), promise.Round(d.At(.95)), promise.Round(d.Worst()))
+	compare.Leads(line, compared)
+	line("")
+	line("%d rounds of %d events that start no run, %d that start a run each, %d in an even stream, %d single ones, %d that wake a run each and %d to one run;",
+		r.plan.Rounds, r.plan.Unwanted, r.plan.Starting, r.plan.Paced, r.plan.Single, r.plan.Wakes, r.plan.Collected)
+	line("medians of rounds, percentiles of all.")
+	line("")
+	r.listeners.markdown(line, r.plan)
 }

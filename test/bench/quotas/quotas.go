@@ -3,20 +3,22 @@
 package quotas
 
 import (
+	"context"
 	"fmt"
-	"time"
 
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/bench/compare"
 	"github.com/signalbox-dev/signalbox/test/bench/figure"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
 // callers is the number of concurrent callers, each of which starts a run and waits for its end; few is the limit of concurrent runs.
 const (
-	callers = 32
-	few     = 8
+	callers  = 32
+	few      = 8
+	stepsAim = 0.8 // of the runs per second without a quota
 )
 
 // Plan sets the amount of measurement.
@@ -31,29 +33,30 @@ func Short() Plan { return Plan{Rounds: 1, Runs: 60} }
 // kind is one quota that is measured.
 type kind struct {
 	what  string
+	aim   string
 	quota *signalboxv1.Quota
 }
 
 func kinds() []kind {
 	const month = 30 * 24 * 60 * 60
 	return []kind{
-		{"no quota", &signalboxv1.Quota{}},
-		{"a limit of concurrent runs that is not reached", &signalboxv1.Quota{ConcurrentRuns: 1000}},
-		{fmt.Sprintf("%d concurrent runs: the others wait in order", few), &signalboxv1.Quota{ConcurrentRuns: few}},
-		{"a limit of steps that is not reached", &signalboxv1.Quota{Steps: 1_000_000_000, PeriodSeconds: month}},
+		{what: "no quota", quota: &signalboxv1.Quota{}},
+		{what: "a limit of concurrent runs that is not reached", quota: &signalboxv1.Quota{ConcurrentRuns: 1000}},
+		{what: fmt.Sprintf("%d concurrent runs: the others wait in order", few), quota: &signalboxv1.Quota{ConcurrentRuns: few}},
+		{what: "a limit of steps that is not reached", aim: fmt.Sprintf("≥ %.1f ×", stepsAim), quota: &signalboxv1.Quota{Steps: 1_000_000_000, PeriodSeconds: month}},
 	}
 }
 
-// rates are runs per second on one store, by kind and round.
-type rates struct {
-	store string
-	rates [][]float64
+// costs are the series of one store, by kind.
+type costs struct {
+	store  string
+	series []compare.Series
 }
 
 // Report has all measurements.
 type Report struct {
 	plan   Plan
-	stores []rates
+	stores []costs
 }
 
 // Measure executes a plan. It calls progress with the name of each part that begins.
@@ -69,56 +72,47 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	return r
 }
 
-func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progress func(string)) rates {
+func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progress func(string)) costs {
 	scope := platform.NewScope(t.Context(), t.Name())
 	defer scope.Close()
-	kept := store(scope)
+	kept, temporal := store(scope), platform.StartTemporal(scope)
 	progress("quotas on " + kept.Driver)
-	server := platform.StartServer(scope, platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: kept})
+	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: kept})
 	workflow := server.Publish(scope, platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
-	rate(scope, server, workflow, p.Runs/4) // warms up all parts
-	r := rates{store: kept.Driver, rates: make([][]float64, len(kinds()))}
-	for range p.Rounds {
-		for i, k := range kinds() {
-			if _, err := server.Quotas.SetQuota(scope.Context(), connect.NewRequest(&signalboxv1.SetQuotaRequest{Quota: k.quota})); err != nil {
-				scope.Fatalf("set the quota: %v", err)
-			}
-			r.rates[i] = append(r.rates[i], rate(scope, server, workflow, p.Runs))
-		}
+	var sides []compare.Side
+	for _, k := range kinds() {
+		sides = append(sides, compare.Side{
+			Name: k.what, CPU: server.CPU, Temporal: temporal.CPU,
+			Begin: func(t platform.T) {
+				if _, err := server.Quotas.SetQuota(t.Context(), connect.NewRequest(&signalboxv1.SetQuotaRequest{Quota: k.quota})); err != nil {
+					t.Fatalf("set the quota: %v", err)
+				}
+			},
+			Run: func(ctx context.Context) error { return server.Completes(ctx, workflow, `{"name":"Ada"}`) },
+		})
 	}
-	return r
-}
-
-// rate starts runs and waits for their ends, and returns how many ended per second.
-func rate(t platform.T, s *platform.Server, workflow string, runs int) float64 {
-	began := time.Now()
-	err := platform.Concurrently(runs, callers, func() error {
-		started, err := s.TryStart(t.Context(), workflow, `{"name":"Ada"}`)
-		if err != nil {
-			return err
-		}
-		ended, err := s.Watch(t.Context(), started.GetId())
-		if err == nil && ended.GetStatus() != "completed" {
-			err = fmt.Errorf("run %s is %s", ended.GetId(), ended.GetStatus())
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatalf("start: %v", err)
-	}
-	return float64(runs) / time.Since(began).Seconds()
+	work := compare.Work{Rounds: p.Rounds, Runs: p.Runs, Callers: callers, WarmUp: p.Runs / 4}
+	return costs{store: kept.Driver, series: compare.Measure(scope, work, sides...)}
 }
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("Runs of one step, started by %d callers; each waits for the end of one run before it starts the next.", callers)
+	line("Runs of one step, started by %d callers; each waits for the end of one run before it starts the next. Processor time is that of the server", callers)
+	line("and of Temporal, for one run.")
 	line("")
-	line("| quota | store | runs | ratio to no quota |")
-	line("|---|---|---|---|")
+	line("| quota | store | runs | compared with no quota (smallest to largest of the rounds) | processor time | aim | |")
+	line("|---|---|---|---|---|---|---|")
 	for _, s := range r.stores {
-		without := figure.Median(s.rates[0])
 		for i, k := range kinds() {
-			line("| %s | %s | %.0f/s | %.2f |", k.what, s.store, figure.Median(s.rates[i]), figure.Median(s.rates[i])/without)
+			compared, verdict := "", ""
+			ratio := figure.Ratio(s.series[i].Rates(), s.series[0].Rates())
+			if i > 0 {
+				compared = ratio.Times()
+			}
+			if k.aim != "" {
+				verdict = figure.Verdict(ratio.Mid >= stepsAim)
+			}
+			line("| %s | %s | %.0f/s | %s | %s | %s | %s |", k.what, s.store, figure.Median(s.series[i].Rates()), compared, s.series[i].CPUs(), k.aim, verdict)
 		}
 	}
 	line("")

@@ -96,17 +96,7 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, k kind
 	server := platform.StartServer(scope, platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: kept})
 	workflow := server.Publish(scope, platform.Document("measured", k.tasks))
 	before := sizeOf(scope, kept)
-	err := platform.Concurrently(p.Runs, callers, func() error {
-		started, err := server.TryStart(scope.Context(), workflow, k.input())
-		if err != nil {
-			return err
-		}
-		ended, err := server.Watch(scope.Context(), started.GetId())
-		if err == nil && ended.GetStatus() != "completed" {
-			err = fmt.Errorf("run %s is %s", ended.GetId(), ended.GetStatus())
-		}
-		return err
-	})
+	err := platform.Concurrently(p.Runs, callers, func() error { return server.Completes(scope.Context(), workflow, k.input()) })
 	if err != nil {
 		scope.Fatalf("start: %v", err)
 	}

@@ -1,4 +1,4 @@
-package events
+package crashes
 
 import (
 	"fmt"
@@ -27,8 +27,8 @@ type crashEnvironment struct {
 	workers map[string]*platform.Server // by their IDs
 }
 
-// crashes makes crashes in several environments in parallel, and returns how long each took to recover.
-func crashes(t platform.T, p Plan, crash func(platform.T, *crashEnvironment) time.Duration) promise.Times {
+// repeat makes crashes in several environments in parallel, and returns how long each took to recover.
+func repeat(t platform.T, p Plan, crash func(platform.T, *crashEnvironment) time.Duration) promise.Times {
 	scope := platform.NewScope(t.Context(), t.Name())
 	defer scope.Close()
 	var mu sync.Mutex
