@@ -83,10 +83,10 @@ func TestReadmeTableHasTheFiguresOfThePage(t *testing.T) {
 	updated, err := withSummary(readme, samplePage)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(updated, "before\n\n"+summaryHead+
-		"| one-step runs per second, API to recorded result, 32 callers | 126/s | 146/s |\n| one run at a time, median | 11.2 ms | 5.9 ms |\n"+
+		"| one-step runs, API to recorded result, 32 callers | 126/s | 146/s |\n| one run at a time, median | 11.2 ms | 5.9 ms |\n"+
 		"| 100 steps that compute, each with a row, median | 17.3 ms | 16.4 ms |\n"), updated)
-	require.Contains(t, updated, "| from an event to the first execution of its run, median | 4.4ms | |\n")
-	require.True(t, strings.HasSuffix(updated, "| 185.3ms | 5.16s |\n\nafter\n"), updated)
+	require.Contains(t, updated, "| from an event to the first execution of its run, median | 4.4 ms | |\n")
+	require.True(t, strings.HasSuffix(updated, "| 185.3 ms | 5.16 s |\n\nafter\n"), updated)
 
 	_, err = withSummary("no table", samplePage)
 	require.ErrorContains(t, err, "the README has no table")

@@ -13,11 +13,11 @@ type shown struct {
 
 func shownRows() []shown {
 	return []shown{
-		{"one-step runs per second, API to recorded result, 32 callers", "The platform", "one-step runs per second", 1, 2},
+		{"one-step runs, API to recorded result, 32 callers", "The platform", "one-step runs per second", 1, 2},
 		{"one run at a time, median", "The platform", "a one-step run ", 1, 2},
 		{"100 steps that compute, each with a row, median", "The platform", "100 steps of `set`; by hand, as many rows with one insertion", 1, 2},
-		{"events that start a run which ends, per second", "Events", "events accepted and routed, each of which starts a run", 2, 3},
-		{"events accepted and routed per second", "Events", "events accepted and routed, none of which", 2, 0},
+		{"events that start a run which ends", "Events", "events accepted and routed, each of which starts a run", 2, 3},
+		{"events accepted and routed", "Events", "events accepted and routed, none of which", 2, 0},
 		{"from an event to the first execution of its run, median", "Events", "from sending an event to the first execution", 2, 0},
 		{"after Temporal was killed and restarted, until the first workflow ends, median of all outages", "The connection", "all", 1, 2},
 	}
@@ -59,14 +59,19 @@ func cellsOf(page string, s shown) ([]string, error) {
 	return nil, fmt.Errorf("the page of benchmarks has no row %q under %q", s.row, s.section)
 }
 
-// median returns the first of the figures in a cell, with their unit: "1.2 ms" of "1.2, 3.4 ms", "1.2ms" of "1.2ms, 3.4ms".
+// median returns the first of the figures in a cell, with their unit: "1.2 ms" of "1.2, 3.4 ms" and of "1.2ms, 3.4ms".
 func median(cells []string, column int) string {
 	if column == 0 {
 		return ""
 	}
 	first, rest, several := strings.Cut(strings.TrimSpace(cells[column]), ", ")
 	if several && strings.HasSuffix(rest, " ms") {
-		first += " ms"
+		return first + " ms"
+	}
+	for _, unit := range []string{"ms", "s"} {
+		if number, found := strings.CutSuffix(first, unit); found && number != "" && number[len(number)-1] >= '0' && number[len(number)-1] <= '9' {
+			return number + " " + unit
+		}
 	}
 	return first
 }
