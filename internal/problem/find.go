@@ -228,12 +228,12 @@ func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 // dispatcherFacts are what determines whether the state of dispatchers can be known.
 type dispatcherFacts struct{ connected, leases bool }
 
-// starting is how long after the start of the process the state of a dispatcher may be unknown: a worker that starts with it has no heartbeat
-// yet.
+// starting is how long after the start of the process the state of a dispatcher may be unknown, or none be open: a worker that starts with
+// it has no heartbeat yet, and has not started the dispatcher.
 const starting = 15 * time.Second
 
 // addDispatchers adds the dispatchers that do not route. The unknown state of a dispatcher is no problem of its own while Temporal or the
-// leases are away, which is the problem, and while the process has just started.
+// leases are away, which is the problem, and neither is it, or a missing dispatcher, while the process has just started.
 func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string, facts dispatcherFacts) {
 	all, err := s.dispatchers.read(ctx, s.o.Now(), s.o.Dispatchers.List)
 	if err != nil {
@@ -241,12 +241,13 @@ func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string
 		return
 	}
 	var idle []Finding
+	started := s.o.Now().Sub(s.o.StartedAt) >= starting
 	for i := range all {
 		d := &all[i]
 		f, found := dispatcherFinding(d)
 		switch {
 		case !found || !slices.Contains(projects, d.Name.Project):
-		case f.Code == DispatcherUnknown && (!facts.connected || !facts.leases || s.o.Now().Sub(s.o.StartedAt) < starting):
+		case f.Code == DispatcherUnknown && (!facts.connected || !facts.leases || !started), f.Code == DispatcherMissing && !started:
 			l.unknown[sourceOf(f)] = true
 		case f.Code == DispatcherNoWorkers && (d.Progress == nil || d.Progress.Pending == 0):
 			idle = append(idle, f)

@@ -353,11 +353,11 @@ func TestPlatformProblems(t *testing.T) {
 	}}
 	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.NoWorkers), state(shop, dispatchtype.Stale)}
 	dispatchers, dependencies := b.dispatchers, b.report
-	b.dispatchers = []dispatcher.Dispatcher{state(shop, dispatchtype.Unknown)}
+	b.dispatchers = []dispatcher.Dispatcher{state(shop, dispatchtype.Unknown), state("bank", dispatchtype.Missing)}
 	b.report = health.Report{}
 	require.Empty(t, b.list(admin(t), t, problem.Query{}), "the process has just started")
 	b.now = b.now.Add(time.Minute)
-	require.Equal(t, []string{"platform.shop.DISPATCHER_UNKNOWN open"}, b.list(admin(t), t, problem.Query{}))
+	require.ElementsMatch(t, []string{"platform.shop.DISPATCHER_UNKNOWN open", "platform.bank.DISPATCHER_MISSING open"}, b.list(admin(t), t, problem.Query{}))
 	b.now, b.dispatchers, b.report = b.now.Add(time.Minute), dispatchers, dependencies
 	want := []string{"platform..DEPENDENCY_NOT_UP.leases open", "platform.shop.DISPATCHER_STALE open"}
 	require.ElementsMatch(t, want, b.list(admin(t), t, problem.Query{}), "a project without workers has nothing to do")

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const input = JSON.stringify({ [hostile('key')]: hostile('value') })
   id = (JSON.parse(await platform.cli('run', 'start', 'hostile/texts', '--input', input, '--label', `note=${hostile('label')}`, '-o', 'json')) as { id: string }).id
   problem = await until('the failure is a problem', async () => {
-    const problems = JSON.parse(await platform.cli('problem', 'list', '-o', 'json')) as { id: string }[]
+    const problems = JSON.parse(await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')) as { id: string }[]
     return problems[0]?.id
   })
   await platform.cli('problem', 'acknowledge', problem, '--note', hostile('remark'))
@@ -64,7 +64,7 @@ describe('a hostile text', () => {
   it.each(pages)('is text on the page of %s', async (_, path, places) => {
     const { context, page, faults } = await open(browser, platform.address, path())
     await loaded(page)
-    for (const place of places) await page.getByText(`onerror=window.hostile=1>${place}`).first().waitFor({ state: 'attached', timeout: 5_000 })
+    for (const place of places) await page.getByText(`onerror=window.hostile=1>${place}`).first().waitFor({ state: 'attached', timeout: 15_000 })
     expect(await page.locator('[data-hostile]').count()).toBe(0)
     expect(await page.evaluate(() => (window as { hostile?: number }).hostile)).toBeUndefined()
     expect(faults).toEqual([])
