@@ -58,7 +58,7 @@ type flags struct {
 // Main builds the options of the full program from the process environment: those of the lean one, and `signalbox dev`.
 func Main() cli.Options {
 	options := command.Main()
-	options.Commands = append(options.Commands, Command(options.Version, os.Args[0], options.Env))
+	options.Commands = append(options.Commands, Command(options.Version, options.Program, options.Env))
 	return options
 }
 
@@ -197,7 +197,7 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	// Without a timeout of its own: the server bounds calls, and the watch of a run has its own bound.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	first := firstRun{api: api, http: client, out: d.out, program: quoted(d.program), flag: addressFlag(a.Addr().String())}
+	first := firstRun{api: api, http: client, out: d.out, program: cli.Called(d.program), flag: addressFlag(a.Addr().String())}
 	if err := first.publish(ctx, with.documents); err != nil {
 		return err
 	}
@@ -209,14 +209,6 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	d.printf("Ctrl-C stops it.\n")
 	with.changes.follow(ctx, republish)
 	return nil
-}
-
-// quoted is a program as a shell reads it.
-func quoted(program string) string {
-	if strings.ContainsAny(program, " '\"$&()") {
-		return "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
-	}
-	return program
 }
 
 // config returns the configuration from flags and variables. A variable that contradicts a setting of this command is an error: a caller

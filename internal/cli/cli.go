@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,8 @@ type Options struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Env     config.Environment
+	// Program is the name by which the program was called; empty: signalbox. Hints begin with it.
+	Program string
 	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
 	// Bootstrap makes the first token; nil: this program has no store.
@@ -66,7 +69,7 @@ func New(options Options) *cobra.Command {
 
 func build(options Options) (*cobra.Command, *session.Session) {
 	s := session.New(session.Streams{
-		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now,
+		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now, Program: Called(options.Program),
 		Interactive: options.Interactive || session.IsTerminal(options.Stdin) && session.IsTerminal(options.Stderr),
 	})
 	if s.Now == nil {
@@ -81,6 +84,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused by the state of an o
 another request; waiting for a run ends with 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
 	root.Version = thisBuild(options.Version).Version
 	root.SetVersionTemplate(thisBuild(options.Version).line() + "\n")
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: s.Program}
 	root.SilenceErrors = true // Run prints them
 	root.SilenceUsage = true
 	root.SetIn(options.Stdin)
@@ -94,12 +98,31 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
 	root.AddCommand(options.Commands...)
+	s.Dev = program + " dev"
+	if slices.ContainsFunc(options.Commands, func(cmd *cobra.Command) bool { return cmd.Name() == "dev" }) {
+		s.Dev = s.Command("dev")
+	}
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
 	group(root)
 	addAliases(root)
 	root.SetUsageFunc(usage)
 	return root, s
+}
+
+// program is the name of the full program.
+const program = "signalbox"
+
+// Called returns how hints write the name by which a program was called, as a shell reads it; without one, its usual name.
+func Called(name string) string {
+	switch {
+	case name == "":
+		return program
+	case strings.ContainsAny(name, " '\"$&();|<>*?`\\"):
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	default:
+		return name
+	}
 }
 
 // strictCompletion makes Cobra's own command answer wrong arguments as ours do.

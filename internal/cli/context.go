@@ -52,7 +52,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				return output.Value(s.Out, s.Format(), found)
 			}
 			if len(found) == 0 {
-				s.Note("no contexts; create one: signalbox context set NAME --address HOST:PORT")
+				s.Note("no contexts; create one: %s", s.Command("context set NAME --address HOST:PORT"))
 				return nil
 			}
 			return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("CURRENT", "NAME", "ADDRESS", "PROJECT"), rows)
@@ -72,7 +72,7 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeContexts(s, func(file *session.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
-					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
+					return exit.Errorf(exit.NotFound, "there is no context %q; see \"%s\"", args[0], s.Command("context list"))
 				}
 				file.Current = args[0]
 				s.Note("commands use %s now", file.Contexts[args[0]].Address)
@@ -161,7 +161,7 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			err := changeContexts(s, func(file *session.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
-					return exit.Errorf(exit.NotFound, "there is no context %q; see \"signalbox context list\"", args[0])
+					return exit.Errorf(exit.NotFound, "there is no context %q; see \"%s\"", args[0], s.Command("context list"))
 				}
 				if err := confirm.Ask(s, fmt.Sprintf("Delete the context %q?", args[0])); err != nil {
 					return err

@@ -71,7 +71,7 @@ func usage(cmd *cobra.Command) error {
 		fmt.Fprintf(&text, "\nAliases:\n  %s\n", cmd.NameAndAliases())
 	}
 	if cmd.HasExample() {
-		fmt.Fprintf(&text, "\nExamples:\n%s\n", cmd.Example)
+		fmt.Fprintf(&text, "\nExamples:\n%s\n", strings.ReplaceAll(cmd.Example, " "+program+" ", " "+cmd.Root().CommandPath()+" "))
 	}
 	writeSubcommands(&text, cmd)
 	own, shared, keys := flagsOf(cmd)

@@ -40,7 +40,7 @@ func Main() cli.Options {
 	temporal := temporalconfig.Layer(time.Now)
 	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
 	return cli.Options{
-		Version: Version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
+		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
 		Bootstrap: Bootstrap(env, []config.Layer{temporal}),
 		Commands:  []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}

@@ -188,7 +188,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	}
 	if !wait {
 		if s.Format() == output.Table {
-			s.Note("show its progress: signalbox batch show %s", b.GetId())
+			s.Note("show its progress: %s", s.Command("batch show %s", b.GetId()))
 		}
 		return show(s, b)
 	}
@@ -200,7 +200,7 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 		return err
 	}
 	if b.GetFailed() > 0 {
-		s.Note("%d of %s failed: signalbox batch show %s --items --status failed lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"), b.GetId())
+		s.Note("%d of %s failed: %s lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"), s.Command("batch show %s --items --status failed", b.GetId()))
 		return exit.Silently(exit.Failed)
 	}
 	return nil

@@ -103,7 +103,7 @@ func reasonGiven(needed bool, reason string) error {
 // notePaused prints a note while no worker has handled the request yet; there may be no live worker.
 func notePaused(s *session.Session, run *signalboxv1.Run) {
 	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
-		s.Note("requested; the run shows it once a worker has handled it: signalbox run watch %s", run.GetId())
+		s.Note("requested; the run shows it once a worker has handled it: %s", s.Command("run watch %s", run.GetId()))
 	}
 }
 

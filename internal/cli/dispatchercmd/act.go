@@ -30,7 +30,7 @@ owner. If no other worker is available, the same worker becomes the owner again.
 				return err
 			}
 			if !s.Format().Structured() {
-				s.Note("its owner is requested to resign; \"signalbox dispatcher show %s\" shows the new owner", args[0])
+				s.Note("its owner is requested to resign; \"%s\" shows the new owner", s.Command("dispatcher show %s", args[0]))
 			}
 			return s.Card(response, []output.Field{{Name: "owner", Value: ownerLine(response.GetOwner())}})
 		},

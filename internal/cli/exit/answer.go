@@ -19,13 +19,15 @@ type Call struct {
 	Address string
 	Err     error
 	Hint    string
+	Program string // the name by which the program was called
+	Dev     string // the command that starts a server on this machine
 }
 
 // Error returns the line.
 func (c *Call) Error() string {
 	line := c.Err.Error()
 	if answer, ok := errors.AsType[*connect.Error](c.Err); ok {
-		line = describe(answer, c.Address)
+		line = c.describe(answer)
 	}
 	if c.Hint != "" {
 		line += "; " + c.Hint
@@ -53,9 +55,9 @@ func Reason(err error) string {
 }
 
 // describe writes the server's answer on one line: its message, the fields at fault, the reason, when to try again.
-func describe(answer *connect.Error, address string) string {
+func (c *Call) describe(answer *connect.Error) string {
 	var line strings.Builder
-	line.WriteString(message(answer, address))
+	line.WriteString(c.message(answer))
 	var reason string
 	for _, detail := range answer.Details() {
 		value, err := detail.Value()
@@ -86,12 +88,13 @@ func describe(answer *connect.Error, address string) string {
 // RefusedByServer is what crypto/tls calls an operation that the other side has ended with an alert: its reason is in the error.
 const RefusedByServer = "remote error"
 
-func message(answer *connect.Error, address string) string {
-	if line := distrust(answer, address); line != "" {
+func (c *Call) message(answer *connect.Error) string {
+	address := c.Address
+	if line := c.distrust(answer); line != "" {
 		return line
 	}
 	if unreachable(answer) {
-		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"signalbox dev\" starts one here, --address names another"
+		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"" + c.Dev + "\" starts one here, --address names another"
 	}
 	switch answer.Code() {
 	case connect.CodeDeadlineExceeded:
@@ -112,7 +115,8 @@ func message(answer *connect.Error, address string) string {
 }
 
 // distrust words what one side has against the other's certificate; "" when that is not what went wrong.
-func distrust(answer *connect.Error, address string) string {
+func (c *Call) distrust(answer *connect.Error) string {
+	address := c.Address
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](answer); ok {
 		line := "the certificate of " + address + " is not to be trusted (" + rootCause(untrusted) + ")"
 		if errors.As(answer, new(x509.UnknownAuthorityError)) {
@@ -122,7 +126,7 @@ func distrust(answer *connect.Error, address string) string {
 	}
 	var op *net.OpError
 	if errors.As(answer, &op) && op.Op == RefusedByServer {
-		return address + " refuses the connection (" + rootCause(answer) + "): it requires a client certificate from an authority that it trusts; see --cert-file and --key-file of \"signalbox context set\""
+		return address + " refuses the connection (" + rootCause(answer) + "): it requires a client certificate from an authority that it trusts; see --cert-file and --key-file of \"" + c.Program + " context set\""
 	}
 	return ""
 }

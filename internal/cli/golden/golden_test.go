@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ type example struct {
 	file       string   // content of FILE
 	args       []string // after the words of the line: those that contain spaces
 	contexts   string   // content of the file of contexts
+	program    string   // the name by which the program is called
 }
 
 // terminal is a buffer that commands take for a terminal.
@@ -122,7 +124,7 @@ func (e example) run(t *testing.T, where surroundings) string {
 	}
 	var out, errs bytes.Buffer
 	options := cli.Options{
-		Version: "1.2.3", Stdin: strings.NewReader(e.stdin), Stdout: &out, Stderr: &errs, Now: now,
+		Version: "1.2.3", Program: e.program, Stdin: strings.NewReader(e.stdin), Stdout: &out, Stderr: &errs, Now: now,
 		Env: config.Environment{"XDG_CONFIG_HOME": home, "SIGNALBOX_ADDRESS": address},
 	}
 	if where.columns > 0 {
@@ -134,6 +136,25 @@ func (e example) run(t *testing.T, where surroundings) string {
 	}
 	code := cli.Run(t.Context(), options, args)
 	return e.report(out.String(), errs.String(), code, address, home)
+}
+
+// Commands in hints begin with the name by which the program was called: they can be copied where it is not on the PATH.
+func TestHintsBeginWithTheNameOfTheProgram(t *testing.T) {
+	t.Parallel()
+	literal := regexp.MustCompile(`(?:^|[^/\w])signalbox [a-z-]+`)
+	hints := 0
+	for _, e := range examples() {
+		e.program = "./bin/signalbox"
+		text := e.run(t, surroundings{})
+		for _, answer := range e.answers {
+			if words := strings.SplitN(answer, " ", 3); strings.HasPrefix(answer, "!") {
+				text = strings.ReplaceAll(text, words[2], "") // the server does not have the name
+			}
+		}
+		hints += strings.Count(text, "./bin/signalbox ")
+		require.NotRegexp(t, literal, text, e.name)
+	}
+	require.Greater(t, hints, 15)
 }
 
 func (e example) report(out, errs string, code int, address, home string) string {

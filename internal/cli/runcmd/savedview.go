@@ -26,7 +26,7 @@ func FindView(ctx context.Context, s *session.Session, name string) (*signalboxv
 		}
 	}
 	if found == nil {
-		return nil, exit.Errorf(exit.NotFound, "no view %q in project %s, neither yours nor shared: `signalbox view list` shows those that exist", name, s.Project())
+		return nil, exit.Errorf(exit.NotFound, "no view %q in project %s, neither yours nor shared: `%s` shows those that exist", name, s.Project(), s.Command("view list"))
 	}
 	return found, nil
 }

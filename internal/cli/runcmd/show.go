@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,10 +35,11 @@ func showCommand(s *session.Session) *cobra.Command {
 
 // Print prints one run.
 func Print(s *session.Session, run *signalboxv1.Run) error {
-	return s.Card(run, runFields(run, s.Now(), s.Format() == output.Wide))
+	return s.Card(run, runFields(s, run))
 }
 
-func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
+func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
+	wide := s.Format() == output.Wide
 	fields := []output.Field{
 		{Name: "id", Value: run.GetId()},
 		{Name: "workflow", Value: run.GetWorkflow()},
@@ -47,7 +47,7 @@ func runFields(run *signalboxv1.Run, now time.Time, wide bool) []output.Field {
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "reason", Value: statusDetail(run)},
 		{Name: "labels", Value: output.Visible(session.LabelLine(run.GetLabels()))},
-		{Name: "waits for", Value: waitLines(run, now)},
+		{Name: "waits for", Value: waitLines(run, s.Now(), s.Command("run waits %s", run.GetId()))},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
 		{Name: "created", Value: created(run)},

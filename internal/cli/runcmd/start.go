@@ -160,7 +160,7 @@ func Started(ctx context.Context, s *session.Session, run *signalboxv1.Run, crea
 	noteQueued(s, run)
 	if !wait {
 		if s.Format() == output.Table {
-			s.Note("watch it: signalbox run watch %s", run.GetId())
+			s.Note("watch it: %s", s.Command("run watch %s", run.GetId()))
 		}
 		return Print(s, run)
 	}

@@ -54,8 +54,8 @@ func listWaits(ctx context.Context, s *session.Session, id string) error {
 // mostWaits is how many waits a card shows.
 const mostWaits = 20
 
-// waitLines says what a run waits for, in a line each.
-func waitLines(run *signalboxv1.Run, now time.Time) string {
+// waitLines says what a run waits for, in a line each. The command all lists those that are not among them.
+func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 	waits := run.GetWaits()
 	lines := make([]string, 0, mostWaits+1)
 	for _, w := range waits[:min(len(waits), mostWaits)] {
@@ -67,9 +67,9 @@ func waitLines(run *signalboxv1.Run, now time.Time) string {
 	}
 	switch rest := len(waits) - mostWaits; {
 	case run.GetMoreWaits():
-		lines = append(lines, "and more: signalbox run waits "+run.GetId())
+		lines = append(lines, "and more: "+all)
 	case rest > 0:
-		lines = append(lines, fmt.Sprintf("and %d more: signalbox run waits %s", rest, run.GetId()))
+		lines = append(lines, fmt.Sprintf("and %d more: %s", rest, all))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -32,13 +32,13 @@ func TestWaitLinesOfManySteps(t *testing.T) {
 	for i := range mostWaits + 1 {
 		run.Waits = append(run.Waits, &signalboxv1.Wait{Step: int64(i + 2), Task: "t", What: "timer"})
 	}
-	lines := strings.Split(waitLines(run, time.Now()), "\n")
+	lines := strings.Split(waitLines(run, time.Now(), "./signalbox run waits r"), "\n")
 	require.Len(t, lines, mostWaits+1)
 	require.Equal(t, []string{"unpause: the run is paused", "step 2 t: timer"}, lines[:2])
-	require.Equal(t, "and 2 more: signalbox run waits r", lines[mostWaits])
+	require.Equal(t, "and 2 more: ./signalbox run waits r", lines[mostWaits])
 	run.MoreWaits = true
-	require.Contains(t, waitLines(run, time.Now()), "\nand more: signalbox run waits r")
-	require.Empty(t, waitLines(&signalboxv1.Run{}, time.Now()))
+	require.Contains(t, waitLines(run, time.Now(), "./signalbox run waits r"), "\nand more: ./signalbox run waits r")
+	require.Empty(t, waitLines(&signalboxv1.Run{}, time.Now(), ""))
 }
 
 func TestErrorTitle(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *Session) tokenText() (string, error) {
 	if file := s.there().TokenFile; text == "" && file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"signalbox context set --help\"", err)
+			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"%s\"", err, s.Command("context set --help"))
 		}
 		text, from = string(content), file
 		if strings.TrimSpace(text) == "" {

@@ -114,17 +114,5 @@ func (f ContextFile) Save(path string) error {
 	return nil
 }
 
-// Chosen returns the current context, or an empty one where none was chosen.
-func (f ContextFile) Chosen() (Context, error) {
-	if f.Current == "" {
-		return Context{}, nil
-	}
-	chosen, ok := f.Contexts[f.Current]
-	if !ok {
-		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"signalbox context use NAME\"", f.Current)
-	}
-	return chosen, nil
-}
-
 // Names returns the contexts' names in order.
 func (f ContextFile) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }

@@ -57,6 +57,15 @@ type Streams struct {
 	Interactive bool
 	Env         config.Environment
 	Now         func() time.Time
+	// Program is the name by which the program was called, as a shell reads it; hints begin with it.
+	Program string
+	// Dev is the command that starts a server on this machine.
+	Dev string
+}
+
+// Command returns a command line of this program, for hints: Command("run watch %s", id).
+func (s *Session) Command(format string, args ...any) string {
+	return s.Program + " " + fmt.Sprintf(format, args...)
 }
 
 // Session is one invocation's settings and connection.
@@ -173,7 +182,10 @@ func (s *Session) chosen() (Context, error) {
 	if err != nil {
 		return Context{}, err
 	}
-	return file.Chosen()
+	if _, exists := file.Contexts[file.Current]; file.Current != "" && !exists {
+		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"%s\"", file.Current, s.Command("context use NAME"))
+	}
+	return file.Contexts[file.Current], nil
 }
 
 func first(values ...string) string {
@@ -354,7 +366,7 @@ func (s *Session) Failed(err error, what string, args ...any) error {
 
 // FailedHint is Failed with what to do about it.
 func (s *Session) FailedHint(err error, hint, what string, args ...any) error {
-	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint}
+	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint, Program: s.Program, Dev: s.Dev}
 }
 
 // Note prints a line of progress, for people.

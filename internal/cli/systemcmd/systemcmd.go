@@ -72,7 +72,7 @@ command does not wait for the attempt: "signalbox system status" shows its resul
 			if usable(connection) {
 				s.Note("nothing to try: the server is connected")
 			} else {
-				s.Note("the server attempts to connect now; \"signalbox system status\" shows the result")
+				s.Note("the server attempts to connect now; \"%s\" shows the result", s.Command("system status"))
 			}
 			return write(s.Out, verdict(connection, s.Now(), s.Style())+"\n")
 		},

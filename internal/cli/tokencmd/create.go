@@ -132,7 +132,7 @@ func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *to
 	where := "It is printed only once:"
 	if file != nil {
 		if err := file.save(made.GetSecret()); err != nil {
-			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"signalbox token revoke %[1]s\"", t.GetId(), err)
+			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"%s\"", t.GetId(), err, s.Command("token revoke %s", t.GetId()))
 		}
 		made.Secret, where = "", "It is in "+file.path
 	}

@@ -55,7 +55,7 @@ const statsPage = 50
 
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
 	return session.Listing[*signalboxv1.Workflow]{
-		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: signalbox workflow publish FILE",
+		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " + s.Command("workflow publish FILE"),
 		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON", "+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK"),
 		Row: func(workflow *signalboxv1.Workflow) []string {
 			draft := ""

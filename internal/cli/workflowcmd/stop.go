@@ -109,7 +109,7 @@ func stop(ctx context.Context, s *session.Session, request *signalboxv1.StopWork
 		s.Note("this workflow was stopped before with the request ID %s", request.GetRequestId())
 	}
 	if s.Format() == output.Table {
-		s.Note("show the progress of the cancellations: signalbox batch show %s", response.GetBatch().GetId())
+		s.Note("show the progress of the cancellations: %s", s.Command("batch show %s", response.GetBatch().GetId()))
 	}
 	return s.Card(response, append(stopFields(response), output.Field{Name: "batch", Value: response.GetBatch().GetId()}))
 }
