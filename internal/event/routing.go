@@ -25,10 +25,13 @@ type Routing struct {
 
 // Batch is the input of matching: events in order, and the targets that they may match.
 type Batch struct {
-	Events    []Event
-	Triggers  []Trigger
-	Listeners []Listener // those that match a type of the events, and those that match any type
-	Partials  []Partial  // of the triggers
+	Events   []Event
+	Triggers []Trigger
+	// Shapes are those of the listeners that match a type of the events, and of those that match any type.
+	Shapes []Shape
+	// Listeners are those among them that the index does not have by their values, in order of ID.
+	Listeners []Listener
+	Partials  []Partial // of the triggers
 	// Earlier are the events that the partials name: only their positions, IDs and sources, because there may be many.
 	Earlier []Event
 }

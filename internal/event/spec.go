@@ -20,6 +20,8 @@ type Listener struct {
 	ID, Project, RunID string
 	Since              int64
 	Spec               Spec
+	// Entries are those of its filters in the index. Package sealed sets them, because they depend on its keys.
+	Entries []Entry
 }
 
 // Mode is how many of a spec's filters have to match.

@@ -105,6 +105,8 @@ type Rows interface {
 	Fence(ctx context.Context, project, taskQueue, holder string, above int64) (inbox.Owner, error)
 	// Unrouted returns up to limit events behind the routed position, with the targets that they may match.
 	Unrouted(ctx context.Context, project string, limit int) (Batch, error)
+	// FindListeners returns the listeners with one of the entries, and the summaries of shapes.
+	FindListeners(ctx context.Context, project string, lookups []Lookup) (Found, error)
 	// Due claims up to limit due deliveries, in order of their due time, and returns them with their events in order of position. Each
 	// claim counts as an attempt; a result "released" takes that back. For a run to wake, it returns the oldest pending deliveries in
 	// order, up to limit, and no others before each of these has a result. The claimed deliveries are not due again for this owner before

@@ -5,16 +5,20 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
-// digestInfo separates the keys of digests from those that seal values.
-const digestInfo = "signalbox request digest"
+// The texts separate the keys of digests from those that seal values, and from each other.
+const (
+	digestInfo = "signalbox request digest"
+	indexInfo  = "signalbox index"
+)
 
 // Digest returns a keyed digest (HMAC-SHA-256) of a value, preceded by the ID of the active key. Without the key the value cannot be guessed
 // from it, even where it is short.
 func (r *Ring) Digest(value []byte) (string, error) {
-	sum, err := r.mac(r.active, value)
+	sum, err := r.mac(digestInfo, r.active, value)
 	return r.active + ":" + base64.RawStdEncoding.EncodeToString(sum), err
 }
 
@@ -29,12 +33,36 @@ func (r *Ring) Matches(digest string, value []byte) (same, known bool) {
 	if err != nil {
 		return false, false
 	}
-	sum, err := r.mac(digest[:colon], value)
+	sum, err := r.mac(digestInfo, digest[:colon], value)
 	return err == nil && hmac.Equal(sum, want), err == nil
 }
 
-func (r *Ring) mac(id string, value []byte) ([]byte, error) {
-	key, err := hkdf.Key(sha256.New, r.keys[id], nil, digestInfo, KeySize)
+// Index returns a text by which a database finds a value that it has sealed: a keyed digest with the active key. Equal values with an equal
+// kind and owner have the same text.
+func (r *Ring) Index(value []byte, about ...string) (string, error) {
+	return r.index(r.active, value, about)
+}
+
+// Indexes returns the texts that Index may have returned for a value: one for each key.
+func (r *Ring) Indexes(value []byte, about ...string) ([]string, error) {
+	list := make([]string, 0, len(r.keys))
+	for id := range r.keys {
+		text, err := r.index(id, value, about)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, text)
+	}
+	return list, nil
+}
+
+func (r *Ring) index(id string, value []byte, about []string) (string, error) {
+	sum, err := r.mac(indexInfo, id, context(nil, append(slices.Clip(about), string(value))))
+	return base64.RawURLEncoding.EncodeToString(sum), err
+}
+
+func (r *Ring) mac(info, id string, value []byte) ([]byte, error) {
+	key, err := hkdf.Key(sha256.New, r.keys[id], nil, info, KeySize)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package sealed_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/redact"
@@ -211,11 +213,14 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	}}}}
 	require.NoError(t, v.Events(kept.Events()).Listen(ctx, given))
 	require.JSONEq(t, `"ada@example.com"`, string(given.Spec.Filters[0].Correlate["who"].Expect), "the argument is unchanged")
+	later := given
+	later.ID = "l2"
+	require.NoError(t, over(kept, before.Opening()).Events(kept.Events()).Listen(ctx, later))
 	l, found, err := kept.Events().GetListener(ctx, here, "l1")
 	require.NoError(t, err)
 	require.True(t, found)
 	require.NotContains(t, string(l.Spec.Filters[0].Correlate["who"].Expect), "ada")
-	_, _, err = v.Events(kept.Events()).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com"}`)})
+	_, _, err = v.Events(kept.Events()).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com","n":1}`)})
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		keys *keyring.Ring
@@ -223,14 +228,37 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	}{{before, true}, {rotated, true}, {before.Opening(), true}, {gone, false}} {
 		reader := over(kept, tt.keys)
 		for range 2 {
-			batch, err := reader.Events(kept.Events()).Unrouted(ctx, here, 10)
+			l, found, err := reader.Events(kept.Events()).GetListener(ctx, here, "l1")
 			require.NoError(t, err)
-			require.Len(t, batch.Listeners, 1)
-			keys := batch.Listeners[0].Spec.Filters[0].Correlate
+			require.True(t, found)
+			keys := l.Spec.Filters[0].Correlate
 			require.Equal(t, tt.open, string(keys["who"].Expect) == `"ada@example.com"`)
 			require.Nil(t, keys["any"].Expect)
+			ids := waiting(t, reader.Events(kept.Events()))
+			require.Equal(t, tt.open, slices.Contains(ids, "l1"), "%v", ids)
 		}
 	}
+}
+
+// waiting returns the IDs of the listeners that match the events.
+func waiting(t *testing.T, events *sealed.Events) (ids []string) {
+	t.Helper()
+	batch, err := events.Unrouted(t.Context(), here, 10)
+	require.NoError(t, err)
+	require.Empty(t, batch.Listeners, "they are found by the values that they expect")
+	evaluation := match.New(match.Options{}).Evaluate(batch)
+	found, err := events.FindListeners(t.Context(), here, evaluation.Lookups())
+	require.NoError(t, err)
+	for _, l := range found.Listeners {
+		ids = append(ids, l.ID)
+	}
+	var woken []string
+	for _, d := range evaluation.Routings(found)[0].Deliveries {
+		woken = append(woken, d.Listener)
+	}
+	require.Equal(t, woken, ids)
+	require.Contains(t, ids, "l2", "its values are not sealed")
+	return ids
 }
 
 func TestExpectedValuesOfListenersAreShownWithMarks(t *testing.T) {

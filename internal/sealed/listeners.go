@@ -2,6 +2,7 @@ package sealed
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
 // sealedExpect is the prefix of the sealed value that a listener expects of a correlation key. No event has such a value, so a listener with a
@@ -21,6 +23,13 @@ const sealedExpect = `"` + "\u27e6sealed\u27e7"
 
 // Listen implements [event.Store]. The values that a run expects of correlation keys are values of the run: they are stored sealed.
 func (s *Events) Listen(ctx context.Context, l event.Listener) error {
+	l.Entries = shape.Entries(l.Spec)
+	for i, e := range l.Entries {
+		var err error
+		if l.Entries[i].Values, err = s.sealer.entryValues(l.Project, e); err != nil {
+			return err
+		}
+	}
 	if s.sealer.keys.Seals() {
 		var err error
 		if l.Spec.Filters, err = s.sealer.sealExpected(l); err != nil {
@@ -28,6 +37,60 @@ func (s *Events) Listen(ctx context.Context, l event.Listener) error {
 		}
 	}
 	return s.EventStore.Listen(ctx, marked(l))
+}
+
+// FindListeners implements [event.Rows].
+func (s *Events) FindListeners(ctx context.Context, project string, lookups []event.Lookup) (event.Found, error) {
+	stored := make([]event.Lookup, 0, len(lookups))
+	for _, w := range lookups {
+		if w.Values == "" {
+			stored = append(stored, w)
+			continue
+		}
+		texts, err := s.sealer.keys.Indexes([]byte(w.Values), aboutEntry(project, w.Entry)...)
+		if err != nil {
+			return event.Found{}, fmt.Errorf("finding listeners: %w", err)
+		}
+		for _, text := range append(texts, openValues(project, w.Entry)) {
+			w.Values = text
+			stored = append(stored, w)
+		}
+	}
+	found, err := s.EventStore.FindListeners(ctx, project, stored)
+	for i := range found.Listeners {
+		s.sealer.openExpected(&found.Listeners[i])
+	}
+	return found, err
+}
+
+// entryValues returns the values of an entry as they are stored.
+func (sl *Sealer) entryValues(project string, e event.Entry) (string, error) {
+	switch {
+	case e.Values == "":
+		return "", nil
+	case !sl.keys.Seals():
+		return openValues(project, e), nil
+	}
+	text, err := sl.keys.Index([]byte(e.Values), aboutEntry(project, e)...)
+	if err != nil {
+		return "", fmt.Errorf("indexing the expected values of a listener: %w", err)
+	}
+	return text, nil
+}
+
+// openValues returns the values of an entry as they are stored while values are not sealed: as a digest, because an index has no long texts.
+func openValues(project string, e event.Entry) string {
+	h := sha256.New()
+	for _, part := range append(aboutEntry(project, e), e.Values) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // never fails, according to its documentation
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// aboutEntry returns what the digest of an entry depends on beside its values. The digests of two projects, or of two shapes, do not reveal
+// that values are equal.
+func aboutEntry(project string, e event.Entry) []string {
+	return []string{"entry", project, e.Type, e.Shape}
 }
 
 // GetListener implements [event.Rows].

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -26,11 +27,6 @@ const (
 	// routeFor limits how long a claim continues matching while no match yields a delivery.
 	routeFor = time.Second
 )
-
-// Matcher returns the routings of all events of a batch, or of the first ones.
-type Matcher interface {
-	Match(b event.Batch) []event.Routing
-}
 
 // Runs starts runs.
 type Runs interface {
@@ -51,7 +47,7 @@ type Reports interface {
 // Options configure [New].
 type Options struct {
 	Store   event.Store
-	Matcher Matcher
+	Matcher *match.Matcher
 	Runs    Runs
 	Waker   Waker
 	// Batches reports whether a run can receive several events in one signal.
@@ -119,7 +115,12 @@ func (r *Router) route(ctx context.Context, name inbox.Name, owner inbox.Owner) 
 	if err != nil || len(batch.Events) == 0 {
 		return false, err
 	}
-	routings := r.opts.Matcher.Match(batch)
+	evaluation := r.opts.Matcher.Evaluate(batch)
+	found, err := r.opts.Store.FindListeners(ctx, name.Project, evaluation.Lookups())
+	if err != nil {
+		return false, err
+	}
+	routings := evaluation.Routings(found)
 	err = r.opts.Store.CommitRouting(ctx, name.Project, owner, routings)
 	if errors.Is(err, event.ErrRouted) {
 		return true, nil // routed by another routing of the same owner, which was taken for dead

@@ -97,17 +97,17 @@ func (b bells) Wake(_ context.Context, project string) error {
 	return nil
 }
 
-func sqlite(t *testing.T) store.Options {
+func sqlite(t testing.TB) store.Options {
 	t.Helper()
 	return store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute}
 }
 
-func postgres(t *testing.T) store.Options {
+func postgres(t testing.TB) store.Options {
 	t.Helper()
 	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, CallTimeout: time.Minute}
 }
 
-func newBench(t *testing.T, o store.Options) *bench {
+func newBench(t testing.TB, o store.Options) *bench {
 	t.Helper()
 	kept, err := storetest.Open(t.Context(), t, o)
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func (b *bench) publishesIn(t *testing.T, project, name, version, schedule strin
 	require.NoError(t, err)
 }
 
-func (b *bench) gives(t *testing.T, events ...event.Event) []event.Accepted {
+func (b *bench) gives(t testing.TB, events ...event.Event) []event.Accepted {
 	t.Helper()
 	accepted, err := b.events.Publish(b.ctx, b.name.Project, events)
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func given(id, typ, data string) event.Event {
 	return e
 }
 
-func (b *bench) owns(t *testing.T) inbox.Owner {
+func (b *bench) owns(t testing.TB) inbox.Owner {
 	t.Helper()
 	owner, err := b.Fence(b.ctx, b.name, "server-1", 0)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func (b *bench) owns(t *testing.T) inbox.Owner {
 }
 
 // works claims, delivers and records outcomes until nothing is due, and returns the outcomes.
-func (b *bench) works(t *testing.T, owner inbox.Owner) []inbox.Outcome {
+func (b *bench) works(t testing.TB, owner inbox.Owner) []inbox.Outcome {
 	t.Helper()
 	var outcomes []inbox.Outcome
 	for {
@@ -205,7 +205,7 @@ func (b *bench) event(t *testing.T, position int64) (event.Event, []event.Delive
 
 func TestEventsStartRuns(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]func(*testing.T) store.Options{"sqlite": sqlite, "postgres": postgres} {
+	for name, options := range map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, options(t))
@@ -395,7 +395,7 @@ func TestOwnerChangesAreEvents(t *testing.T) {
 // TestInbox runs the conformance suite on the router.
 func TestInbox(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]func(*testing.T) store.Options{"sqlite": sqlite, "postgres": postgres} {
+	for name, options := range map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, options(t))

@@ -22,7 +22,7 @@ func TestFailuresMatchFiltersThatNameThem(t *testing.T) {
 		Listeners: []event.Listener{listener("la", event.Any), listener("ln", event.Any, wants(event.RunFailed, ""))},
 		Events:    []event.Event{ev(1, event.RunFailed, `{}`), ev(2, event.DeliveryDeadLettered, `{}`), ev(3, "io.signalbox.run.stuck", `{}`)},
 	}
-	routings := match.New(match.Options{}).Match(b)
+	routings := evaluated(match.New(match.Options{}), b)
 	require.Equal(t, "routed | named[1] | ln[1]", outcome(routings[0]))
 	require.Equal(t, event.Unmatched, routings[1].Status)
 	require.Equal(t, "routed | any[3] | source[3] | la[3]", outcome(routings[2]), "other events of the platform match as before")
@@ -38,13 +38,13 @@ func TestFailuresAfterFailuresStartNothing(t *testing.T) {
 		Events: []event.Event{ev(1, event.RunFailed, `{}`).WithAfterFailure()},
 	}
 	m := match.New(match.Options{})
-	r := m.Match(b)[0]
+	r := evaluated(m, b)[0]
 	require.Equal(t, event.Unmatched, r.Status)
 	require.Contains(t, r.Reason, "it reports a failure that followed from another one")
 	require.Empty(t, r.Partials)
 
 	b.Listeners = []event.Listener{listener("l", event.One, wants(event.RunFailed, ""))}
-	require.Equal(t, "routed | l[1]", outcome(m.Match(b)[0]), "a run that waits for it receives it")
+	require.Equal(t, "routed | l[1]", outcome(evaluated(m, b)[0]), "a run that waits for it receives it")
 
 	forged := ev(1, "io.signalbox.run.stuck", `{}`).WithAfterFailure()
 	require.False(t, forged.AfterFailure(), "the attribute has no meaning for other types")

@@ -4,7 +4,9 @@
 // caches what it compiled, within bounds, and has no other state.
 //
 //	m := match.New(match.Options{})
-//	routings := m.Match(batch) // one for each event, in order; see Match
+//	e := m.Evaluate(batch)
+//	found, err := store.FindListeners(ctx, project, e.Lookups())
+//	routings := e.Routings(found) // one for each event, in order
 //
 // No content of a definition or an event causes an error. A filter that cannot be evaluated on an event does not match it; an event
 // that cannot be read is rejected, and the others continue. A filter that does not terminate is cut off, and a batch with several
@@ -13,19 +15,19 @@
 // # Performance
 //
 // Runs of one workflow wait with the same filters and differ in the expected values of their correlation keys. Filters that are equal
-// except for these values share one shape. Each shape is evaluated once per event, and a table maps the values of the keys to the
-// runs that expect them. Shapes are indexed by the type of the event.
+// except for these values share one shape. Each shape is evaluated once per event, and the index of the store has the listeners by the
+// values of the keys: a batch has the shapes of the runs that wait, and only the listeners that match are read. Shapes are indexed by the
+// type of the event.
 package match
 
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
 )
 
 // Options bound what a matcher caches; zero fields have defaults that suit a process.
@@ -65,11 +67,49 @@ func New(o Options) *Matcher {
 	}
 }
 
-// Match computes the routings of a batch, in order: of all events, or, once the batch has used too much compute or made too many
-// deliveries, of the first ones. It routes at least one event.
-func (m *Matcher) Match(b event.Batch) []event.Routing {
+// Evaluation is a batch whose events are evaluated, without the listeners that the index of the store has.
+type Evaluation struct {
+	batch  event.Batch
+	table  *table
+	events []evaluated
+	sets   int
+}
+
+// Evaluate evaluates the events of a batch, in order: all of them, or the first ones, once they have used too much compute.
+func (m *Matcher) Evaluate(b event.Batch) *Evaluation {
+	e := &Evaluation{batch: b, table: m.compiler.table(b), sets: m.sets}
+	fuel := int64(0)
+	for i := range b.Events {
+		if fuel > maxFuel {
+			break
+		}
+		one := e.table.evaluate(&b.Events[i])
+		fuel += one.fuel
+		e.events = append(e.events, one)
+	}
+	return e
+}
+
+// Lookups returns what Routings requires of the index, in any order.
+func (e *Evaluation) Lookups() []event.Lookup {
+	wanted := map[event.Lookup]bool{}
+	for _, one := range e.events {
+		e.table.lookups(one, wanted)
+	}
+	return slices.Collect(maps.Keys(wanted))
+}
+
+// Routings computes the routings of the evaluated events, in order: of all of them, or, once the batch has made too many deliveries, of the
+// first ones. It routes at least one event. It is called once.
+func (e *Evaluation) Routings(found event.Found) []event.Routing {
+	b := e.batch
+	read := make(map[string]bool, len(b.Listeners))
+	for _, l := range b.Listeners {
+		read[l.ID] = true
+	}
+	e.table.addFound(found, read)
 	batch := &batch{
-		table: m.compiler.table(b), limit: m.sets, events: make(map[int64]*event.Event, len(b.Events)+len(b.Earlier)),
+		table: e.table, limit: e.sets, events: make(map[int64]*event.Event, len(b.Events)+len(b.Earlier)),
 		open: map[string][]*set{}, stored: map[string][]event.Partial{},
 	}
 	for _, list := range [][]event.Event{b.Earlier, b.Events} {
@@ -80,12 +120,12 @@ func (m *Matcher) Match(b event.Batch) []event.Routing {
 	for _, p := range b.Partials {
 		batch.stored[p.Workflow] = append(batch.stored[p.Workflow], p)
 	}
-	routings := make([]event.Routing, 0, len(b.Events))
-	for i := range b.Events {
-		if batch.fuel > maxFuel || batch.deliveries >= maxDeliveries {
+	routings := make([]event.Routing, 0, len(e.events))
+	for _, one := range e.events {
+		if batch.deliveries >= maxDeliveries {
 			break
 		}
-		r := batch.route(&b.Events[i])
+		r := batch.route(one)
 		batch.deliveries += len(r.Deliveries)
 		routings = append(routings, r)
 	}
@@ -100,22 +140,18 @@ type batch struct {
 	// stored are the partials as read from the store; open are the sets of the workflows that were loaded.
 	stored map[string][]event.Partial
 	open   map[string][]*set
-	// fuel is the compute used so far.
-	fuel int64
 	// deliveries counts the deliveries made so far.
 	deliveries int
 }
 
-func (b *batch) route(e *event.Event) event.Routing {
+func (b *batch) route(of evaluated) event.Routing {
+	e := of.event
 	r := event.Routing{Position: e.Position}
-	value, err := jq.DecodeJSON(cloudevents.JSON(*e))
-	if err != nil {
-		r.Status, r.Reason = event.Rejected, "it cannot be read: "+err.Error()
+	if of.unreadable != nil {
+		r.Status, r.Reason = event.Rejected, "it cannot be read: "+of.unreadable.Error()
 		return r
 	}
-	plain, _ := value.(map[string]any)
-	found := b.table.lookup(e, plain)
-	b.fuel += found.fuel
+	found := b.table.lookup(of)
 	notes := found.notes
 	for _, h := range found.hits {
 		switch {

@@ -183,7 +183,7 @@ func TestTargets(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			routings := match.New(match.Options{}).Match(event.Batch{Events: []event.Event{tt.event}, Triggers: tt.triggers, Listeners: tt.listeners})
+			routings := evaluated(match.New(match.Options{}), event.Batch{Events: []event.Event{tt.event}, Triggers: tt.triggers, Listeners: tt.listeners})
 			require.Equal(t, []string{tt.want}, outcomes(routings))
 			require.Equal(t, tt.event.Position, routings[0].Position)
 		})
@@ -200,7 +200,7 @@ func TestInvalidEventDoesNotBlockOthers(t *testing.T) {
 		}
 		b.Events = append(b.Events, ev(int64(i+1), "paid", data))
 	}
-	got := outcomes(match.New(match.Options{}).Match(b))
+	got := outcomes(evaluated(match.New(match.Options{}), b))
 	require.Contains(t, got[2], "rejected | it cannot be read")
 	require.Equal(t, []string{"routed | a/b[1]", "routed | a/b[2]"}, got[:2])
 	require.Equal(t, []string{"routed | a/b[4]", "routed | a/b[5]"}, got[3:])
@@ -216,11 +216,11 @@ func TestEndlessFilters(t *testing.T) {
 	}
 	b.Triggers = append(b.Triggers, trigger("a/good", event.One, wants("paid", "")))
 	m := match.New(match.Options{})
-	first := m.Match(b)
+	first := evaluated(m, b)
 	require.NotEmpty(t, first)
 	require.Less(t, len(first), len(b.Events))
 	b.Events = b.Events[len(first):]
-	for i, r := range append(first, m.Match(b)...) {
+	for i, r := range append(first, evaluated(m, b)...) {
 		require.Equal(t, fmt.Sprintf("routed | a/good[%d]", i+1), outcome(r))
 	}
 }
@@ -234,7 +234,7 @@ func TestReasonNamesFewNearMatches(t *testing.T) {
 		b.Triggers = append(b.Triggers, p)
 	}
 	require.Equal(t, []string{`unmatched | workflow "a/0" is paused; workflow "a/1" is paused; workflow "a/2" is paused (and 2 more)`},
-		outcomes(match.New(match.Options{}).Match(b)))
+		outcomes(evaluated(match.New(match.Options{}), b)))
 }
 
 func TestDeliveries(t *testing.T) {
@@ -244,7 +244,7 @@ func TestDeliveries(t *testing.T) {
 		Triggers:  []event.Trigger{trigger("a/b", event.One, wants("paid", ""))},
 		Listeners: []event.Listener{listener("l", event.One, wants("paid", ""))},
 	}
-	got := match.New(match.Options{}).Match(b)[0].Deliveries
+	got := evaluated(match.New(match.Options{}), b)[0].Deliveries
 	start, wake := got[0], got[1]
 	require.Equal(t, event.Delivery{
 		ID: start.ID, RunID: start.RunID, Project: shop, Position: 9, Kind: event.Start, Workflow: "a/b", Version: "1.0.0",
@@ -265,7 +265,7 @@ func TestDeliveries(t *testing.T) {
 
 	// A run's ID depends on the event and the workflow, not on the version or the event's position.
 	b.Triggers[0].Version, b.Events[0].Position = "2.0.0", 10
-	require.Equal(t, start.RunID, match.New(match.Options{}).Match(b)[0].Deliveries[0].RunID)
+	require.Equal(t, start.RunID, evaluated(match.New(match.Options{}), b)[0].Deliveries[0].RunID)
 	for change, apply := range map[string]func(*event.Batch){
 		"source":   func(b *event.Batch) { b.Events[0].Source = "/t" },
 		"ID":       func(b *event.Batch) { b.Events[0].ID = "other" },
@@ -275,7 +275,7 @@ func TestDeliveries(t *testing.T) {
 	} {
 		c := event.Batch{Events: []event.Event{b.Events[0]}, Triggers: []event.Trigger{b.Triggers[0]}}
 		apply(&c)
-		require.NotEqual(t, start.RunID, match.New(match.Options{}).Match(c)[0].Deliveries[0].RunID, change)
+		require.NotEqual(t, start.RunID, evaluated(match.New(match.Options{}), c)[0].Deliveries[0].RunID, change)
 	}
 }
 
@@ -289,9 +289,9 @@ func TestBatchEndsAfterMaxDeliveries(t *testing.T) {
 	for position := range int64(5) {
 		b.Events = append(b.Events, ev(position+1, "a", ""))
 	}
-	routings := match.New(match.Options{}).Match(b)
+	routings := evaluated(match.New(match.Options{}), b)
 	require.Len(t, routings, 1)
 	require.Len(t, routings[0].Deliveries, 3000)
 	b.Listeners = b.Listeners[:300]
-	require.Len(t, match.New(match.Options{}).Match(b), 5)
+	require.Len(t, evaluated(match.New(match.Options{}), b), 5)
 }

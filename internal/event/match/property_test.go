@@ -79,8 +79,9 @@ func TestTableAgreesWithMatcher(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "events") {
 			b.Events = append(b.Events, drawEvent(t, int64(i+1)))
 		}
-		routings := m.Match(b)
+		routings := evaluated(m, b)
 		require.Len(t, routings, len(b.Events))
+		require.Equal(t, routings, indexed(m, b), "with an index of the listeners")
 		for i, e := range b.Events {
 			var want, got []string
 			for _, l := range b.Listeners {
@@ -120,7 +121,7 @@ func TestSetsDoNotDependOnBatches(t *testing.T) {
 			events = append(events, drawEvent(t, int64(i+1)))
 		}
 		m := match.New(match.Options{Sets: rapid.IntRange(0, 3).Draw(t, "sets")})
-		whole := m.Match(event.Batch{Events: events, Triggers: triggers})
+		whole := evaluated(m, event.Batch{Events: events, Triggers: triggers})
 		var kept shelf
 		var pieces []event.Routing
 		for rest := events; len(rest) > 0; {

@@ -33,7 +33,7 @@ func (s *shelf) match(m *match.Matcher, b event.Batch) []event.Routing {
 			b.Earlier = append(b.Earlier, e)
 		}
 	}
-	routings := m.Match(b)
+	routings := evaluated(m, b)
 	for _, r := range routings {
 		for _, p := range r.Partials {
 			key := p.Workflow + "\n" + p.Key
@@ -123,7 +123,7 @@ func TestSets(t *testing.T) {
 				want = append(want, s.want)
 			}
 			together.Triggers = []event.Trigger{tt.trigger}
-			require.Equal(t, want, outcomes(m.Match(together)), "in one batch")
+			require.Equal(t, want, outcomes(evaluated(m, together)), "in one batch")
 			var kept shelf
 			for i, s := range tt.steps {
 				got := kept.match(m, event.Batch{Events: []event.Event{s.event}, Triggers: together.Triggers})
@@ -152,7 +152,7 @@ func TestSetsAreBounded(t *testing.T) {
 		waits, waits,
 	}
 	m := match.New(match.Options{Sets: 2})
-	require.Equal(t, want, outcomes(m.Match(event.Batch{Events: events, Triggers: triggers})))
+	require.Equal(t, want, outcomes(evaluated(m, event.Batch{Events: events, Triggers: triggers})))
 	var kept shelf
 	for i, e := range events {
 		require.Equal(t, want[i:i+1], outcomes(kept.match(m, event.Batch{Events: []event.Event{e}, Triggers: triggers})), "event %d", i+1)
@@ -184,7 +184,7 @@ func TestSetsOfAnotherVersion(t *testing.T) {
 	// So are sets with deleted events, and keys that are not valid.
 	kept.events = nil
 	kept.partials["x"] = event.Partial{Project: shop, Workflow: "a/b", Key: "x", Positions: []int64{0, 0}}
-	got = m.Match(event.Batch{
+	got = evaluated(m, event.Batch{
 		Events: []event.Event{ev(3, "t", "")}, Triggers: []event.Trigger{second}, Partials: slices.Collect(maps.Values(kept.partials)),
 	})
 	require.Equal(t, []string{"routed | it waits for the other events of its set"}, outcomes(got))

@@ -53,8 +53,9 @@
 // event.TimerStore. The other methods, and [EndListeners], run in a transaction of their caller: subscriptions change
 // with the publication of their workflow and the end of their run.
 //
-// Listeners and triggers are found by the event types that they can match, so that subscriptions to other types add no
-// cost to an event. It matches nothing beyond the type.
+// Triggers are found by the event types that they can match, so that subscriptions to other types add no cost to an
+// event. Listeners are found by the shapes of their filters and the values that these expect: [Interests.Waiting] reads
+// the shapes for a type, and [Interests.FindListeners] the listeners for the values of an event. It evaluates no filter.
 //
 // # Deliveries
 //

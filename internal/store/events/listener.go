@@ -47,22 +47,22 @@ ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, string(s
 		if err != nil || !made {
 			return err
 		}
-		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, listener", "", typesOf(l.Spec),
-			func(name string) ([]any, error) { return []any{l.Project, name, l.ID}, nil })
+		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, shape, value, listener", "", entriesOf(l),
+			func(e event.Entry) ([]any, error) { return []any{l.Project, e.Type, e.Shape, e.Values, l.ID}, nil })
 		return err
 	})
 }
 
-// typesOf returns the types that a spec can match; the empty one stands for any.
-func typesOf(spec event.Spec) []string {
-	types := spec.Types()
-	if types == nil {
-		return []string{""}
+// entriesOf returns the entries of a listener as they are stored, each once.
+func entriesOf(l event.Listener) []event.Entry {
+	var entries []event.Entry
+	for _, e := range l.Entries {
+		e.Type = sqlrow.Mended(e.Type)
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
 	}
-	for i := range types {
-		types[i] = sqlrow.Mended(types[i])
-	}
-	return sqlrow.Distinct(types)
+	return entries
 }
 
 // Unlisten implements [event.Rows].
@@ -108,20 +108,6 @@ func ListenersOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, project, ru
 		return err
 	})
 	return list, err
-}
-
-// Listeners reads those that can match events of these types, in order of ID.
-func (s *Interests) Listeners(ctx context.Context, c sqldb.Conn, project string, types []string) ([]event.Listener, error) {
-	byID := map[string]event.Listener{}
-	err := sqlrow.In(ctx, s.db.Dialect(), types, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND id IN (
-SELECT listener FROM listener_types WHERE project = $1 AND type IN `+marks+`)`, args, scanListener)
-		for _, l := range found {
-			byID[l.ID] = l
-		}
-		return err
-	})
-	return sortedValues(byID), err
 }
 
 func sortedValues[T any](byName map[string]T) []T {

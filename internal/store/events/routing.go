@@ -31,7 +31,7 @@ func (s *Deliveries) Unrouted(ctx context.Context, project string, limit int) (b
 		if b.Triggers, err = s.subscriptions.Triggers(ctx, c, project, types); err != nil {
 			return err
 		}
-		if b.Listeners, err = s.subscriptions.Listeners(ctx, c, project, types); err != nil {
+		if b.Shapes, b.Listeners, err = s.subscriptions.Waiting(ctx, c, project, types); err != nil {
 			return err
 		}
 		return s.subscriptions.ReadPartials(ctx, c, project, &b)

@@ -120,3 +120,15 @@ func scanTimer(row sqlrow.Scanner) (t event.Timer, err error) {
 	err = row.Scan(&t.Project, &t.Workflow, &t.Version, &t.Paused, sqlrow.TimeInto(&t.Since), sqlrow.JSONInto(&t.Spec))
 	return t, err
 }
+
+// typesOf returns the types that a spec can match; the empty one stands for any.
+func typesOf(spec event.Spec) []string {
+	types := spec.Types()
+	if types == nil {
+		return []string{""}
+	}
+	for i := range types {
+		types[i] = sqlrow.Mended(types[i])
+	}
+	return sqlrow.Distinct(types)
+}

@@ -53,6 +53,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0038_webhooks.sql", "37f534c64492", "e8841a5d4da9"},
 		{"0039_outbox.sql", "515577d2d423", "d7300b5b931d"},
 		{"0040_event_traces.sql", "02a9392530d9", "02a9392530d9"},
+		{"0041_listener_index.sql", "450c1d452910", "17e18510b936"},
 	}
 }
 

@@ -165,7 +165,7 @@ func fixtures() map[int64]fixture {
 				`SELECT data FROM events e JOIN inboxes i ON i.project = e.project AND i.head = e.position`:         `{"n":1.0}`,
 				`SELECT d.id FROM deliveries d JOIN dispatchers w ON w.project = d.project AND w.routed = position`: "d",
 				`SELECT reason FROM routings WHERE project = 'shop' AND last = 1`:                                   "nobody",
-				`SELECT l.run_id FROM listeners l JOIN listener_types t ON t.listener = l.id`:                       "r1",
+				`SELECT l.run_id FROM listeners l JOIN listener_types t ON t.listener = l.id WHERE t.type = 't'`:    "r1",
 				`SELECT p.key FROM partials p JOIN trigger_types t ON t.workflow = p.workflow`:                      "k",
 				`SELECT how FROM owner_changes WHERE epoch = 3`:                                                     "takeover",
 			},
@@ -361,6 +361,17 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data, traceparent)
 				VALUES ('shop', 40, 'e40', '/s', 't', '', '', '', FALSE, 40, 'ada', '{}', '00-01-02-01')`},
 			want: map[string]string{`SELECT traceparent FROM events WHERE id = 'e40'`: "00-01-02-01"},
+		},
+		41: {
+			insert: []string{
+				`INSERT INTO listener_types (project, type, listener, shape, value) VALUES ('shop', 't', 'l', 's', 'v')`,
+				`INSERT INTO listener_types (project, type, listener) VALUES ('shop', 'u', 'l')`, // as an earlier release
+			},
+			want: map[string]string{
+				`SELECT listener FROM listener_types WHERE type = 't' AND shape = 's' AND value = 'v'`: "l",
+				`SELECT listener FROM listener_types WHERE type = 't' AND shape = '' AND value = ''`:   "l",
+				`SELECT listener FROM listener_types WHERE type = 'u' AND shape = '' AND value = ''`:   "l",
+			},
 		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -66,6 +69,23 @@ func unrouted(t testing.TB, s Store, typ string) event.Batch {
 	return batch
 }
 
+// waiting returns the IDs of the listeners that may match the events of a batch.
+func waiting(t testing.TB, s Store, batch event.Batch) []string {
+	t.Helper()
+	found, err := awaiting(t.Context(), s, batch)
+	require.NoError(t, err)
+	return found
+}
+
+func awaiting(ctx context.Context, s Store, batch event.Batch) ([]string, error) {
+	found, err := s.Events().FindListeners(ctx, here, match.New(match.Options{}).Evaluate(batch).Lookups())
+	var ids []string
+	for _, l := range slices.Concat(batch.Listeners, found.Listeners) {
+		ids = append(ids, l.ID)
+	}
+	return ids, err
+}
+
 func testListeners(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	listen(t, s, listener("l0", "r0", "a"))
@@ -85,18 +105,14 @@ func testListeners(t *testing.T, open Opener) {
 	require.Equal(t, int64(3), got.Since, "the existing listener does not change")
 
 	for typ, want := range map[string][]string{"a": {"l0", "l1", "l2"}, "b": {"l1", "l2", "l3"}, "c": {"l2"}} {
-		var ids []string
-		for _, l := range unrouted(t, s, typ).Listeners {
-			ids = append(ids, l.ID)
-		}
-		require.Equal(t, want, ids, typ)
+		require.Equal(t, want, waiting(t, s, unrouted(t, s, typ)), typ)
 	}
 	for range 2 {
 		require.NoError(t, s.Events().Unlisten(ctx, here, "l2"))
 	}
 	_, found = getListener(t, s, "l2")
 	require.False(t, found)
-	require.Empty(t, unrouted(t, s, "c").Listeners)
+	require.Empty(t, waiting(t, s, unrouted(t, s, "c")))
 	createProject(t, s, "other")
 	_, found, err := s.Events().GetListener(ctx, "other", "l1")
 	require.NoError(t, err)
@@ -115,13 +131,7 @@ func testListenersEnd(t *testing.T, open Opener) {
 		listen(t, s, listener("2 of "+id, id))
 	}
 	listen(t, s, listener("unknown", "unknown", "a"))
-	left := func() []string {
-		var ids []string
-		for _, l := range unrouted(t, s, "a").Listeners {
-			ids = append(ids, l.ID)
-		}
-		return ids
-	}
+	left := func() []string { return waiting(t, s, unrouted(t, s, "a")) }
 	require.Len(t, left(), 11)
 	apply(t, s, state("completed", 2, run.Completed), state("open", 2, run.Waiting))
 	_, err := s.FinishMissing(ctx, "missing", run.Failed, nil, at(9), entry(audit.RunExecutionMissing, here, "missing"))
@@ -157,6 +167,61 @@ func testListenersEnd(t *testing.T, open Opener) {
 	}
 }
 
+// by returns a listener for events of a type whose order is the expected one.
+func by(id, typ, order string) event.Listener {
+	l := listener(id, "r", typ)
+	l.Spec.Filters[0].Correlate = map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(order)}}
+	return l
+}
+
+// testListenersByValue: of the listeners for a type, only those are read that expect the values of the event, however they are written.
+func testListenersByValue(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	two := by("two", "paid", `7`)
+	two.Spec.Filters = append(two.Spec.Filters, by("", "shipped", `8`).Spec.Filters...)
+	computed := by("computed", "paid", `7`)
+	computed.Spec.Filters[0].With["data"] = event.Value{Expr: ".order > 100"}
+	failing := by("failing 1", "paid", `7`)
+	failing.Spec.Filters[0].With["data"] = event.Value{Expr: ".order.id > 100"}
+	other := failing
+	other.ID, other.RunID = "failing 2", "r2"
+	for _, l := range []event.Listener{
+		by("seven", "paid", `7`), by("the same", "paid", `7.0`), by("text", "paid", `"7"`), by("eight", "paid", `8`), by("sent", "shipped", `7`),
+		by("object", "paid", `{"b":[1],"a":"é"}`), two, computed, other, failing, listener("each", "r", "paid"), listener("every", "r"),
+	} {
+		listen(t, s, l)
+	}
+	for order, want := range map[string][]string{
+		`7`: {"each", "every", "seven", "the same", "two"}, `"7"`: {"each", "every", "text"}, `9`: {"each", "every"}, `null`: {"each", "every"},
+		`{"a": "é", "b": [1.0]}`: {"each", "every", "object"},
+	} {
+		batch := unrouted(t, s, "paid")
+		batch.Events[0].Data = json.RawMessage(`{"order":` + order + `}`)
+		require.Empty(t, batch.Listeners, "each is in the index")
+		require.Len(t, batch.Shapes, 5, "by order, each, computed, failing, every")
+		require.ElementsMatch(t, want, waiting(t, s, batch), order)
+	}
+	batch := unrouted(t, s, "paid")
+	batch.Events[0].Data = json.RawMessage(`{"order":7}`)
+	found, err := s.Events().FindListeners(ctx, here, match.New(match.Options{}).Evaluate(batch).Lookups())
+	require.NoError(t, err)
+	require.Len(t, found.Summaries, 1)
+	require.Equal(t, 2, found.Summaries[0].Count)
+	require.Equal(t, event.Listener{ID: "failing 1", Project: here, RunID: "r"}, found.Summaries[0].First)
+
+	found, err = s.Events().FindListeners(ctx, here, []event.Lookup{
+		{Entry: event.Entry{Type: "paid", Shape: "none"}, Summary: true}, {Entry: event.Entry{Type: "paid", Shape: "none", Values: "1\n"}},
+	})
+	require.NoError(t, err)
+	require.Empty(t, found.Listeners)
+	require.Zero(t, found.Summaries[0].Count)
+
+	createProject(t, s, "other")
+	found, err = s.Events().FindListeners(ctx, "other", match.New(match.Options{}).Evaluate(batch).Lookups())
+	require.NoError(t, err)
+	require.Empty(t, found.Listeners, "of another project")
+}
+
 // testListenAgainstPublish: for each event and each listener, either the event was accepted before, or the listener is
 // read when the event is matched.
 func testListenAgainstPublish(t *testing.T, open Opener) {
@@ -189,11 +254,16 @@ func testListenAgainstPublish(t *testing.T, open Opener) {
 				errs <- err
 				return
 			}
+			found, err := awaiting(t.Context(), stores[2], batch)
+			if err != nil {
+				errs <- err
+				return
+			}
 			var routings []event.Routing
 			for _, e := range batch.Events {
 				known[e.Position] = map[string]bool{}
-				for _, l := range batch.Listeners {
-					known[e.Position][l.ID] = true
+				for _, id := range found {
+					known[e.Position][id] = true
 				}
 				routings = append(routings, routing(e.Position, event.Unmatched))
 			}

@@ -131,6 +131,11 @@ func (e *Events) Publish(ctx context.Context, project string, list []event.Event
 	return e.plain.Publish(ctx, project, list)
 }
 
+// FindListeners implements [event.Rows].
+func (e *Events) FindListeners(ctx context.Context, project string, lookups []event.Lookup) (event.Found, error) {
+	return e.plain.FindListeners(ctx, project, lookups)
+}
+
 // Listen implements [event.Store].
 func (e *Events) Listen(ctx context.Context, l event.Listener) error { return e.plain.Listen(ctx, l) }
 

@@ -244,6 +244,7 @@ func eventCases() []test {
 		{"backlogs", testBacklogs},
 		{"news", testNews},
 		{"listeners", testListeners},
+		{"listeners by value", testListenersByValue},
 		{"listeners end with their run", testListenersEnd},
 		{"listen against publish", testListenAgainstPublish},
 		{"triggers", testTriggers},

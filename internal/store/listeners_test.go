@@ -1,0 +1,50 @@
+package store_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
+)
+
+// TestListenersOfOtherReleases has listeners in the form of an earlier release, without an index, and with shapes that a later release
+// computes differently. They receive their events like the others.
+func TestListenersOfOtherReleases(t *testing.T) {
+	t.Parallel()
+	for name, options := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o, ctx := options(t), t.Context()
+			s := start(t, o)
+			for _, id := range []string{"earlier", "indexed", "later", "other"} {
+				order := `12345`
+				if id == "other" {
+					order = `1`
+				}
+				require.NoError(t, s.Events().Listen(ctx, event.Listener{ID: id, Project: "default", RunID: "r", Spec: event.Spec{
+					Mode: event.One, Filters: []event.Filter{{
+						With:      map[string]event.Value{"type": {Literal: json.RawMessage(`"com.example.order.placed"`)}},
+						Correlate: map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(order)}},
+					}},
+				}}))
+			}
+			execute(t, o, `UPDATE listener_types SET shape = '', value = '' WHERE listener = 'earlier'`)
+			execute(t, o, `UPDATE listener_types SET shape = 'later', value = 'later' WHERE listener = 'later'`)
+			benchPublish(t, s, 1, 1)
+
+			batch, err := s.Events().Unrouted(ctx, "default", 1)
+			require.NoError(t, err)
+			evaluation := match.New(match.Options{}).Evaluate(batch)
+			found, err := s.Events().FindListeners(ctx, "default", evaluation.Lookups())
+			require.NoError(t, err)
+			var woken []string
+			for _, d := range evaluation.Routings(found)[0].Deliveries {
+				woken = append(woken, d.Listener)
+			}
+			require.Equal(t, []string{"earlier", "indexed", "later"}, woken)
+		})
+	}
+}
