@@ -92,8 +92,12 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *session.ContextFile) error {
-				item := file.Contexts[args[0]]
+			var current string
+			err := changeContexts(s, func(file *session.ContextFile) error {
+				item, exists := file.Contexts[args[0]]
+				if !exists && !cmd.Flags().Changed("address") {
+					return exit.Usagef("there is no context %q; to create it, give --address HOST:PORT", args[0])
+				}
 				if cmd.Flags().Changed("address") {
 					item.Address = change.Address
 				}
@@ -113,8 +117,17 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 				if file.Current == "" {
 					file.Current = args[0]
 				}
+				current = file.Current
 				return nil
 			})
+			switch {
+			case err != nil:
+			case current == args[0]:
+				s.Note("context %q is saved; it is the current one", args[0])
+			default:
+				s.Note("context %q is saved; the current one is %q; to change it: %s", args[0], current, s.Command("context use %s", args[0]))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")

@@ -170,11 +170,11 @@ func TestListWorkers(t *testing.T) {
 	}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE IN     REGISTERED
-host-1-abc  alive    1.2.3    all       \ds ago     17s          default,shop
-host-2-def  late     1.2.2    shop      1h ago     since 1m30s
-host-4      unknown  unknown  unknown   unknown                 shop
-host-3      silent   unknown  unknown   none                    shop
+	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE      REGISTERED
+host-1-abc  alive    1.2.3    all       \ds ago     in 17s     default,shop
+host-2-def  late     1.2.2    shop      1h ago     for 1m30s
+host-4      unknown  unknown  unknown   unknown               shop
+host-3      silent   unknown  unknown   none                  shop
 $`, c.out.String())
 	require.Equal(t, "partial result: Temporal is away\n", c.err.String())
 	require.Equal(t, "shop", last[*signalboxv1.ListWorkersRequest](t, a).GetProject())

@@ -276,7 +276,7 @@ func TestRunListPagesAndFilters(t *testing.T) {
 
 	table := shell.run(t, "run", "list")
 	require.Regexp(t, `(?m)^ID +WORKFLOW +VERSION +STATUS +REASON +STUCK +ERROR +STEPS +DURATION +AGE$`, table.out.String())
-	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +0/0 +1.5s +\d+[hd]$`, table.out.String())
+	require.Regexp(t, `(?m)^run-2 +demo/hello +1.0.0 +completed +none +1.5s +\d+[hd]$`, table.out.String())
 	require.NotContains(t, table.out.String(), "\x1b", "no colours off a terminal")
 	require.Contains(t, shell.run(t, "run", "list", "-o", "wide").out.String(), "REQUEST ID")
 
@@ -423,10 +423,10 @@ func TestListIsWatched(t *testing.T) {
 	defer interrupt()
 	table := shell.start(ctx, "run", "list", "--status", "running", "--watch")
 	records := shell.start(ctx, "run", "list", "--watch", "--limit", "7", "-o", "json")
-	eventually(t, table, "run-1 running demo/hello 1.0.0 0/0")
+	eventually(t, table, "run-1 running demo/hello 1.0.0\n")
 	eventually(t, records, `"running"`)
 	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.Problem{Title: "Not\x1b there"} })
-	eventually(t, table, `run-1 failed demo/hello 1.0.0 0/0 Not\x1b there [no longer matches]`)
+	eventually(t, table, `run-1 failed demo/hello 1.0.0 Not\x1b there [no longer matches]`)
 	eventually(t, records, `"failed"`)
 	interrupt()
 	<-table.done

@@ -2,7 +2,6 @@ package dispatchercmd
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -98,11 +97,11 @@ func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 	workers := d.GetWorkers()
 	switch {
 	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // only the dispatcher has them
-		return heading(s, "\nregistered workers: unknown\n")
+		return s.Heading("registered workers: unknown")
 	case len(workers) == 0:
-		return heading(s, "\nno registered workers\n")
+		return s.Heading("no registered workers")
 	}
-	if err := heading(s, "\nregistered workers\n"); err != nil {
+	if err := s.Heading("registered workers"); err != nil {
 		return err
 	}
 	rows := make([][]string, len(workers))
@@ -120,7 +119,7 @@ func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
 	if len(owners) == 0 {
 		return nil
 	}
-	if err := heading(s, "\nowners\n"); err != nil {
+	if err := s.Heading("owners"); err != nil {
 		return err
 	}
 	rows := make([][]string, len(owners))
@@ -131,9 +130,4 @@ func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(),
 		output.Columns("SINCE", "OUTCOME", "OWNER", "PREVIOUS", "+EXECUTION", "+ENDED", "REASON"), rows)
-}
-
-func heading(s *session.Session, text string) error {
-	_, err := io.WriteString(s.Out, text)
-	return err
 }

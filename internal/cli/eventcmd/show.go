@@ -2,7 +2,6 @@ package eventcmd
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
 	if len(found.GetDeliveries()) == 0 {
 		return nil
 	}
-	if _, err := io.WriteString(s.Out, "\ndeliveries\n"); err != nil {
+	if err := s.Heading("deliveries"); err != nil {
 		return err
 	}
 	return printDeliveries(s, found.GetDeliveries())

@@ -117,11 +117,17 @@ func encode(method protoreflect.MethodDescriptor, text string) ([]byte, error) {
 	return proto.Marshal(message)
 }
 
-// stream writes the messages of a stream, which are separated by lines with "---".
+// stream writes the messages of a stream, which are separated by lines with "---". The last may be an error.
 func stream(w http.ResponseWriter, method protoreflect.MethodDescriptor, text string) error {
 	w.Header().Set("Content-Type", "application/connect+proto")
 	const last = 2
+	end := []byte("{}")
 	for part := range strings.SplitSeq(text, "\n---\n") {
+		if rest, failed := strings.CutPrefix(part, "!"); failed {
+			words := strings.SplitN(rest, " ", 3)
+			end = fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, words[0], words[2])
+			break
+		}
 		body, err := encode(method, part)
 		if err != nil {
 			return err
@@ -130,7 +136,7 @@ func stream(w http.ResponseWriter, method protoreflect.MethodDescriptor, text st
 			return err
 		}
 	}
-	_, err := w.Write(framed(last, []byte("{}")))
+	_, err := w.Write(framed(last, end))
 	return err
 }
 

@@ -21,6 +21,7 @@ func batchExamples() []example {
 		{name: "batch-start-wait", line: "batch start --action cancel --status failed -r fixed --request-id b-1 --wait", answers: answers{"StartBatch": `{"batch": ` + doneBatch + `, "created": true}`}},
 		{name: "batch-start-dry-run", line: "batch start --action replay --status failed --dry-run", answers: answers{"StartBatch": `{"batch": ` + runningBatch + `, "eligible": "117", "unchanged": "1", "preview": [{"reason": "RUN_OPEN", "count": "2", "sampleRunIds": ["` + openID + `"]}]}`}},
 		{name: "batch-start-asks", line: "batch start --action terminate --status failed -r fixed", asks: true, stdin: "n\n", answers: answers{"StartBatch": `{"batch": ` + runningBatch + `, "eligible": "117", "created": true}`}},
+		{name: "batch-start-dry-run-json", line: "batch start --action replay --status failed --dry-run -o json", answers: answers{"StartBatch": `{"batch": ` + doneBatch + `, "eligible": "117", "preview": [{"reason": "RUN_OPEN", "count": "2", "sampleRunIds": ["` + openID + `"]}]}`}},
 		{name: "batch-start-nothing", line: "batch start --action cancel -r fixed"},
 		{name: "batch-pause", line: "batch pause " + batchID, answers: answers{"PauseBatch": steered}},
 		{name: "batch-unpause", line: "batch unpause " + batchID, answers: answers{"UnpauseBatch": steered}},
@@ -45,7 +46,9 @@ func problemExamples() []example {
 		{name: "problem-list", line: "problem list", answers: answers{"ListProblems": `{"problems": [` + platformProblem + "," + stuckProblem + "," + failureProblem + `], "errors": ["stuck runs: the database does not answer"]}`}},
 		{name: "problem-list-empty", line: "problem list", answers: answers{"ListProblems": `{}`}},
 		{name: "problem-count", line: "problem count", answers: answers{"CountProblems": `{"states": {"open": "2", "acknowledged": "1"}, "meanTimeToAcknowledge": "754s"}`}},
+		{name: "problem-count-partial-json", line: "problem count -o json", answers: answers{"CountProblems": `{"states": {"open": "2"}, "errors": ["failed runs: the database does not answer"]}`}},
 		{name: "problem-count-partial", line: "problem count", answers: answers{"CountProblems": `{"states": {"open": "2"}, "errors": ["failed runs: the database does not answer"]}`}},
+		{name: "problem-list-yaml", line: "problem list -o yaml", answers: answers{"ListProblems": `{"problems": [` + stuckProblem + `], "errors": ["stuck runs: the database does not answer"]}`}},
 		{name: "problem-show", line: "problem show stuck.shop.NO_POLLER", answers: changed},
 		{name: "problem-show-platform", line: "problem show platform.temporal", answers: answers{"GetProblem": `{"problem": ` + platformProblem + `}`}},
 		{name: "problem-acknowledge", line: "problem acknowledge failure.shop.5f0c", answers: with("AcknowledgeProblem", failureProblem)},
@@ -92,6 +95,8 @@ func eventExamples() []example {
 	rejected := `{"position": "4710", "project": "shop", "id": "x", "source": "https://example.com/a/source/of/events/with/a/long/path", "type": "com.example.order.created.in.a.name.space.of.many.words", "status": "rejected", "reason": "data\u0007 is no object", "dataBase64": "AAEC"}`
 	return []example{
 		{name: "event-list", line: "event list -p shop", answers: answers{"ListEvents": `{"events": [` + event + "," + rejected + `]}`}},
+		{name: "event-list-json", line: "event list -p shop -o json", answers: answers{"ListEvents": `{"events": [` + event + "," + rejected + `]}`}},
+		{name: "event-send-json", line: "event send --type com.example.paid --source /shop --id e1 -o json", answers: answers{"PublishEvents": `{"accepted": [{"id": "e1", "source": "/shop", "position": "4713", "duplicate": true}]}`}},
 		{name: "event-list-empty", line: "event list -p shop", answers: answers{"ListEvents": `{}`}},
 		{name: "event-show", line: "event show 5f0c", answers: answers{"GetEvent": `{"event": ` + event + `, "deliveries": ` + deliveries + `}`}},
 		{name: "event-show-rejected", line: "event show x", answers: answers{"GetEvent": `{"event": ` + rejected + `}`}},

@@ -1,5 +1,7 @@
 package golden_test
 
+import "fmt"
+
 // Runs as the API has them: one that is open, one with an error of hostile text, one whose times are not known.
 const (
 	openRun = `{"id": "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "waiting", "waitingKind": "event",
@@ -37,6 +39,14 @@ const steps = `{"number": "1", "path": "/prepare", "task": "prepare", "kind": "s
 		"wait": {"kind": "event", "what": "event com.example.paid with orderId = 4711", "since": "2026-11-24T02:58:01.5Z", "dueTime": "2026-11-24T02:59:00Z"}},
 	{"number": "4", "path": "/remind", "task": "remind", "kind": "wait", "pointer": "/do/3/remind", "status": "skipped", "sequence": "6"}`
 
+// watchedRuns is a watch of runs that the server ends.
+func watchedRuns(runs string) answers {
+	row := func(run string, matches bool) string { return fmt.Sprintf(`{"run": %s, "matches": %t}`, run, matches) }
+	return answers{"ListRuns": runs, "Watch": `{"cursor": "1", "runs": {"rows": [` + row(openRun, true) + "," + row(queuedRun, true) + `]}}` + "\n---\n" +
+		`{"cursor": "2", "heartbeat": true}` + "\n---\n" + `{"cursor": "3", "runs": {"rows": [` + row(failedRun, false) + `]}}` + "\n---\n" +
+		"!unauthenticated TOKEN_REVOKED the token is revoked"}
+}
+
 func runExamples() []example {
 	runs := `{"runs": [` + queuedRun + "," + openRun + "," + failedRun + "," + oldRun + `]}`
 	shown := func(method, run string) answers { return answers{method: `{"run": ` + run + `}`} }
@@ -48,6 +58,19 @@ func runExamples() []example {
 		{name: "run-list-empty", line: "run list -p shop --status failed", answers: answers{"ListRuns": `{}`}},
 		{name: "run-list-json", line: "run list -p shop -o json", answers: answers{"ListRuns": `{"runs": [` + doneRun + `]}`}},
 		{name: "run-list-yaml", line: "run list -p shop -o yaml", answers: answers{"ListRuns": `{"runs": [` + doneRun + `]}`}},
+		{name: "run-list-watch", line: "run list -p shop --watch", answers: watchedRuns(runs)},
+		{name: "run-list-watch-json", line: "run list -p shop --watch -o json", answers: watchedRuns(runs)},
+		{name: "run-list-forbidden-json", line: "run list -p shop -o json", answers: answers{"ListRuns": `!permission_denied FORBIDDEN the token "ci" has no role in project "shop"`}},
+		{name: "run-list-empty-json", line: "run list -p shop -o json", answers: answers{"ListRuns": `{}`}},
+		{name: "run-show-json", line: "run show " + failedID + " -o json", answers: shown("GetRun", failedRun)},
+		{name: "run-show-yaml", line: "run show " + failedID + " -o yaml", answers: shown("GetRun", failedRun)},
+		{name: "run-show-missing-yaml", line: "run show " + openID + " -o yaml", answers: answers{"GetRun": missing}},
+		{name: "run-start-wait-json", line: "run start shop/order -p shop --wait -o json", answers: answers{
+			"StartRun": `{"run": ` + doneRun + `, "created": true}`, "GetRun": `{"run": ` + failedRun + `}`, "WatchRun": `{"run": ` + failedRun + `}`,
+		}},
+		{name: "run-count-json", line: "run count -p shop -o json", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3"}, "more": ["completed"]}`}},
+		{name: "run-count-yaml", line: "run count -p shop -o yaml", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3"}, "more": ["completed"]}`}},
+		{name: "run-steps-json", line: "run steps " + openID + " -o json", answers: answers{"ListSteps": `{"steps": [` + steps + `]}`}},
 		{name: "run-list-name", line: "run list -p shop -o name", answers: answers{"ListRuns": runs}},
 		{name: "run-list-jq", line: "run list -p shop --jq .[].status", answers: answers{"ListRuns": runs}},
 		{name: "run-list-wrong-status", line: "run list --status broken"},

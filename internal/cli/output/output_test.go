@@ -58,6 +58,16 @@ func TestCardsOmitEmptyFields(t *testing.T) {
 	require.Equal(t, "id      r1\nstatus  failed\nsource\n  a:\n    b\\x07\n", card.String())
 }
 
+func TestCardsWrapWordsOnTerminals(t *testing.T) {
+	t.Parallel()
+	fields := []output.Field{{Name: "id", Value: "0199a4f2-9e07-7c54"}, {Name: "detail", Value: "no worker polls the  task queue"}, output.JSONField("input", `{"a": "b c d e f g"}`)}
+	var narrow, pipe bytes.Buffer
+	require.NoError(t, output.Card(&narrow, output.Style{Width: 20}, fields))
+	require.Equal(t, "id      0199a4f2-9e07-7c54\ndetail  no worker\n        polls the\n        task queue\ninput   {\"a\": \"b c d e f g\"}\n", narrow.String())
+	require.NoError(t, output.Card(&pipe, output.Style{}, fields))
+	require.Contains(t, pipe.String(), "detail  no worker polls the  task queue\n")
+}
+
 func TestJSONAndYAMLAreExact(t *testing.T) {
 	t.Parallel()
 	run := &signalboxv1.Run{Id: "r1", Status: "completed", Output: &signalboxv1.JsonValue{

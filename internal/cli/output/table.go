@@ -177,9 +177,14 @@ func table(w io.Writer, style Style, columns []Column, kept, widths []int, rows 
 }
 
 // Field is one line of a Card. Fields without a value are left out.
-type Field struct{ Name, Value string }
+type Field struct {
+	Name, Value string
 
-// Card prints the fields of one thing, one per line; a value of several lines stands below its name.
+	unwrapped bool // its value is copied as a whole
+}
+
+// Card prints the fields of one thing, one per line; a value of several lines stands below its name. On a terminal, words that do not fit
+// on a line are continued below the value.
 func Card(w io.Writer, style Style, fields []Field) error {
 	width := 0
 	for _, field := range fields {
@@ -198,21 +203,46 @@ func Card(w io.Writer, style Style, fields []Field) error {
 			}
 		default:
 			name := field.Name + strings.Repeat(" ", width-len(field.Name))
-			fmt.Fprintf(&text, "%s  %s\n", style.Faint(name), style.Status(Visible(field.Value)))
+			fmt.Fprintf(&text, "%s  %s\n", style.Faint(name), style.Status(wrapped(field, style.Width-width-gap, width+gap)))
 		}
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
 
+// wrapped returns the value of a field in lines of so many columns, with all but the first indented. No word is divided.
+func wrapped(field Field, columns, indent int) string {
+	value := Visible(field.Value)
+	if columns <= 0 || field.unwrapped || utf8.RuneCountInString(value) <= columns {
+		return value
+	}
+	var text strings.Builder
+	used := 0
+	for i, word := range strings.Fields(value) {
+		length := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+length > columns:
+			text.WriteString("\n" + strings.Repeat(" ", indent))
+			used = 0
+		default:
+			text.WriteByte(' ')
+			used++
+		}
+		text.WriteString(word)
+		used += length
+	}
+	return text.String()
+}
+
 // JSONField is a field that shows JSON: short on its line, long indented below its name. Without any it has no value.
 func JSONField(name, text string) Field {
 	if len(text) <= 80 {
-		return Field{Name: name, Value: text}
+		return Field{Name: name, Value: text, unwrapped: true}
 	}
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, []byte(text), "", "  "); err != nil {
-		return Field{Name: name, Value: text}
+		return Field{Name: name, Value: text, unwrapped: true}
 	}
 	return Field{Name: name, Value: pretty.String()}
 }

@@ -143,7 +143,7 @@ func countCommand(s *session.Session) *cobra.Command {
 			}
 			var fields []output.Field
 			for _, state := range states() {
-				fields = append(fields, output.Field{Name: state, Value: fmt.Sprint(response.GetStates()[state])})
+				fields = append(fields, output.Field{Name: state, Value: stateCount(response, state)})
 			}
 			return s.Card(response, append(fields, output.Field{Name: "mean time to acknowledge", Value: mean}))
 		},
@@ -151,6 +151,19 @@ func countCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringVar(&project, "project", "", "only problems of this `project`")
 	s.BindServer(cmd)
 	return cmd
+}
+
+// stateCount is the number of problems in a state. Where a kind of problems could not be read, there may be more than were counted.
+func stateCount(response *signalboxv1.CountProblemsResponse, state string) string {
+	n := response.GetStates()[state]
+	switch partial := len(response.GetErrors()) > 0; {
+	case partial && n == 0:
+		return "unknown"
+	case partial:
+		return fmt.Sprintf("at least %d", n)
+	default:
+		return fmt.Sprint(n)
+	}
 }
 
 func showCommand(s *session.Session) *cobra.Command {

@@ -31,7 +31,9 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	s.Note("requests of calls:")
+	if err := s.Heading("requests of calls"); err != nil {
+		return err
+	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "REQUEST", "+ENDED"), rows)
 }
 

@@ -2,7 +2,6 @@ package runcmd
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +63,7 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
-				fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()), took(run), s.Age(run.GetCreateTime()),
+				stepCount(run), took(run), s.Age(run.GetCreateTime()),
 				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
 				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
 			}

@@ -103,7 +103,10 @@ func (w *listWatch) print(row *signalboxv1.RunsRow) {
 	if detail := statusDetail(run); detail != "" {
 		words = append(words, "("+detail+")")
 	}
-	words = append(words, run.GetWorkflow(), run.GetVersion(), fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal()))
+	words = append(words, run.GetWorkflow(), run.GetVersion())
+	if run.GetStepsTotal() > 0 {
+		words = append(words, stepCount(run))
+	}
 	words = append(words, run.GetStuck().GetCode(), errorTitle(run.GetError()))
 	if !row.GetMatches() {
 		words = append(words, "[no longer matches]")

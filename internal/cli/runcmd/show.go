@@ -168,6 +168,14 @@ func created(run *signalboxv1.Run) string {
 	return cmp.Or(output.Moment(run.GetCreateTime()), unknown)
 }
 
+// stepCount is how many of the steps that a run has entered are done: "3/4".
+func stepCount(run *signalboxv1.Run) string {
+	if run.GetStepsTotal() == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal())
+}
+
 func steps(run *signalboxv1.Run) string {
 	if run.GetStepsTotal() == 0 {
 		return "none entered yet"

@@ -107,7 +107,9 @@ func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 		return err
 	}
 	if summary != nil {
-		s.Note("%s; their counts by task:", summaryLine(summary))
+		if err := s.Heading(summaryLine(summary) + "; their counts by task"); err != nil {
+			return err
+		}
 		if err := printTasks(s, summary); err != nil {
 			return err
 		}

@@ -374,6 +374,15 @@ func (s *Session) Note(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Err, format+"\n", args...) // an error of standard error cannot be reported
 }
 
+// Heading prints the line above a further table. It is data, as the heads of columns are: where these are left out, it is, too.
+func (s *Session) Heading(text string) error {
+	if s.noHeaders {
+		return nil
+	}
+	_, err := fmt.Fprintf(s.Out, "\n%s\n", text)
+	return err
+}
+
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
 func (s *Session) Style() output.Style {
 	style := output.Style{Color: s.colored(s.Out), NoHeaders: s.noHeaders}

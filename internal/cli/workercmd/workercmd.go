@@ -75,10 +75,10 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
 		Thing:   "worker",
-		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE IN", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
+		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
-				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), staleIn(w), registrations(w),
+				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), stale(w), registrations(w),
 				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
 			}
 		},
@@ -119,14 +119,15 @@ func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
 	return s.Age(w.GetLastBeatTime()) + " ago"
 }
 
-func staleIn(w *signalboxv1.WorkerProcess) string {
+// stale is when a worker will be stale without a further heartbeat, or for how long it has been.
+func stale(w *signalboxv1.WorkerProcess) string {
 	switch left := w.GetStaleIn().AsDuration(); {
 	case w.GetStaleIn() == nil:
 		return ""
 	case left < 0:
-		return "since " + output.Span(-left)
+		return "for " + output.Span(-left)
 	default:
-		return output.Span(left)
+		return "in " + output.Span(left)
 	}
 }
 
