@@ -137,5 +137,5 @@ func (l *Load) Of(o Outcome) []Request {
 }
 
 func (l *Load) String() string {
-	return fmt.Sprintf("%d accepted, %d refused, %d lost", len(l.Of(Accepted)), len(l.Of(Refused)), len(l.Of(Lost)))
+	return fmt.Sprintf("%d accepted, %d refused, %d answers lost", len(l.Of(Accepted)), len(l.Of(Refused)), len(l.Of(Lost)))
 }
