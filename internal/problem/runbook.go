@@ -38,6 +38,8 @@ func dispatcherRunbook(code Code) string {
 		return runbook("DispatcherForeign")
 	case DispatcherNoWorkers:
 		return runbook("ProjectWithoutWorkers")
+	case DispatcherUnknown: // what cannot be read for the list cannot be read by the supervisor either
+		return runbook("SupervisorErrors")
 	}
 	return runbook("DispatcherMissing")
 }

@@ -174,6 +174,7 @@ func dispatcherIncidents() map[string]incident {
 				name: "SupervisorErrors", severity: "ticket", sees: []string{"did not list the open dispatchers: visibility store", `\): connected for`},
 				verifies: []string{"nothing to do"},
 			}},
+			also: []string{"ProblemsUnacknowledged"}, // the states of dispatchers are not known
 		},
 	}
 }

@@ -73,6 +73,7 @@ func eventIncidents() map[string]incident {
 			parts: parts{frontend: true},
 			breaks: func(t *testing.T, w *watched) {
 				w.publishEvents(t) // so that the dispatcher does not park
+				w.awaitDispatcher(t, "routing")
 				kind := "io.example.waits"
 				run := w.Start(t, w.Publish(t, feed.Collector("collects", kind)), "")
 				w.Await(t, run.GetId(), patience, "waiting")
@@ -93,12 +94,7 @@ func eventIncidents() map[string]incident {
 		"Temporal refuses the doorbell of a dispatcher": {
 			parts: parts{frontend: true},
 			breaks: func(t *testing.T, w *watched) {
-				platform.Eventually(t, patience, func() string {
-					if d, err := w.dispatcher(t); err != nil || d.GetState() != "parked" {
-						return fmt.Sprintf("the dispatcher is %s: %v", d.GetState(), err)
-					}
-					return ""
-				})
+				w.awaitDispatcher(t, "parked")
 				w.frontend.Fail("SignalWorkflowExecution", serviceerror.NewPermissionDenied("signals are not allowed", ""))
 				out := w.CLI(t, "event", "send", "--type", "io.example.waits", "--source", "/waits", "--id", "4711")
 				require.Zero(t, out.Code, out)
@@ -139,6 +135,17 @@ func eventIncidents() map[string]incident {
 			}},
 		},
 	}
+}
+
+func (w *watched) awaitDispatcher(t *testing.T, state string) {
+	t.Helper()
+	platform.Eventually(t, patience, func() string {
+		d, err := w.dispatcher(t)
+		if err != nil || d.GetState() != state {
+			return fmt.Sprintf("the dispatcher is %s: %v", d.GetState(), err)
+		}
+		return ""
+	})
 }
 
 // picky is a workflow that events start, with an input whose number has a type.

@@ -57,7 +57,7 @@ func storeIncidents() map[string]incident {
 			breaks:  func(_ *testing.T, w *watched) { w.database.Slow(130 * time.Millisecond) },
 			repairs: func(_ *testing.T, w *watched) { w.database.Slow(0) },
 			alerts: []expected{{
-				name: "StoreSlow", severity: "ticket", sees: []string{"db_client_operation_duration_seconds_bucket"}, verifies: []string{`\d+`},
+				name: "StoreSlow", severity: "ticket", sees: []string{"db_client_operation_duration_seconds_bucket"}, verifies: []string{`\d+ of \d+`},
 			}},
 		},
 		"Redis killed": {
