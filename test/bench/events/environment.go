@@ -33,7 +33,6 @@ type environment struct {
 	server   *platform.Server
 	temporal *platform.Temporal
 	bare     *bare.Program
-	workflow string // every event of the type wanted starts a run of it
 	rates    *rates
 }
 
@@ -50,7 +49,7 @@ func (s *environment) does(begin func(platform.T), run func(context.Context) err
 	return compare.Side{Name: "Signalbox", Begin: begin, Run: run, CPU: s.server.CPU, Temporal: s.temporal.CPU}
 }
 
-// does is the side of the bare SDK.
+// byHand is the side of the bare SDK.
 func (s *environment) byHand(begin func(platform.T), run func(context.Context) error) compare.Side {
 	side := s.bare.Does(run)
 	side.Begin = begin

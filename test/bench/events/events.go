@@ -6,6 +6,7 @@ package events
 import (
 	"github.com/signalbox-dev/signalbox/test/bench/compare"
 	"github.com/signalbox-dev/signalbox/test/bench/figure"
+	"github.com/signalbox-dev/signalbox/test/feed"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -45,7 +46,8 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	}
 	for _, store := range stores {
 		scope := platform.NewScope(t.Context(), t.Name())
-		s := build(scope, store(scope))
+		s := newEnvironment(scope, store(scope))
+		s.server.Publish(scope, feed.Starter("wanted", wanted))
 		progress("events on " + s.rates.store)
 		for range p.Rounds {
 			s.unwanted(scope, p.Unwanted)

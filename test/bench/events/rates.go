@@ -13,7 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/test/bench/bare"
 	"github.com/signalbox-dev/signalbox/test/bench/compare"
 	"github.com/signalbox-dev/signalbox/test/bench/figure"
-	"github.com/signalbox-dev/signalbox/test/feed"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
@@ -29,12 +28,6 @@ type rates struct {
 
 // times are the milliseconds of both sides.
 type times struct{ signalbox, bare []float64 }
-
-func build(t platform.T, store platform.Store) *environment {
-	s := newEnvironment(t, store)
-	s.workflow = s.server.Publish(t, feed.Starter("wanted", wanted))
-	return s
-}
 
 // unwanted publishes events that start nothing, and keeps how many per second were accepted, and routed.
 func (s *environment) unwanted(t platform.T, count int) {
