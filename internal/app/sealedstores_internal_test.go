@@ -441,7 +441,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
 	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
 	// It moves events with what the store has of errors.
-	"Outbox":      "Move Waiting",
+	"Outbox":      "Backlog Move Waiting",
 	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken ListTokens RevokeToken TouchToken",

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -45,5 +46,5 @@ func newWebhooks(p *process, s *storage) (*webhooks, error) {
 			return err != nil || guard.Permits(addr) // a name is checked when it is resolved
 		},
 	})
-	return w, p.telemetry.ObserveWebhooks(rows.Backlogs)
+	return w, errors.Join(p.telemetry.ObserveWebhooks(rows.Backlogs), p.telemetry.ObserveUnpublished(s.Outbox().Backlog))
 }

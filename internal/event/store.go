@@ -53,6 +53,13 @@ type Backlog struct {
 	Orphan bool
 }
 
+// Unpublished are the events of all projects that are committed with the failures that they report, and are not in an inbox yet.
+type Unpublished struct {
+	Count int64
+	// Oldest is the time since the oldest of these failures; 0 where there is none.
+	Oldest time.Duration
+}
+
 // ErrRouted reports routings of events that do not follow the routed position: another process has written theirs.
 var ErrRouted = errors.New("the events are routed already")
 

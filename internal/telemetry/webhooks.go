@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
@@ -32,6 +33,29 @@ func (w *Webhooks) Begin(ctx context.Context, project string, outcomes ...string
 	for _, outcome := range outcomes {
 		w.attempts.Add(ctx, 0, metric.WithAttributes(attribute.String("project", project), attribute.String("outcome", outcome)))
 	}
+}
+
+// ObserveUnpublished registers the gauges of events that are not in an inbox yet (signalbox_unpublished_events,
+// signalbox_unpublished_events_oldest_seconds). Every scrape calls backlog, with a context that ends soon; an error omits the metrics. It is
+// called once.
+func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.Unpublished, error)) error {
+	meter := t.Meter(scope)
+	count, err1 := meter.Int64ObservableGauge("signalbox.unpublished_events",
+		metric.WithDescription("Events about failed runs and dead deliveries that are committed and not in the inbox of their project yet, of all projects and processes."))
+	oldest, err2 := meter.Float64ObservableGauge("signalbox.unpublished_events.oldest", metric.WithUnit("s"),
+		metric.WithDescription("Time since the oldest failure whose event is not in the inbox of its project yet, of all projects and processes; 0 without one."))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	found := readBefore(t, readTimeout, backlog)
+	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		if b, known := found.last(); known {
+			o.ObserveInt64(count, b.Count)
+			o.ObserveFloat64(oldest, b.Oldest.Seconds())
+		}
+		return nil
+	}, count, oldest)
+	return err
 }
 
 // ObserveWebhooks registers the gauges of webhooks (signalbox_webhook_pending_deliveries, signalbox_webhook_oldest_pending_seconds,

@@ -203,6 +203,17 @@ func data() []panel {
 			queries: []query{{latest("project", "signalbox_webhook_oldest_pending_seconds", at), "{{project}}"}},
 		},
 		{
+			title: "Events about failures that are not published", unit: count,
+			about: "Events about failed runs and dead deliveries, of all projects, that are committed and not in the inbox of their project yet. They follow " +
+				"within a second while the database works.",
+			queries: []query{{"max(signalbox_unpublished_events{" + at + "})", "events"}},
+		},
+		{
+			title: "Age of the oldest event that is not published", unit: seconds,
+			about:   "Time since the oldest failure whose event is not in the inbox of its project yet; 0 where there is none.",
+			queries: []query{{"max(signalbox_unpublished_events_oldest_seconds{" + at + "})", "oldest"}}, from: []float64{60},
+		},
+		{
 			title: "Rows deleted by retention", unit: count, bars: true,
 			about:   "Rows past their limit that were deleted, by kind. No series: none was deleted since the servers started.",
 			queries: []query{{"sum by (kind) (rate(signalbox_retention_deleted_total[$__rate_interval])) * $__interval_ms / 1000", "{{kind}}"}},

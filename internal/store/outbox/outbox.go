@@ -11,6 +11,7 @@ package outbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/outbox"
@@ -45,6 +46,23 @@ func (s *Store) Waiting(ctx context.Context) (projects []string, err error) {
 		return err
 	})
 	return projects, err
+}
+
+// Backlog returns the events that are not moved yet.
+func (s *Store) Backlog(ctx context.Context) (b event.Unpublished, err error) {
+	err = s.db.Read(ctx, "read unpublished events", func(ctx context.Context, c sqldb.Conn) error {
+		var now, oldest time.Time
+		if err := c.QueryRowContext(ctx, `SELECT `+s.db.Dialect().Now+`, COUNT(*), MIN(occurred_at) FROM event_outbox`).
+			Scan(sqlrow.TimeInto(&now), &b.Count, sqlrow.TimeInto(&oldest)); err != nil {
+			return err
+		}
+		b.Oldest = 0
+		if b.Count > 0 {
+			b.Oldest = max(now.Sub(oldest), 0)
+		}
+		return nil
+	})
+	return b, err
 }
 
 // Move implements [outbox.Store].

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -29,6 +30,9 @@ func moveFailures(t *testing.T, s Store) (list []event.Event) {
 	waiting, err := s.Outbox().Waiting(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, waiting)
+	backlog, err := s.Outbox().Backlog(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, event.Unpublished{}, backlog)
 	newest, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Limit: 100})
 	require.NoError(t, err)
 	for _, e := range newest {
@@ -57,6 +61,10 @@ func testFailureEvents(t *testing.T, open Opener) {
 	waiting, err := s.Outbox().Waiting(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{here}, waiting)
+	backlog, err := s.Outbox().Backlog(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), backlog.Count)
+	require.GreaterOrEqual(t, backlog.Oldest, time.Duration(0))
 
 	// The other ways in which a run may end.
 	queued := queuedRun("b", 2)

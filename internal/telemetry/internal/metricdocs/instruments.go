@@ -92,6 +92,7 @@ func observe(tel *telemetry.Telemetry) error {
 		}),
 		tel.ObservePools(func() map[string]sql.DBStats { return map[string]sql.DBStats{"all": {}} }),
 		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) { return []webhook.Backlog{{Project: project}}, nil }),
+		tel.ObserveUnpublished(func(context.Context) (event.Unpublished, error) { return event.Unpublished{}, nil }),
 		tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
 			return []problem.Gauge{{Project: project, Kind: problem.Failure, State: problem.Open}}, nil
 		}),
