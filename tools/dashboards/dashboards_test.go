@@ -203,7 +203,8 @@ func thresholds(all []rule, alert string) (numbers []float64) {
 				}
 			}
 		}
-		for _, match := range compared.FindAllStringSubmatch(r.Expr, -1) {
+		own, _, _ := strings.Cut(r.Expr, " unless on () ") // behind it is a condition on the whole platform, such as its maintenance
+		for _, match := range compared.FindAllStringSubmatch(own, -1) {
 			if match[2] == "0" {
 				match[2] = "1"
 			}

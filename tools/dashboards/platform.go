@@ -211,7 +211,7 @@ func data() []panel {
 		{
 			title: "Age of the oldest event that is not published", unit: seconds,
 			about:   "Time since the oldest failure whose event is not in the inbox of its project yet; 0 where there is none.",
-			queries: []query{{"max(signalbox_unpublished_events_oldest_seconds{" + at + "})", "oldest"}}, from: []float64{60},
+			queries: []query{{"max(signalbox_unpublished_events_oldest_seconds{" + at + "})", "oldest"}},
 		},
 		{
 			title: "Rows deleted by retention", unit: count, bars: true,
