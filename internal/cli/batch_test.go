@@ -87,6 +87,7 @@ func TestBatchStartRefusals(t *testing.T) {
 		{[]string{"--action", "cancel", "--reason", "x", "--all", "--status", "failed"}, "--all"},
 		{[]string{"--action", "cancel", "--reason", "x", "--status", "open"}, `"open" is not one of`},
 		{[]string{"--action", "cancel", "--reason", "x", "--since", "soon"}, `"soon" is no time`},
+		{[]string{"--action", "replay", "--reason", "x", "--status", "failed", "--version", "latest"}, "give --latest"},
 	} {
 		requireRefusal(t, shell.run(t, append([]string{"batch", "start"}, test.args...)...), exit.Usage, test.part)
 	}

@@ -79,6 +79,9 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 	return cmd
 }
 
+// latest stands for the newest published version of a workflow.
+const latest = "latest"
+
 // request is what the flags ask for.
 func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []string) (*signalboxv1.StartBatchRequest, error) {
 	if f.action == "" {
@@ -90,6 +93,9 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	if f.reason == "" && !f.dryRun {
 		return nil, exit.Usagef("%s: --reason is missing; it goes into the audit log with every run", cmd.CommandPath())
 	}
+	if version, err := cmd.Flags().GetString("version"); err == nil && version == latest { // no version has this name
+		return nil, exit.Usagef("--version selects the runs of one version; to replay with the newest one, give --latest")
+	}
 	request := &signalboxv1.StartBatchRequest{
 		Project: s.Project(), Action: f.action, RunIds: ids, Reason: f.reason, Rate: f.rate, RequestId: f.requestID, DryRun: f.dryRun,
 	}
@@ -97,7 +103,7 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 		request.RequestId = uuid.NewString()
 	}
 	if f.latest {
-		request.Version = "latest"
+		request.Version = latest
 	}
 	if cmd.Flags().Changed("expect") {
 		switch {
