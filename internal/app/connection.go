@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
@@ -19,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -28,22 +30,24 @@ type connection struct {
 	manager  *conn.Manager
 	engine   *engine.Engine
 	// starter is the engine for starts: it replaces marks in inputs by the originals.
-	starter     *sealed.Starter
-	repeated    *engine.Repeated
+	starter  *sealed.Starter
+	repeated *engine.Repeated
+	// budget is that of all requests that diagnose runs.
+	budget      *budget.Budget
 	placement   *placement.Monitor
 	certificate *clientCertificate
 }
 
 // newConnection creates the manager of the connection, which does not dial yet, and the engine.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
-	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated()}
+	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(), budget: budget.New(budget.Options{Address: p.cfg.Temporal.Address, Now: time.Now})}
 	if c.manager, err = c.newManager(p, s, r); err != nil {
 		return nil, err
 	}
 	c.engine = engine.New(engine.Options{
 		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
 		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: s.sealed.events,
-		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Log: p.log, Now: time.Now,
+		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Budget: c.budget, Log: p.log, Now: time.Now,
 	}, s.documents, r.tap)
 	c.starter = s.sealed.Engine(c.engine)
 	c.placement = placement.New(placement.Options{
@@ -58,7 +62,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 	cfg := c.temporal
 	complete := func(options client.Options) client.Options {
 		options.MetricsHandler = p.telemetry.Temporal()
-		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated)
+		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated, c.budget)
 		if spans := p.telemetry.Tracing; spans != nil {
 			options.Interceptors = append(options.Interceptors, runtrace.New(spans, options.DataConverter))
 		}
@@ -115,6 +119,12 @@ func (c *connection) fingerprint() worker.Fingerprint {
 // clusterOf returns the Temporal that a process with the fingerprint is connected to.
 func clusterOf(f worker.Fingerprint) run.ClusterID {
 	return run.ClusterID{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
+}
+
+// diagnosis returns what the process has spent on diagnosis.
+func (c *connection) diagnosis() telemetry.Diagnosis {
+	spent := c.budget.Counts()
+	return telemetry.Diagnosis{Limit: c.budget.Limit(), Granted: spent.Granted, Delayed: spent.Delayed, Refused: spent.Refused}
 }
 
 // usable reports whether Temporal can be used.

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
@@ -18,12 +19,18 @@ type diagnoseEngine struct {
 	redactedInspector
 	*engine.Engine
 
-	runs *control.Service
+	runs   *control.Service
+	budget *budget.Budget
 }
 
-// Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair.
+// Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair. A read that the budget refuses
+// to compare detects nothing.
 func (e diagnoseEngine) Behind(ctx context.Context, project, runID string) (bool, error) {
+	began := time.Now()
 	r, err := e.runs.Get(ctx, project, runID)
+	if err == nil && r.Behind == nil && e.budget.RefusedSince(began) {
+		return false, diagnose.ErrLimited
+	}
 	return r.Behind != nil && r.Behind.Problem == "", err
 }
 
@@ -79,9 +86,9 @@ func newDiagnosis(c *components) *diagnosis {
 		})
 	})
 	inspector := redactedInspector{inspect.New(inspect.Options{
-		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
+		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read, Budget: c.connection.budget,
 	}), c.storage.sealed}
-	return &diagnosis{failures: failures, queue: inspector.Queue, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs}, diagnose.Options{
+	return &diagnosis{failures: failures, queue: inspector.Queue, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs, c.connection.budget}, diagnose.Options{
 		After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
 		Fingerprint: c.connection.fingerprint, Changes: c.records.changes, Committed: c.events.service.Committed,
 		End: func(ctx context.Context, project, id, reason string) error {

@@ -50,7 +50,11 @@ func (c *components) observe() error {
 	states := telemetry.HealthStates{
 		Dependencies: []string{health.Up, health.Impaired, health.Down}, Roles: []string{health.Ready, health.Degraded, health.Unavailable},
 	}
-	if err := errors.Join(c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools)); err != nil {
+	err := errors.Join(
+		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools),
+		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
+	)
+	if err != nil {
 		return err
 	}
 	queue := c.cfg.Runs.QueueWhenUnavailable

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
+	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
@@ -27,10 +28,11 @@ import (
 
 // ClientOptions completes the options of every client of the engine: the identity, the SDK's logger, the keys that seal
 // payloads, the storage of large payloads, and the interceptors. These write rows after Temporal has accepted the
-// workflow tasks that they show, record repeated workflow tasks, and observe starts that were never sent or that
-// Temporal rejected.
+// workflow tasks that they show, record repeated workflow tasks, observe starts that were never sent or that Temporal
+// rejected, and measure for the budget of diagnosis how fast Temporal is.
 func ClientOptions(
 	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
+	diagnosis *budget.Budget,
 ) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
@@ -42,7 +44,7 @@ func ClientOptions(
 	}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.
-		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept), grpc.WithStatsHandler(sendings{}))
+		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, diagnosis.Intercept), grpc.WithStatsHandler(sendings{}))
 	return base
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/action"
+	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -59,6 +60,8 @@ type Options struct {
 	Listeners Listeners
 	// Steps grants runs their first block of steps. nil: runs request it.
 	Steps Steps
+	// Budget limits the requests that read the state of runs from Temporal to compare or rebuild rows. nil: no limit.
+	Budget *budget.Budget
 	// Limits of the interpreter. Workers and repairs require the same limits.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -88,6 +91,7 @@ type Engine struct {
 	keys      *keyring.Ring
 	payloads  *codec.Storage
 	listeners Listeners
+	budget    *budget.Budget
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -99,7 +103,7 @@ func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
 		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log, now: opts.Now,
-		maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners,
+		maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners, budget: opts.Budget,
 	}
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }

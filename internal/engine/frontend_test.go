@@ -232,11 +232,15 @@ func reach(
 ) (*engine.Engine, *clock, *conn.Manager) {
 	t.Helper()
 	c := &clock{now: noon()}
+	var opts engine.Options
+	for _, set := range with {
+		set(&opts)
+	}
 	log := slog.New(slog.DiscardHandler)
 	keys := testKeys(t)
 	tap := projection.NewTap(c.read, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
-		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap, engine.NewRepeated()), Logger: log,
+		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap, engine.NewRepeated(), opts.Budget), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
 	})
 	require.NoError(t, err)
@@ -247,7 +251,7 @@ func reach(
 		defer cancel()
 		require.NoError(t, m.Stop(stopping))
 	})
-	opts := engine.Options{
+	opts = engine.Options{
 		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.read,
 	}
 	for _, set := range with {

@@ -102,6 +102,9 @@ func (e *Engine) list(ctx context.Context, query string, yield func(run.Executio
 func (e *Engine) page(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
+	if err := e.budget.Take(ctx); err != nil {
+		return nil, err
+	}
 	c, err := e.temporal()
 	if err != nil {
 		return nil, err
@@ -128,6 +131,9 @@ func execution(info *workflowpb.WorkflowExecutionInfo) run.Execution {
 func (e *Engine) Inspect(ctx context.Context, r run.Run) (run.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
+	if err := e.budget.Take(ctx); err != nil {
+		return run.Execution{}, err
+	}
 	info, err := e.describe(ctx, r.ID)
 	if err != nil {
 		return run.Execution{}, e.unanswered(err)
@@ -193,6 +199,9 @@ func (e *Engine) before(ctx context.Context, runID, executionID string) (string,
 
 // first returns the first event of an execution, or of the newest execution if executionID is empty.
 func (e *Engine) first(ctx context.Context, runID, executionID string) (*historypb.HistoryEvent, error) {
+	if err := e.budget.Take(ctx); err != nil {
+		return nil, err
+	}
 	c, err := e.temporal()
 	if err != nil {
 		return nil, err
@@ -226,6 +235,9 @@ func (e *Engine) accepted(ctx context.Context, x run.Execution) (int64, time.Tim
 		Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(x.RunID), RunId: x.ExecutionID},
 	}
 	for range tailPages {
+		if err := e.budget.Take(ctx); err != nil {
+			return 0, time.Time{}, err
+		}
 		page, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, request)
 		if err != nil {
 			return 0, time.Time{}, e.unanswered(err)

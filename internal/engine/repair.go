@@ -31,6 +31,8 @@ const (
 	describeTimeout = 10 * time.Second
 	// maxChain bounds the number of executions of one run that are read.
 	maxChain = 10_000
+	// historyPage is the number of events that Temporal returns in one response by default.
+	historyPage = 256
 	// maxHistoryBytes bounds the history that is held in memory; Temporal's own limit is 50 MiB.
 	maxHistoryBytes = 64 << 20
 )
@@ -57,6 +59,9 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 
 // Rebuild implements [run.Rebuilder].
 func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.RebuildWriter) error {
+	if err := e.budget.Take(ctx); err != nil {
+		return err
+	}
 	info, err := e.describe(ctx, r.ID)
 	if err != nil {
 		return e.unanswered(err)
@@ -171,6 +176,9 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 	if err != nil {
 		return nil, err
 	}
+	if err := e.budget.Take(ctx); err != nil {
+		return nil, err
+	}
 	history, size := &historypb.History{}, 0
 	events := c.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -182,6 +190,11 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be rebuilt", runID, executionID, maxHistoryBytes)
 		}
 		history.Events = append(history.Events, event)
+		if len(history.GetEvents())%historyPage == 0 {
+			if err := e.budget.Take(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(history.GetEvents()) == 0 {
 		return nil, fmt.Errorf("reading the history of run %q (execution %q): it is empty", runID, executionID)

@@ -68,8 +68,20 @@ func progress() []panel {
 	return []panel{
 		{
 			title: "Stuck runs by code", unit: count, runbooks: []string{"RunsStuck", "PoisonRuns"},
-			about:   "Runs that make no progress although they should, by the code of the verdict, of all projects.",
-			queries: []query{{latest("code", "signalbox_runs_stuck", ""), "{{code}}"}}, from: []float64{1},
+			about: "Runs that make no progress although they should, by the code of the verdict, of all projects. Undecided are those of which it is unknown " +
+				"whether they are stuck, because the budget of diagnosis is used up.",
+			queries: []query{{latest("code", "signalbox_runs_stuck", ""), "{{code}}"}, {"max(signalbox_diagnosis_undecided_runs)", "undecided"}},
+			from:    []float64{1},
+		},
+		{
+			title: "Budget of diagnosis", unit: perSecond, runbooks: []string{"RunsStuck"},
+			about: "Requests that a server may send to Temporal to diagnose, compare and rebuild runs, and those that it did not send because the budget " +
+				"was used up. The budget shrinks while Temporal is slow.",
+			queries: []query{
+				{"min(signalbox_diagnosis_budget{" + at + "})", "budget"},
+				{"sum(rate(signalbox_diagnosis_requests_total{" + at + `,outcome="refused"}[$__rate_interval]))`, "refused"},
+			},
+			colors: []color{{"^budget$", blue}, {"^refused$", red}},
 		},
 		{
 			title: "Differences from Temporal", unit: count, bars: true, runbooks: []string{"ReconcileCorrections"},

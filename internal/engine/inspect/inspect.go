@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -51,6 +52,8 @@ type Options struct {
 	Client    func() (client.Client, error)
 	Status    func() conn.Status
 	Namespace string
+	// Budget limits the requests. nil: no limit.
+	Budget *budget.Budget
 	// Failures decodes failures with sealed texts.
 	Failures converter.FailureConverter
 }
@@ -82,6 +85,9 @@ func (i *Inspector) Queue(ctx context.Context, project string) (diagnose.QueueSt
 func (i *Inspector) line(ctx context.Context, queue string, kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if err := i.opts.Budget.Take(ctx); err != nil {
+		return line, err
+	}
 	c, err := i.opts.Client()
 	if err != nil {
 		return line, err
@@ -132,6 +138,9 @@ func (i *Inspector) list(
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if err := i.opts.Budget.Take(ctx); err != nil {
+		return nil, err
+	}
 	c, err := i.opts.Client()
 	if err != nil {
 		return nil, err
@@ -159,6 +168,9 @@ func reported(x *workflowpb.WorkflowExecutionInfo) string {
 func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	if err := i.opts.Budget.Take(ctx); err != nil {
+		return diagnose.Execution{}, err
+	}
 	c, err := i.opts.Client()
 	if err != nil {
 		return diagnose.Execution{}, err
@@ -199,6 +211,9 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 // readFailure reads from the history why and when the task failed, and on which worker: the first of consecutive
 // failures is an event in it. If the history cannot be read, x stays as it is.
 func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution, x *diagnose.Execution) {
+	if i.opts.Budget.Take(ctx) != nil {
+		return
+	}
 	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: i.opts.Namespace, Execution: execution, MaximumPageSize: tail,
 	})

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +58,9 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 	)
 	for _, i := range turn[:min(len(turn), p.maxDescriptions)] {
 		slots <- struct{}{}
+		if p.limited.Load() {
+			break
+		}
 		group.Go(func() {
 			defer func() { <-slots }()
 			if d, ok := p.describeRun(ctx, candidates[i]); ok {
@@ -88,10 +92,13 @@ func (p *pass) describeRun(ctx context.Context, c Candidate) (description, bool)
 			if behind, err = p.w.engine.Behind(ctx, c.Project, c.ID); behind {
 				return description{}, false
 			}
-			if code == run.ExecutionClosed {
+			if code == run.ExecutionClosed && !errors.Is(err, ErrLimited) {
 				err = nil // the run has ended and its row cannot be written, which the verdict reports
 			}
 		}
+	}
+	if p.isLimited(err) {
+		return description{}, false
 	}
 	if err != nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Run without progress could not be described", "run_id", c.ID, "error", err)

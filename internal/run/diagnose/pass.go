@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -44,6 +45,10 @@ type pass struct {
 	counts  map[string]int64
 	// poison are the runs, by project, that were poison in the previous pass and still are.
 	poison map[string][]Candidate
+	// limited reports that the budget for diagnosis has refused a request: the pass sends no others. undecided are the runs that it could not
+	// decide then.
+	limited   atomic.Bool
+	undecided int64
 	// maxDescriptions is how many single runs the pass may describe.
 	maxDescriptions int
 	// next is when the next run becomes overdue; zero where none is known.
@@ -74,7 +79,7 @@ func (w *Watcher) RunPass(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
-	w.count(p.counts)
+	w.count(p.counts, p.undecided)
 	p.endPoison(ctx)
 	if p.now.Sub(w.purgedAt) >= purgeEvery {
 		w.purgedAt = p.now
@@ -182,11 +187,14 @@ func (p *pass) queryTemporal(ctx context.Context, candidates []Candidate) {
 			p.queues[c.Project] = p.queue(ctx, c.Project)
 		}
 	}
-	if p.now.Sub(w.listedAt) < listEvery {
+	if p.limited.Load() || p.now.Sub(w.listedAt) < listEvery {
 		return
 	}
 	w.listedAt = p.now
 	problems, err := w.engine.Problems(ctx)
+	if p.isLimited(err) {
+		return // the previous list stays
+	}
 	if err != nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Temporal's list of problems could not be read", "error", err)
 	}
@@ -215,9 +223,24 @@ func (p *pass) updateWorkers() {
 	}
 }
 
-// queue returns the state of a project's queue; nil when Temporal does not answer.
+// isLimited reports whether a request was refused because the budget for diagnosis is used up.
+func (p *pass) isLimited(err error) bool {
+	if !errors.Is(err, ErrLimited) {
+		return false
+	}
+	p.limited.Store(true)
+	return true
+}
+
+// queue returns the state of a project's queue; nil when Temporal does not answer, or was not asked.
 func (p *pass) queue(ctx context.Context, project string) *Queue {
+	if p.limited.Load() {
+		return nil
+	}
 	state, err := p.w.engine.Queue(ctx, project)
+	if p.isLimited(err) {
+		return nil
+	}
 	if err != nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Task queue could not be described", "project", project, "error", err)
 		return nil
@@ -250,6 +273,9 @@ func (p *pass) decide(ctx context.Context, candidates []Candidate) {
 	for i, c := range candidates {
 		before, was := p.stored[c.ID]
 		delete(p.stored, c.ID)
+		if decisions[i].Action == Keep && p.limited.Load() {
+			p.undecided++
+		}
 		switch d := decisions[i]; {
 		case d.Action == Report:
 			p.report(c, before, was, d.Verdict)

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -24,7 +25,10 @@ const (
 	lockName = "stuck"
 )
 
-// Engine is the Temporal side. Its errors mean that Temporal did not answer.
+// ErrLimited is the cause of the error of a request to Temporal that the budget for diagnosis has refused.
+var ErrLimited = errors.New("the budget for diagnosis is used up")
+
+// Engine is the Temporal side. Its errors mean that Temporal did not answer, or that the request was not sent ([ErrLimited]).
 type Engine interface {
 	// Connection returns the state of the connection. It leaves DownSince zero; the caller sets it.
 	Connection() Connection
@@ -97,6 +101,8 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	counts map[string]int64 // nil while another process is elected
+	// undecided is how many runs the last pass could not decide because of the budget for diagnosis.
+	undecided int64
 }
 
 // New returns a watcher. It makes no pass before Start.
@@ -115,6 +121,14 @@ func (w *Watcher) Counts() (map[string]int64, bool) {
 	return maps.Clone(w.counts), w.counts != nil
 }
 
+// Undecided returns how many runs without progress the last pass could not decide because the budget for diagnosis was used up: whether they
+// are stuck is unknown. It returns false in a process that is not elected.
+func (w *Watcher) Undecided() (int64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.undecided, w.counts != nil
+}
+
 // poll makes passes while this process holds the lock, and tries to get the lock otherwise.
 func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
 	ctx = auth.WithActor(ctx, auth.System())
@@ -128,7 +142,7 @@ func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
 	if _, err := w.platform.Exclusive(ctx, lockName, w.passes); err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Stuck runs could not be diagnosed", "error", err)
 	}
-	w.count(nil)
+	w.count(nil, 0)
 	return interval
 }
 
@@ -171,8 +185,8 @@ func (w *Watcher) connection() Connection {
 	return c
 }
 
-func (w *Watcher) count(counts map[string]int64) {
+func (w *Watcher) count(counts map[string]int64, undecided int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts = counts
+	w.counts, w.undecided = counts, undecided
 }

@@ -42,6 +42,7 @@ type fakeEngine struct {
 	executions map[string]diagnose.Execution
 	behind     func(id string) (bool, error)
 	described  []string
+	err        error // of Execution
 }
 
 func (e *fakeEngine) Connection() diagnose.Connection {
@@ -59,6 +60,9 @@ func (e *fakeEngine) Execution(_ context.Context, id string) (diagnose.Execution
 	defer e.mu.Unlock()
 	e.described = append(e.described, id)
 	x, ok := e.executions[id]
+	if e.err != nil {
+		return x, e.err
+	}
 	if !ok {
 		return x, errors.New("no answer")
 	}
@@ -228,6 +232,43 @@ func TestMissingAnswersChangeNoVerdict(t *testing.T) {
 	require.Equal(t, run.EngineDisconnected, w.after(t, time.Second, "r1"))
 	w.engine.away, w.engine.queueErr = false, nil
 	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+}
+
+// TestUsedUpBudgetLeavesRunsUndecided has a Temporal to which no further requests may be sent for diagnosis: stored verdicts stay, other runs
+// have none, and the watcher counts both as undecided.
+func TestUsedUpBudgetLeavesRunsUndecided(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	undecided := func() int64 {
+		n, elected := w.Undecided()
+		require.True(t, elected)
+		return n
+	}
+	w.start(t, "r1")
+	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "r1"))
+	require.Zero(t, undecided())
+	w.start(t, "r2")
+	w.engine.queueErr = fmt.Errorf("describing the queue: %w", diagnose.ErrLimited)
+	require.Empty(t, w.after(t, 61*time.Second, "r2"), "nothing is known of it")
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+	require.Equal(t, int64(2), undecided())
+
+	// One description was refused: no other is requested.
+	w.engine.queueErr = nil
+	w.engine.queue.Workflow.Pollers = []diagnose.Poller{{Identity: "w", LastAccess: w.now.Add(time.Minute)}}
+	w.engine.err = diagnose.ErrLimited
+	for i := range 20 {
+		w.start(t, fmt.Sprint("r", i+3))
+	}
+	w.now = w.now.Add(61 * time.Second)
+	require.NoError(t, w.RunPass(t.Context()))
+	require.Less(t, len(w.engine.described), 10)
+	require.Equal(t, int64(22), undecided())
+
+	w.engine.err = nil
+	w.engine.queue.Workflow.Pollers = nil
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r2"))
+	require.Zero(t, undecided())
 }
 
 // TestDescriptionsAreLimitedPerPass has more unclear runs than one pass may describe: later passes describe the others.

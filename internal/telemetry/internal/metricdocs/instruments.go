@@ -97,6 +97,7 @@ func observe(tel *telemetry.Telemetry) error {
 			return []problem.Gauge{{Project: project, Kind: problem.Failure, State: problem.Open}}, nil
 		}),
 		tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) { return []quota.Held{{Project: project}}, nil }),
+		tel.ObserveDiagnosis(func() telemetry.Diagnosis { return telemetry.Diagnosis{} }, func() (int64, bool) { return 0, true }),
 		tel.ObserveDispatch(telemetry.Dispatching{
 			Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 				return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: project}, Status: dispatchtype.Routing}}, nil
