@@ -15,7 +15,10 @@ type feeds struct {
 	byRun map[feedKey]*feed
 }
 
-type feedKey struct{ project, id string }
+type feedKey struct {
+	project, id string
+	heads       bool
+}
 
 func newFeeds() *feeds { return &feeds{byRun: map[feedKey]*feed{}} }
 
@@ -44,10 +47,9 @@ type part struct {
 }
 
 // join returns the feed of a run; leave releases it.
-func (s *feeds) join(project, id string) *feed {
+func (s *feeds) join(key feedKey) *feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := feedKey{project, id}
 	f := s.byRun[key]
 	if f == nil {
 		f = &feed{key: key, reading: make(chan struct{}, 1)}

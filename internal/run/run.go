@@ -361,6 +361,15 @@ type StepCursor struct {
 	Number   int64
 }
 
+// ChangedFilter selects the changed steps of a run: up to Limit of them, beyond the cursor After and up to the sequence UpTo.
+type ChangedFilter struct {
+	After StepCursor
+	UpTo  int64
+	Limit int
+	// Heads omits inputs and outputs.
+	Heads bool
+}
+
 // StepFilter selects the steps of a run to list. Zero fields match everything.
 type StepFilter struct {
 	// After is the number of the last step of the previous page; 0 on the first page.
@@ -546,9 +555,8 @@ type StepRows interface {
 	// StepSummary returns the summary of the steps without rows: the tasks that changed after a sequence. It is nil
 	// when all steps have rows, or none of the tasks changed since.
 	StepSummary(ctx context.Context, project, id string, after int64) (*StepSummary, error)
-	// ChangedSteps returns up to limit steps beyond the cursor and up to the sequence upTo, in order of sequence and
-	// then number.
-	ChangedSteps(ctx context.Context, id string, after StepCursor, upTo int64, limit int) ([]Step, error)
+	// ChangedSteps returns steps that changed, in order of sequence and then number.
+	ChangedSteps(ctx context.Context, id string, f ChangedFilter) ([]Step, error)
 	// CaughtSteps returns the numbers of the failed steps inside of those of the given steps that are completed tries.
 	CaughtSteps(ctx context.Context, id string, steps []Step) ([]int64, error)
 }

@@ -32,15 +32,24 @@ type Change struct {
 	Caught []int64
 }
 
-// Watch calls fn with the run and its steps as they change, beginning with what changed after the given sequence, and
-// returns nil when the run has ended and all changes were passed. A negative sequence passes the run at once even when
-// nothing changed. fn's error ends the watch and is returned.
+// Watched is what a watch follows.
+type Watched struct {
+	Project, ID string
+	// After is the sequence after which changes are passed. A negative one passes the run at once even when nothing changed.
+	After int64
+	// Heads omits the inputs and outputs of steps.
+	Heads bool
+}
+
+// Watch calls fn with the run and its steps as they change, and returns nil when the run has ended and all changes were
+// passed. fn's error ends the watch and is returned.
 //
 // Every change is passed at least once, in order of sequence; several may be merged into one.
-func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn func(Change) error) error {
+func (s *Service) Watch(ctx context.Context, w Watched, fn func(Change) error) error {
+	id, after := w.ID, w.After
 	changed, stop := s.changes.Subscribe(id)
 	defer stop()
-	f := s.feeds.join(project, id)
+	f := s.feeds.join(feedKey{w.Project, id, w.Heads})
 	defer s.feeds.leave(f)
 	ticker := time.NewTicker(watchPoll)
 	defer ticker.Stop()
@@ -53,7 +62,7 @@ func (s *Service) Watch(ctx context.Context, project, id string, after int64, fn
 		return fn(c)
 	}
 	for {
-		r, changedElsewhere, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, project, id) })
+		r, changedElsewhere, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, w.Project, id) })
 		if err != nil {
 			return err
 		}
@@ -97,7 +106,7 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 	cursor := StepCursor{Sequence: after, Number: math.MaxInt64}
 	for {
 		page := part{cursor: cursor, after: after, upTo: r.Sequence}
-		found, err := f.part(ctx, page, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, page) })
+		found, err := f.part(ctx, page, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, page, f.key.heads) })
 		if err != nil {
 			return after, err
 		}
@@ -120,9 +129,9 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 }
 
 // readPart reads the steps of a part and, where they are the last ones, the change of the steps without rows.
-func (s *Service) readPart(ctx context.Context, r Run, p part) (part, error) {
+func (s *Service) readPart(ctx context.Context, r Run, p part, heads bool) (part, error) {
 	var err error
-	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, p.cursor, p.upTo, watchSteps); err != nil {
+	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, ChangedFilter{After: p.cursor, UpTo: p.upTo, Limit: watchSteps, Heads: heads}); err != nil {
 		return p, err
 	}
 	if p.caught, err = s.store.CaughtSteps(ctx, r.ID, p.steps); err != nil {

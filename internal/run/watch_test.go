@@ -27,7 +27,7 @@ func (b *bench) watch(t *testing.T, id string, after int64) *watching {
 	w := &watching{changes: make(chan run.Change, 100), ended: make(chan error, 1), stop: stop}
 	t.Cleanup(stop)
 	go func() {
-		w.ended <- b.Watch(ctx, here, id, after, func(c run.Change) error {
+		w.ended <- b.Watch(ctx, run.Watched{Project: here, ID: id, After: after}, func(c run.Change) error {
 			w.changes <- c
 			return nil
 		})
@@ -159,7 +159,7 @@ func TestWatchSplitsManySteps(t *testing.T) {
 	var sizes []int
 	var sequences []int64
 	seen := map[int64]bool{}
-	require.NoError(t, b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+	require.NoError(t, b.Watch(b.ctx, run.Watched{Project: here, ID: r.ID, After: -1}, func(c run.Change) error {
 		sizes, sequences = append(sizes, len(c.Steps)), append(sequences, c.Run.Sequence)
 		for _, s := range c.Steps {
 			require.False(t, seen[s.Number], "step %d twice", s.Number)
@@ -173,13 +173,13 @@ func TestWatchSplitsManySteps(t *testing.T) {
 
 	leaving := errors.New("the client disconnected")
 	var after int64
-	err := b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+	err := b.Watch(b.ctx, run.Watched{Project: here, ID: r.ID, After: -1}, func(c run.Change) error {
 		after = c.Run.Sequence
 		return leaving
 	})
 	require.ErrorIs(t, err, leaving)
 	again := map[int64]bool{}
-	require.NoError(t, b.Watch(b.ctx, here, r.ID, after, func(c run.Change) error {
+	require.NoError(t, b.Watch(b.ctx, run.Watched{Project: here, ID: r.ID, After: after}, func(c run.Change) error {
 		for _, s := range c.Steps {
 			again[s.Number] = true
 		}
@@ -198,7 +198,7 @@ func TestWatchOfExactlyOnePage(t *testing.T) {
 	}
 	b.applyState(t, r.ID, 3, run.Completed, all...)
 	var given []string
-	require.NoError(t, b.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+	require.NoError(t, b.Watch(b.ctx, run.Watched{Project: here, ID: r.ID, After: -1}, func(c run.Change) error {
 		given = append(given, fmt.Sprintf("%d %d", c.Run.Sequence, len(c.Steps)))
 		return nil
 	}))
@@ -218,7 +218,7 @@ func TestWatchEndsWithItsCaller(t *testing.T) {
 func TestWatchOfAMissingRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	err := b.Watch(b.ctx, here, "none", -1, func(run.Change) error {
+	err := b.Watch(b.ctx, run.Watched{Project: here, ID: "none", After: -1}, func(run.Change) error {
 		t.Error("no change expected")
 		return nil
 	})

@@ -23,9 +23,9 @@ func (c *counting) GetRun(ctx context.Context, project, id string) (run.Run, err
 	return c.Store.GetRun(ctx, project, id)
 }
 
-func (c *counting) ChangedSteps(ctx context.Context, id string, after run.StepCursor, upTo int64, limit int) ([]run.Step, error) {
+func (c *counting) ChangedSteps(ctx context.Context, id string, f run.ChangedFilter) ([]run.Step, error) {
 	c.steps.Add(1)
-	return c.Store.ChangedSteps(ctx, id, after, upTo, limit)
+	return c.Store.ChangedSteps(ctx, id, f)
 }
 
 // TestWatchesOfOneRunShareReads compares what the watches of one process read with what they receive.
@@ -42,7 +42,7 @@ func TestWatchesOfOneRunShareReads(t *testing.T) {
 	for i := range watches {
 		group.Go(func() {
 			steps := map[int64]bool{}
-			err := s.Watch(b.ctx, here, r.ID, -1, func(c run.Change) error {
+			err := s.Watch(b.ctx, run.Watched{Project: here, ID: r.ID, After: -1}, func(c run.Change) error {
 				given[i].Add(1)
 				for _, step := range c.Steps {
 					steps[step.Number] = true

@@ -102,12 +102,16 @@ func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUp
 
 // ChangedSteps implements [run.Store].
 func (s *Store) ChangedSteps(
-	ctx context.Context, id string, after run.StepCursor, upTo int64, limit int,
+	ctx context.Context, id string, f run.ChangedFilter,
 ) (list []run.Step, err error) {
+	columns := runrow.StepColumns
+	if f.Heads {
+		columns = runrow.HeadColumns
+	}
 	err = s.db.ReadList(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+runrow.StepColumns+
-			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(limit),
-			[]any{id, after.Sequence, after.Number, upTo}, runrow.ScanStep)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+columns+
+			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(f.Limit),
+			[]any{id, f.After.Sequence, f.After.Number, f.UpTo}, runrow.ScanStep)
 		if err == nil && len(list) == 0 {
 			return needRun(ctx, c, id)
 		}

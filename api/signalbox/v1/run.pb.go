@@ -3079,6 +3079,8 @@ type WatchRunRequest struct {
 	Id      string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// Only changes after this sequence; 0 for all changes.
 	AfterSequence int64 `protobuf:"varint,3,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
+	// "full" (default), or "heads": steps without input and output, for clients that show what happens, or wait for the end.
+	View          string `protobuf:"bytes,4,opt,name=view,proto3" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3132,6 +3134,13 @@ func (x *WatchRunRequest) GetAfterSequence() int64 {
 		return x.AfterSequence
 	}
 	return 0
+}
+
+func (x *WatchRunRequest) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
 }
 
 type WatchRunResponse struct {
@@ -4647,11 +4656,12 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rStatusesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\v\n" +
-	"\t_attempts\"b\n" +
+	"\t_attempts\"v\n" +
 	"\x0fWatchRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12%\n" +
-	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\"\xae\x01\n" +
+	"\x0eafter_sequence\x18\x03 \x01(\x03R\rafterSequence\x12\x12\n" +
+	"\x04view\x18\x04 \x01(\tR\x04view\"\xae\x01\n" +
 	"\x10WatchRunResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\x12(\n" +
 	"\x05steps\x18\x02 \x03(\v2\x12.signalbox.v1.StepR\x05steps\x123\n" +

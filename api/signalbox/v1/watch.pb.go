@@ -261,6 +261,8 @@ type RunTopic struct {
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Only changes after this sequence; 0 for all changes. A cursor replaces it.
 	AfterSequence int64 `protobuf:"varint,2,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
+	// As in WatchRun.
+	View          string `protobuf:"bytes,3,opt,name=view,proto3" json:"view,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +309,13 @@ func (x *RunTopic) GetAfterSequence() int64 {
 		return x.AfterSequence
 	}
 	return 0
+}
+
+func (x *RunTopic) GetView() string {
+	if x != nil {
+		return x.View
+	}
+	return ""
 }
 
 // BatchTopic is the progress of one batch.
@@ -786,10 +795,11 @@ const file_signalbox_v1_watch_proto_rawDesc = "" +
 	"\tRunsTopic\x121\n" +
 	"\x04list\x18\x01 \x01(\v2\x1d.signalbox.v1.ListRunsRequestR\x04list\x12\x1f\n" +
 	"\vwith_counts\x18\x02 \x01(\bR\n" +
-	"withCounts\"A\n" +
+	"withCounts\"U\n" +
 	"\bRunTopic\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
-	"\x0eafter_sequence\x18\x02 \x01(\x03R\rafterSequence\"\x1c\n" +
+	"\x0eafter_sequence\x18\x02 \x01(\x03R\rafterSequence\x12\x12\n" +
+	"\x04view\x18\x03 \x01(\tR\x04view\"\x1c\n" +
 	"\n" +
 	"BatchTopic\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\r\n" +

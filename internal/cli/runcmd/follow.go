@@ -69,7 +69,7 @@ func (f *follower) stream(ctx context.Context) (over bool, err error) {
 	watchdog := time.AfterFunc(f.silence, cut)
 	defer watchdog.Stop()
 	stream, err := f.session.Runs().WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{
-		Project: f.project, Id: f.id, AfterSequence: f.sequence,
+		Project: f.project, Id: f.id, AfterSequence: f.sequence, View: "heads",
 	}))
 	if err != nil {
 		return false, err

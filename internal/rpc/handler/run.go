@@ -29,7 +29,7 @@ type RunService interface {
 	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 	StepSummary(ctx context.Context, project, id string) (*run.StepSummary, error)
 	SumSteps(ctx context.Context, project, id string) ([]run.TaskTotals, error)
-	Watch(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error
+	Watch(ctx context.Context, w run.Watched, fn func(run.Change) error) error
 	Cancel(ctx context.Context, project, id, reason string) (run.Run, error)
 	Terminate(ctx context.Context, project, id, reason string) (run.Run, error)
 	Pause(ctx context.Context, project, id, reason string) (run.Run, error)

@@ -36,8 +36,18 @@ func (h *Runs) AcquireRead(ctx context.Context, project string) (done func(), er
 }
 
 // Follow calls fn with the changes of a run; see [run.Service.Watch].
-func (h *Runs) Follow(ctx context.Context, project, id string, after int64, fn func(run.Change) error) error {
-	return h.service.Watch(ctx, project, id, after, fn)
+func (h *Runs) Follow(ctx context.Context, w run.Watched, fn func(run.Change) error) error { return h.service.Watch(ctx, w, fn) }
+
+// Heads returns whether a watch omits the inputs and outputs of steps. The field is named in errors.
+func Heads(view, field string) (bool, error) {
+	switch view {
+	case "", "full":
+		return false, nil
+	case "heads":
+		return true, nil
+	default:
+		return false, apperror.New(apperror.Invalid, apperror.InvalidArgument, "view %q: use full or heads", view).WithField(field, "must be full or heads")
+	}
 }
 
 // Row returns the message of a run of a list.

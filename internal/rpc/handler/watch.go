@@ -29,9 +29,14 @@ func (h *Runs) WatchRun(
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "after_sequence is negative: give the last sequence seen, or 0 for all").
 			WithField("afterSequence", "must not be negative")
 	}
+	heads, err := Heads(m.GetView(), "view")
+	if err != nil {
+		return err
+	}
+	watched := run.Watched{Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), After: m.GetAfterSequence(), Heads: heads}
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
-		return h.service.Watch(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetAfterSequence(), func(c run.Change) error {
+		return h.service.Watch(ctx, watched, func(c run.Change) error {
 			return w.change(h.Change(ctx, c))
 		})
 	})

@@ -160,9 +160,14 @@ func (h *Service) runTopic(project string, index int, t *signalboxv1.WatchTopic)
 		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the sequence is negative: give the last sequence seen, or 0 for all").
 			WithField(field+"run.afterSequence", "must not be negative")
 	}
+	heads, err := handler.Heads(m.GetView(), field+"run.view")
+	if err != nil {
+		return nil, err
+	}
+	watched := run.Watched{Project: project, ID: m.GetId(), After: after, Heads: heads}
 	return func(ctx context.Context, o *outlet[*signalboxv1.WatchResponse]) error {
 		first := true
-		return h.runs.Follow(ctx, project, m.GetId(), after, func(c run.Change) error {
+		return h.runs.Follow(ctx, watched, func(c run.Change) error {
 			return o.message(ctx, func(context.Context) (*signalboxv1.WatchResponse, bool, error) {
 				content := h.runs.Change(ctx, c)
 				if !first {

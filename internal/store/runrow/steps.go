@@ -15,7 +15,9 @@ const stepHead = `number, path, pointer, task, kind, status, waiting_kind, wait_
 // StepColumns are the columns of table steps that ScanStep reads.
 const StepColumns = stepHead + `attempts, input, output, kept`
 
-// basicColumns has values in place of the large columns, and of those behind them: SQLite reads a row from its beginning.
+// HeadColumns and basicColumns have values in place of the large columns, and of those behind them: SQLite reads a row from its beginning.
+const HeadColumns = stepHead + `attempts, NULL, NULL, FALSE`
+
 const basicColumns = stepHead + `NULL, NULL, NULL, FALSE`
 
 // ScanStep reads a row of [StepColumns].

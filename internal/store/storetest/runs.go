@@ -263,7 +263,7 @@ func testRunsNotFound(t *testing.T, open Opener) {
 	for name, call := range map[string]func() error{
 		"get":           func() error { _, err := s.GetRun(ctx, here, "none"); return err },
 		"steps":         func() error { _, err := s.ListSteps(ctx, here, "none", run.StepFilter{Limit: 1}); return err },
-		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.StepCursor{}, 1, 1); return err },
+		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.ChangedFilter{UpTo: 1, Limit: 1}); return err },
 		"remove":        func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
 		"hand over":     func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
 		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
@@ -358,9 +358,19 @@ func testSteps(t *testing.T, open Opener) {
 	require.Empty(t, numbers(page(run.StepFilter{After: 10, Limit: 100})))
 
 	cursor := func(sequence, number int64) run.StepCursor { return run.StepCursor{Sequence: sequence, Number: number} }
-	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), second, 100)))
-	require.Equal(t, []int64{2, 10}, numbers(s.ChangedSteps(ctx, "r1", cursor(first, math.MaxInt64), second, 100)))
-	require.Equal(t, []int64{3, 2}, numbers(s.ChangedSteps(ctx, "r1", cursor(first, 1), second, 2)))
-	require.Equal(t, []int64{1, 3}, numbers(s.ChangedSteps(ctx, "r1", cursor(0, 0), first, 100)))
-	require.Empty(t, numbers(s.ChangedSteps(ctx, "r1", cursor(second, 10), second, 100)))
+	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: second, Limit: 100})))
+	require.Equal(t, []int64{2, 10}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, math.MaxInt64), UpTo: second, Limit: 100})))
+	require.Equal(t, []int64{3, 2}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, 1), UpTo: second, Limit: 2})))
+	require.Equal(t, []int64{1, 3}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: first, Limit: 100})))
+	require.Empty(t, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second, Limit: 100})))
+
+	whole := step(11, 3)
+	whole.Input, whole.Output, whole.Attempts = []byte(`"in"`), []byte(`"out"`), []run.Attempt{{Number: 1}}
+	apply(t, s, run.Update{RunID: "r1", Position: 3, Steps: []run.Step{whole}})
+	changed, err := s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second + 1, Limit: 1})
+	require.NoError(t, err)
+	require.Equal(t, `"in" "out" 1`, fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)))
+	changed, err = s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second + 1, Limit: 1, Heads: true})
+	require.NoError(t, err)
+	require.Equal(t, "  1", fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)), "without input and output")
 }

@@ -95,7 +95,7 @@ func testCaughtSteps(t *testing.T, open Opener) {
 	require.Equal(t, int64(3), page.Last)
 	require.Equal(t, map[int64]*bool{2: new(true)}, caught(run.StepFilter{Limit: 1, Caught: new(true), NewestFirst: true, After: page.Last}))
 
-	changed, err := s.ChangedSteps(ctx, "r1", run.StepCursor{}, get(t, s, "r1").Sequence, 100)
+	changed, err := s.ChangedSteps(ctx, "r1", run.ChangedFilter{UpTo: get(t, s, "r1").Sequence, Limit: 100})
 	require.NoError(t, err)
 	require.Equal(t, []*bool{new(true), new(false)}, []*bool{changed[1].Caught, changed[5].Caught})
 	numbers, err := s.CaughtSteps(ctx, "r1", changed)

@@ -139,7 +139,7 @@ async function follow(queries: QueryClient, project: string, id: string, signal:
   const refresh = refreshRun(queries, project, id, signal)
   let after = queries.getQueryData<Steps>(stepsKey(project, id))?.since ?? 0n
   await followStream<WatchRunResponse>({
-    open: (stop) => clients.runs.watchRun({ project, id, afterSequence: after }, { signal: stop }),
+    open: (stop) => clients.runs.watchRun({ project, id, afterSequence: after, view: queries.getQueryData<Steps>(stepsKey(project, id))?.full === true ? 'full' : 'heads' }, { signal: stop }),
     onMessage: ({ run, steps, summary, caught }) => {
       if (run === undefined) return false
       if (run.sequence > after) after = run.sequence
@@ -193,7 +193,7 @@ async function followRuns(queries: QueryClient, project: string, ids: string[], 
   const known = (id: string) => queries.getQueryData<Run>(runKey(project, id))?.sequence ?? 0n
   signal.addEventListener('abort', () => { for (const timer of timers.values()) window.clearTimeout(timer) })
   await followStream<WatchResponse>({
-    open: (stop) => clients.watches.watch({ project, topics: ids.map((id) => ({ topic: { case: 'run' as const, value: { id, afterSequence: known(id) } } })) }, { signal: stop }),
+    open: (stop) => clients.watches.watch({ project, topics: ids.map((id) => ({ topic: { case: 'run' as const, value: { id, afterSequence: known(id), view: 'heads' } } })) }, { signal: stop }),
     onMessage: ({ content }) => {
       const run = content.case === 'run' ? content.value.run : undefined
       if (run === undefined || timers.has(run.id) || run.sequence <= known(run.id)) return false
