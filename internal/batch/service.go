@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
 	"github.com/signalbox-dev/signalbox/internal/run/label"
@@ -203,7 +204,7 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if problem := run.RequestIDProblem(req.RequestID); problem != "" {
+	if problem := requestid.Problem(req.RequestID); problem != "" {
 		add("requestId", "%s", problem)
 	}
 	switch {

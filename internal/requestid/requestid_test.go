@@ -1,0 +1,25 @@
+package requestid_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/requestid"
+)
+
+func TestProblem(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{
+		"order-4711":             "",
+		"bestellung-ä":           "",
+		strings.Repeat("a", 200): "",
+		strings.Repeat("a", 201): "has 201 bytes, more than 200",
+		"a\xff":                  "is not valid UTF-8",
+		"a\nb":                   "contains the character U+000A, which is not printable",
+		"a\u202eb":               "contains the character U+202E, which is not printable",
+	} {
+		require.Equal(t, want, requestid.Problem(id), "%q", id)
+	}
+}
