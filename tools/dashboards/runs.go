@@ -74,14 +74,11 @@ func progress() []panel {
 			from:    []float64{1},
 		},
 		{
-			title: "Budget of diagnosis", unit: perSecond, runbooks: []string{"RunsStuck"},
-			about: "Requests that a server may send to Temporal to diagnose, compare and rebuild runs, and those that it did not send because the budget " +
-				"was used up. The budget shrinks while Temporal is slow.",
-			queries: []query{
-				{"min(signalbox_diagnosis_budget{" + at + "})", "budget"},
-				{"sum(rate(signalbox_diagnosis_requests_total{" + at + `,outcome="refused"}[$__rate_interval]))`, "refused"},
-			},
-			colors: []color{{"^budget$", blue}, {"^refused$", red}},
+			title: "Budget of diagnosis", unit: count, runbooks: []string{"RunsStuck"},
+			about: "Requests per second that a server may send to Temporal to diagnose, compare and rebuild runs. The budget shrinks while Temporal is slow, " +
+				"and what a request that it refuses was to find out is unknown.",
+			queries: []query{{"min(signalbox_diagnosis_budget{" + at + "})", "budget"}},
+			colors:  []color{{"^budget$", blue}},
 		},
 		{
 			title: "Differences from Temporal", unit: count, bars: true, runbooks: []string{"ReconcileCorrections"},
