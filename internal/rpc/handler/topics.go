@@ -36,7 +36,9 @@ func (h *Runs) AcquireRead(ctx context.Context, project string) (done func(), er
 }
 
 // Follow calls fn with the changes of a run; see [run.Service.Watch].
-func (h *Runs) Follow(ctx context.Context, w run.Watched, fn func(run.Change) error) error { return h.service.Watch(ctx, w, fn) }
+func (h *Runs) Follow(ctx context.Context, w run.Watched, fn func(run.Change) error) error {
+	return h.service.Watch(ctx, w, fn)
+}
 
 // Heads returns whether a watch omits the inputs and outputs of steps. The field is named in errors.
 func Heads(view, field string) (bool, error) {
