@@ -133,10 +133,11 @@ func (s *Deliveries) News(ctx context.Context, mark int64) (list []event.News, n
 		if err := c.QueryRowContext(ctx, `SELECT `+s.db.Dialect().Now).Scan(&next); err != nil || mark == 0 {
 			return err
 		}
-		list, err = sqlrow.Collect(ctx, c, `SELECT i.project, i.head, i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $2 AND x.due_at <= $3)
+		// A delivery that was claimed is due later, so it is not returned again.
+		list, err = sqlrow.Collect(ctx, c, `SELECT i.project, i.head, i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
 FROM inboxes i WHERE i.received_at > $1
-UNION SELECT i.project, i.head, TRUE FROM inboxes i WHERE i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $2 AND x.due_at <= $3)
-ORDER BY 1`, []any{mark - lateCommits.Microseconds(), mark, next}, func(row sqlrow.Scanner) (n event.News, err error) {
+UNION SELECT i.project, i.head, TRUE FROM inboxes i WHERE i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
+ORDER BY 1`, []any{mark - lateCommits.Microseconds(), next}, func(row sqlrow.Scanner) (n event.News, err error) {
 			err = row.Scan(&n.Project, &n.Head, &n.Due)
 			return n, err
 		})

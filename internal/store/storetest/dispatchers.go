@@ -433,15 +433,22 @@ func testNews(t *testing.T, open Opener) {
 	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Routed, startOf(2, "a/a")))
 	require.Len(t, due(t, s, o, 1), 1)
 	_, next = news(next)
+	before := next
 	writeResults(t, s, o, outcome("2 a/a", inbox.Retry, 50*time.Millisecond))
 	require.Eventually(t, func() bool {
 		got, next = news(next)
 		return got[here].Due
 	}, 10*time.Second, time.Millisecond)
 	require.Equal(t, map[string]event.News{here: {Project: here, Head: 2, Due: true}}, got)
+	got, _ = news(min(before+lateCommits.Microseconds(), next))
+	require.True(t, got[here].Due, "its transaction may have been committed after the previous read")
+	require.Len(t, due(t, s, o, 1), 1)
 	got, _ = news(next)
-	require.Empty(t, got, "once")
+	require.Empty(t, got, "it is claimed")
 }
+
+// lateCommits is how long after the time in its row a transaction may be committed without being missed.
+const lateCommits = 100 * time.Millisecond
 
 func testOwners(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
