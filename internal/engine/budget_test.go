@@ -26,6 +26,10 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	e, _, m := reach(t, f.Addr(), nil, func(o *engine.Options) { o.Budget = b })
 	require.NoError(t, f.Await(t.Context(), func() bool { _, err := m.Client(); return err == nil }))
 
+	// The first request of the SDK's client loads what the server is capable of; concurrent ones would all do so, without a lock.
+	_, err = e.Start(t.Context(), run.Run{ID: "first", Project: "default"})
+	require.NoError(t, err)
+
 	const callers = 10
 	var callersEnded sync.WaitGroup
 	var stopped atomic.Bool
