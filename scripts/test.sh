@@ -45,9 +45,9 @@ all() {
 	root || status=1
 	for module in $(scripts/modules.sh); do
 		[ "${module}" = . ] && continue
-		# The flags of `make build`, so that the Temporal server is compiled once for both. Two packages at a time: each
-		# starts platforms of its own, runs its tests side by side, and waits half of the time.
-		CGO_ENABLED=0 events "${module}" -trimpath -p=2 ./...
+		# The flags of `make build`, so that the Temporal server is compiled once for both. One package at a time: each
+		# starts platforms of its own, and its tests already run side by side.
+		CGO_ENABLED=0 events "${module}" -trimpath -p=1 ./...
 	done
 	CGO_ENABLED=0 events tools ./testreport ./protoimports ./dashboards
 	return "${status}"
