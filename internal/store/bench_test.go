@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 // databases are the databases that the benchmarks compare; an unavailable one is skipped.
@@ -109,6 +110,26 @@ func BenchmarkStartRun(b *testing.B) {
 				}
 			})
 			close(done)
+		})
+	}
+}
+
+// BenchmarkGetWorkflow reads a workflow with its newest version, as each start of a run does.
+func BenchmarkGetWorkflow(b *testing.B) {
+	for name, options := range databases() {
+		b.Run(name, func(b *testing.B) {
+			s := start(b, options(b))
+			v := workflow.Version{
+				Project: "default", Workflow: "examples/w0", Version: "1.0.0", Hash: "sha256:aa", Source: "source", Canonical: []byte(`{}`),
+				PublishedAt: time.Unix(1767225600, 0),
+			}
+			_, _, err := s.Publish(b.Context(), v, workflow.Newer, audit.Entry{Time: v.PublishedAt, Action: audit.WorkflowPublish, Project: v.Project})
+			require.NoError(b, err)
+			for b.Loop() {
+				w, err := s.GetWorkflow(b.Context(), v.Project, v.Workflow)
+				require.NoError(b, err)
+				require.Equal(b, v.Hash, w.LatestHash)
+			}
 		})
 	}
 }
