@@ -24,14 +24,14 @@ func (m *marking) MarkHandedOver(ctx context.Context, id, executionID string, at
 	return m.Store.MarkHandedOver(ctx, id, executionID, at)
 }
 
-// startedHere starts a run with a first workflow task that this process executes.
+// startedHere starts a run with a first workflow task that this process executes. One start at a time may wait for Temporal.
 func startedHere(t *testing.T) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
 	t.Helper()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	store, projected := &marking{Store: b.store}, pubsub.NewNotifier()
 	s := b.process(t, store, func(o *run.Options) {
-		o.Executes, o.Projected = func(string, string) bool { return true }, projected
+		o.Executes, o.Projected, o.MaxHandOvers = func(string, string) bool { return true }, projected, 1
 	})
 	r, created, err := s.Start(b.ctx, request())
 	require.NoError(t, err)
@@ -74,4 +74,39 @@ func TestControlsFindAnAcceptedRun(t *testing.T) {
 	other, err := s.Confirmed(b.ctx, now)
 	require.NoError(t, err)
 	require.Equal(t, now, other)
+}
+
+func TestFirstUpdateIsAwaitedWithoutASlot(t *testing.T) {
+	t.Parallel()
+	b, s, store, projected, r := startedHere(t)
+	next, created, err := s.Start(b.ctx, request())
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Zero(t, store.marks.Load(), "the first start still waits for its update")
+	projected.Notify(r.ID)
+	projected.Notify(next.ID)
+	require.NoError(t, s.Close(b.ctx))
+	require.Zero(t, store.marks.Load())
+}
+
+func TestRepeatedRequestFindsAnAcceptedRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.publish(t, "examples/hello", "1.0.0")
+	store := &marking{Store: b.store}
+	s := b.process(t, store, func(o *run.Options) {
+		o.Executes, o.Projected = func(string, string) bool { return true }, pubsub.NewNotifier()
+		o.AnswerWithin = 500 * time.Millisecond // less than the time for which the first update is awaited
+	})
+	req := request()
+	req.RequestID = "once"
+	r, created, err := s.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+	again, created, err := s.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, []any{r.ID, run.QueuedWorker, r.ExecutionID}, []any{again.ID, again.QueuedReason, again.ExecutionID})
+	require.Equal(t, int64(1), store.marks.Load())
+	require.NoError(t, s.Close(b.ctx))
 }

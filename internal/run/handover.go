@@ -78,9 +78,9 @@ type handedOver struct {
 	err error
 }
 
-// handOver starts a new run in Temporal, and sends the outcome as soon as it is known. A disclosed row of a run that was not started
-// stays, and shows the outcome.
-func (s *Service) handOver(ctx context.Context, r Run, outcome chan<- handedOver) {
+// handOver starts a new run in Temporal, and sends the outcome as soon as it is known. It calls answered once Temporal's answer is known.
+// A disclosed row of a run that was not started stays, and shows the outcome.
+func (s *Service) handOver(ctx context.Context, r Run, answered func(), outcome chan<- handedOver) {
 	var updated <-chan struct{}
 	if s.opts.Executes != nil {
 		var stop func()
@@ -109,12 +109,13 @@ func (s *Service) handOver(ctx context.Context, r Run, outcome chan<- handedOver
 	// The first workflow task is executed here: its update writes the row.
 	s.unconfirmed.Store(r.ID, executionID)
 	defer s.unconfirmed.Delete(r.ID)
+	answered()
 	outcome <- handedOver{run: accepted}
 	select {
 	case <-updated:
 		return
 	case <-time.After(firstUpdateWithin):
-	case <-ctx.Done():
+	case <-s.handOvers.Closing():
 	}
 	s.markHandedOver(ctx, r.ID, executionID, at)
 }
@@ -128,17 +129,15 @@ func (s *Service) reread(ctx context.Context, r Run) Run {
 }
 
 // firstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay `queued: starting`
-// after Temporal has accepted the run. Most runs have their first update by then, which saves the write of that state.
-const firstUpdateWithin = 250 * time.Millisecond
+// after Temporal has accepted the run. Most runs have their first update by then, which saves the write of that state, also while many
+// runs are started at once.
+const firstUpdateWithin = time.Second
 
 // Confirmed returns a run as it is after Temporal's acceptance was written, if this process knows of it and has not written it yet. Any other
 // run is returned as it was given.
 func (s *Service) Confirmed(ctx context.Context, r Run) (Run, error) {
-	if r.QueuedReason != QueuedStarting {
-		return r, nil
-	}
 	executionID, ok := s.unconfirmed.Load(r.ID)
-	if !ok {
+	if !ok || r.QueuedReason != QueuedStarting {
 		return r, nil
 	}
 	s.markHandedOver(ctx, r.ID, executionID.(string), s.opts.Now()) //nolint:forcetypeassert // the map has no other values

@@ -171,7 +171,7 @@ func (s *Service) ReadyFor(ctx context.Context, project, trigger string) error {
 // input may contain redaction marks: r is the run as requested, to be inserted again when its row was removed.
 func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	outcome := make(chan handedOver, 1)
-	s.handOvers.Begin(ctx, func(ctx context.Context) { s.handOver(ctx, stored, outcome) })
+	s.handOvers.Begin(ctx, func(ctx context.Context, answered func()) { s.handOver(ctx, stored, answered, outcome) })
 	var result handedOver
 	select {
 	case result = <-outcome:
@@ -226,6 +226,9 @@ func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 	defer stop()
 	for n := 1; ; n++ {
 		now, err := s.store.GetRun(ctx, r.Project, r.ID)
+		if err == nil {
+			now, err = s.Confirmed(ctx, now)
+		}
 		if err == nil && now.QueuedReason == QueuedStarting &&
 			(answer.Err() != nil || s.opts.Now().Sub(now.StatusAt) >= s.opts.AnswerWithin) {
 			now, err = s.store.MarkDisclosed(ctx, r.Project, r.ID)

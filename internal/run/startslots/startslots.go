@@ -2,7 +2,7 @@
 //
 //	s := startslots.New(100, 5*time.Second)
 //	if err := s.Reserve(ctx); err != nil { return err }
-//	s.Begin(ctx, func(ctx context.Context) { … })
+//	s.Begin(ctx, func(ctx context.Context, answered func()) { … })
 package startslots
 
 import (
@@ -19,10 +19,12 @@ import (
 type Slots struct {
 	retry time.Duration // the delay that callers without a slot receive
 	slots chan struct{}
+	// closing is closed by Close, under mu: further starts are refused.
+	closing chan struct{}
 
 	mu sync.Mutex
-	// closed refuses further starts; ended cancels starts that already had a slot.
-	closed, ended bool
+	// ended cancels starts that already had a slot.
+	ended bool
 	// cut are the functions that cancel the starts in progress, by a number of each.
 	cut    map[int]context.CancelFunc
 	last   int
@@ -31,7 +33,7 @@ type Slots struct {
 
 // New returns limit slots.
 func New(limit int, retry time.Duration) *Slots {
-	return &Slots{retry: retry, slots: make(chan struct{}, limit), cut: map[int]context.CancelFunc{}}
+	return &Slots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}), cut: map[int]context.CancelFunc{}}
 }
 
 // Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
@@ -49,13 +51,15 @@ func (p *Slots) Reserve(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	select {
+	case <-p.closing:
 		<-p.slots
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server is stopping; nothing was started, try again").
 			WithRetry(p.retry)
+	default:
+		p.joined.Add(1)
+		return nil
 	}
-	p.joined.Add(1)
-	return nil
 }
 
 // Release returns a slot that was not used.
@@ -64,9 +68,9 @@ func (p *Slots) Release() {
 	p.joined.Done()
 }
 
-// Begin runs work in the background in a reserved slot. The context of work has the values of ctx and ends only when
-// Close cancels it.
-func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context)) {
+// Begin runs work in the background in a reserved slot, which work returns by calling answered, or by ending. The context of work has the
+// values of ctx and ends only when Close cancels it.
+func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context, answered func())) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.last++
@@ -77,22 +81,35 @@ func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context)) {
 	}
 	p.mu.Unlock()
 	go func() {
-		defer p.Release()
+		answered := sync.OnceFunc(func() { <-p.slots })
+		defer p.joined.Done()
+		defer answered()
 		defer func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			delete(p.cut, number)
 			cancel()
 		}()
-		work(ctx)
+		work(ctx, answered)
 	}()
+}
+
+// Closing returns a channel that is closed when Close is called: what only improves an answer ends then.
+func (p *Slots) Closing() <-chan struct{} { return p.closing }
+
+func (p *Slots) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.closing:
+	default:
+		close(p.closing)
+	}
 }
 
 // Close refuses further starts, waits for those in progress until ctx ends, and cancels the rest.
 func (p *Slots) Close(ctx context.Context) error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	p.close()
 	joined := make(chan struct{})
 	go func() {
 		p.joined.Wait()
