@@ -77,7 +77,11 @@ func TestPoisonEventsDoNotDelayOthers(t *testing.T) {
 		s.Publish(t, platform.Document("dear", "  - note:\n      set: {seen: true}\n",
 			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ [range(100000000)] | length == 1 }\"}\n", kind)))
 		poison := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s}})
-		events := poison.Send(t.Context(), 0, promise.Trials(100, 2000))
+		const batch = 100
+		for n := range promise.Trials(1, 20) {
+			require.Len(t, poison.Send(t.Context(), n*batch, batch), batch)
+		}
+		first := poison.Accepted()[0]
 		sound := kind + ".sound"
 		workflow := s.Publish(t, feed.Starter("sound", sound))
 		good := feed.New(feed.Options{Type: sound, Servers: []*platform.Server{s}})
@@ -94,7 +98,7 @@ func TestPoisonEventsDoNotDelayOthers(t *testing.T) {
 			waited = append(waited, time.Since(sent))
 		}
 		feed.Judge(t, feed.Evidence{Feed: good, Server: s, Starts: []string{workflow}, Limit: soon})
-		dead := waitForDelivery(t, s, events[0].Position, "dead")
+		dead := waitForDelivery(t, s, first.Position, "dead")
 		require.NotEmpty(t, dead.GetReason())
 		require.Equal(t, picky, dead.GetWorkflow())
 		require.Empty(t, s.AllRuns(t, picky, 10))
