@@ -97,6 +97,10 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 func dynamicConfig() dynamicconfig.Client {
 	const polls = 200
 	return dynamicconfig.StaticClient{
+		// With the default of four partitions, a worker with fewer polls than partitions may not receive a task until one of its polls ends,
+		// after a minute: the task is in a partition without polls, and was not forwarded because the machine was busy.
+		dynamicconfig.MakeKey("matching.numTaskqueueReadPartitions"):  1,
+		dynamicconfig.MakeKey("matching.numTaskqueueWritePartitions"): 1,
 		// The default is 20 per second: a minimum of 50 ms per dispatch. Far more would starve eager starts.
 		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): polls,
 		// With the default, a timer of a millisecond takes a second.
