@@ -264,6 +264,25 @@ func TestShortOutageKeepsWorkers(t *testing.T) {
 	require.Equal(t, before.Workers[0].Since, after.Workers[0].Since)
 }
 
+// A poll survives any number of interruptions: the SDK would back off longer after each.
+func TestPollsAreOpenAgainAfterEachInterruption(t *testing.T) {
+	t.Parallel()
+	const interruptions, polls = 12, 3
+	r := newRig(t, conntest.Options{})
+	require.NoError(t, r.Register("orders", idle("orders")))
+	r.connect(t)
+	r.until(t, polling)
+	require.NoError(t, r.frontend.AwaitPollers(soon(t), "orders", polls))
+	for range interruptions {
+		r.frontend.CutConnections()
+		require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Pollers("orders").Total() == 0 }))
+		again, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		require.NoError(t, r.frontend.AwaitPollers(again, "orders", polls))
+		cancel()
+	}
+	require.Equal(t, 1, r.Status().Generation)
+}
+
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})

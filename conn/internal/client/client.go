@@ -28,6 +28,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	"github.com/signalbox-dev/signalbox/conn/internal/poller"
+	pause "github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
 const (
@@ -48,6 +50,11 @@ const (
 	// checkTries is how often a check is sent while frontends answer UNAVAILABLE. gRPC sends each try over the next connection in turn,
 	// and requests of the program take turns in between, so it is more than two.
 	checkTries = 4
+	// A poll that fails within refusedWithin was refused; it is sent again up to maxRefusals times in a row, after pauses.
+	refusedWithin = time.Second
+	maxRefusals   = 6
+	refusalPause  = 50 * time.Millisecond
+	refusalPauses = 2 * time.Second
 	// frontendService is the service name in a health check of a frontend.
 	frontendService = "temporal.api.workflowservice.v1.WorkflowService"
 )
@@ -316,25 +323,30 @@ func (c *Client) send(
 	return err
 }
 
-// sendPoll sends a poll and, when the connection breaks during it, sends it once more as soon as there is a connection. The SDK would
-// back off by up to 10 s.
+// sendPoll sends a poll and, whenever the connection breaks during it, sends it again as soon as there is a connection. The SDK would
+// back off by up to 10 s. A poll that the server refuses several times in a row fails.
 func (c *Client) sendPoll(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
 ) error {
 	waitForReady := append(slices.Clip(opts), grpc.WaitForReady(true))
-	var err error
-	for range 2 {
+	for refusals := 0; ; {
 		waiting, done, ok := c.waitingPolls.wait(ctx, poller.TaskQueue(req))
 		if !ok {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
-		err = c.reportSuspect(waiting, c.send(waiting, method, req, reply, cc, invoke, waitForReady))
+		sent := time.Now()
+		err := c.reportSuspect(waiting, c.send(waiting, method, req, reply, cc, invoke, waitForReady))
 		done()
 		if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
-			break
+			return err
+		}
+		if refusals++; time.Since(sent) >= refusedWithin {
+			refusals = 0
+		}
+		if refusals > maxRefusals || !loop.Sleep(ctx, pause.Delay(refusalPause, refusalPauses, refusals)) {
+			return err
 		}
 	}
-	return err
 }
 
 // sendShutdown sends ShutdownWorker, upon which the server ends the worker's polls. Where the server cannot be used or does not answer soon,
