@@ -134,7 +134,7 @@ func TestInterruptDuringStart(t *testing.T) {
 	s.Await(t, s.Start(t, s.Publish(t, platform.Document("after", hello)), "").GetId(), soon, "completed")
 }
 
-func TestServerStopsWithOpenWatches(t *testing.T) {
+func TestDevStopsWithOpenWatches(t *testing.T) {
 	t.Parallel()
 	s := platform.StartDev(t)
 	id := s.Start(t, s.Publish(t, platform.Document("open", waits(600))), "").GetId()
