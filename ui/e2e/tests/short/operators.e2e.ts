@@ -62,7 +62,9 @@ describe('many tabs of one browser', () => {
     ;[most, reads] = [0, 0]
     await context.setOffline(false)
     await until('two have read', async () => Promise.resolve(reads >= 2))
-    expect(most).toBe(5)
+    // All at once would be 8. The end of a read may be reported after the beginning of the next one, which is another tab's.
+    expect(most).toBeGreaterThanOrEqual(5)
+    expect(most).toBeLessThanOrEqual(6)
     await platform.cli('run', 'cancel', id, '--reason', 'a test')
     for (const tab of tabs) await tab.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
     await context.close()
