@@ -18,7 +18,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	sdkclient "go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
+	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -28,7 +28,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/internal/classify"
 	"github.com/signalbox-dev/signalbox/conn/internal/poller"
-	pause "github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
@@ -120,7 +120,7 @@ func New(ctx context.Context, options sdkclient.Options, stopTimeout time.Durati
 	c := &Client{namespace: options.Namespace, hooks: hooks, polls: poller.NewTracker(time.Now), waitingPolls: newPollWaits(), plugin: &plugin{stopTimeout: stopTimeout}}
 	c.results = newResults(c.Connected, func() bool { return c.serverDown.Load() || c.shutdownTimedOut.Load() })
 	options.Plugins = append(slices.Clip(options.Plugins), c.plugin)
-	params := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
+	params := grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: dialTimeout}
 	params.Backoff.BaseDelay, params.Backoff.MaxDelay = redialFirst, redialLongest
 	params.Backoff.Jitter = redialJitter
 	// The caller's options come last, so that they take precedence.
@@ -343,7 +343,7 @@ func (c *Client) sendPoll(
 		if refusals++; time.Since(sent) >= refusedWithin {
 			refusals = 0
 		}
-		if refusals > maxRefusals || !loop.Sleep(ctx, pause.Delay(refusalPause, refusalPauses, refusals)) {
+		if refusals > maxRefusals || !loop.Sleep(ctx, backoff.Delay(refusalPause, refusalPauses, refusals)) {
 			return err
 		}
 	}
