@@ -25,13 +25,16 @@ func (m *marking) MarkHandedOver(ctx context.Context, id, executionID string, at
 }
 
 // startedHere starts a run with a first workflow task that this process executes. One start at a time may wait for Temporal.
-func startedHere(t *testing.T) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
+func startedHere(t *testing.T, change ...func(*run.Options)) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
 	t.Helper()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	store, projected := &marking{Store: b.store}, pubsub.NewNotifier()
 	s := b.process(t, store, func(o *run.Options) {
 		o.Executes, o.Projected, o.MaxHandOvers = func(string, string) bool { return true }, projected, 1
+		for _, f := range change {
+			f(o)
+		}
 	})
 	r, created, err := s.Start(b.ctx, request())
 	require.NoError(t, err)
@@ -91,18 +94,11 @@ func TestFirstUpdateIsAwaitedWithoutASlot(t *testing.T) {
 
 func TestRepeatedRequestFindsAnAcceptedRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.publish(t, "examples/hello", "1.0.0")
-	store := &marking{Store: b.store}
-	s := b.process(t, store, func(o *run.Options) {
-		o.Executes, o.Projected = func(string, string) bool { return true }, pubsub.NewNotifier()
+	b, s, store, _, r := startedHere(t, func(o *run.Options) {
 		o.AnswerWithin = 500 * time.Millisecond // less than the time for which the first update is awaited
 	})
 	req := request()
-	req.RequestID = "once"
-	r, created, err := s.Start(b.ctx, req)
-	require.NoError(t, err)
-	require.True(t, created)
+	req.RequestID = r.RequestID
 	again, created, err := s.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.False(t, created)
