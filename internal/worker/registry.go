@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// checkEvery is how long an answer of the store is used.
-	checkEvery = time.Second
+	// readEvery is how long an answer of the store is used, and rereadEvery how long where the answer decides about a refusal.
+	readEvery   = time.Second
+	rereadEvery = 50 * time.Millisecond
 	// checkTimeout bounds the query.
 	checkTimeout = time.Second
 	// namedWorkers is how many workers an error names.
@@ -66,8 +67,18 @@ func (r *Registry) Check(project string, live []Worker) error {
 // queries, and the others get the last result meanwhile. An empty result is not cached: without live workers any run is accepted, and
 // the first worker may have started just now.
 func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
+	return r.live(ctx, readEvery)
+}
+
+// LiveNow is like Live, and queries again unless that was done just now. It is for the check before a refusal: the worker that would
+// take the run may have started within the last second.
+func (r *Registry) LiveNow(ctx context.Context) (live []Worker, known bool) {
+	return r.live(ctx, rereadEvery)
+}
+
+func (r *Registry) live(ctx context.Context, age time.Duration) (live []Worker, known bool) {
 	r.mu.Lock()
-	fresh := !r.asked.IsZero() && time.Since(r.asked) < checkEvery && (len(r.known) > 0 || r.unknown)
+	fresh := !r.asked.IsZero() && time.Since(r.asked) < age && (len(r.known) > 0 || r.unknown)
 	if r.asking || fresh {
 		defer r.mu.Unlock()
 		return r.known, !r.asked.IsZero() && !r.unknown

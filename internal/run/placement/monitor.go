@@ -24,6 +24,8 @@ const (
 type Registry interface {
 	// Live returns the live workers, at most a second old; false where they are not known.
 	Live(ctx context.Context) ([]worker.Worker, bool)
+	// LiveNow returns the workers that are live now.
+	LiveNow(ctx context.Context) ([]worker.Worker, bool)
 	// Check returns why none of the live workers would execute a run of the project.
 	Check(project string, live []worker.Worker) error
 }
@@ -81,9 +83,16 @@ func (m *Monitor) Check(ctx context.Context, project string) error {
 		m.read(ctx)
 	}
 	live, known := m.opts.Registry.Live(ctx)
-	if !known {
+	if !known || m.check(project, live) == nil {
 		return nil
 	}
+	if live, known = m.opts.Registry.LiveNow(ctx); !known {
+		return nil
+	}
+	return m.check(project, live)
+}
+
+func (m *Monitor) check(project string, live []worker.Worker) error {
 	if recorded := m.recorded.Load(); recorded != nil {
 		if err := Refusal(m.facts(*recorded, live)); err != nil {
 			return err

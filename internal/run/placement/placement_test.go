@@ -125,6 +125,8 @@ func (w *fakes) Live(context.Context) ([]worker.Worker, bool) {
 	return w.workers, w.away == nil
 }
 
+func (w *fakes) LiveNow(ctx context.Context) ([]worker.Worker, bool) { return w.Live(ctx) }
+
 func (w *fakes) Check(project string, _ []worker.Worker) error {
 	if project == "shop" {
 		return errors.New("no worker serves it")
@@ -144,16 +146,17 @@ func (w *fakes) lines(message string) int {
 	return strings.Count(w.log.String(), message)
 }
 
-// reads counts how often the live workers are read. There are none.
+// reads counts how often the live workers are read.
 type reads struct {
 	worker.Store
 
+	live  []worker.Worker
 	count int
 }
 
 func (r *reads) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
 	r.count++
-	return nil, nil
+	return r.live, nil
 }
 
 func TestStartReadsLiveWorkersOnce(t *testing.T) {
@@ -168,6 +171,33 @@ func TestStartReadsLiveWorkersOnce(t *testing.T) {
 		require.NoError(t, m.Check(t.Context(), "default"))
 		require.Equal(t, i+1, store.count, "without live workers, each start reads them once")
 	}
+}
+
+// The live workers are read again before a refusal, at most each 50 ms.
+func TestWorkerThatHasJustStartedCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := at("a:7233", "1")
+		serves := func(id, project string) worker.Worker {
+			w := live(id, a)
+			w.Projects = []string{project}
+			return w
+		}
+		store := &reads{live: []worker.Worker{serves("w1", "side")}}
+		m := placement.New(placement.Options{
+			Store: &fakes{recorded: recorded(a)}, Here: func() run.ClusterID { return a },
+			Registry: worker.NewRegistry(store, func() worker.Fingerprint { return live("", a).Fingerprint }),
+		})
+		require.NoError(t, m.Check(t.Context(), "side"))
+		store.live = append(store.live, serves("w2", "default"))
+		<-time.After(100 * time.Millisecond)
+		require.NoError(t, m.Check(t.Context(), "default"))
+		require.Equal(t, 2, store.count)
+		for range 10 {
+			require.True(t, apperror.Is(m.Check(t.Context(), "shop"), apperror.NoWorkerForProject))
+		}
+		require.Equal(t, 2, store.count)
+	})
 }
 
 func TestMonitor(t *testing.T) {
