@@ -13,9 +13,11 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/grpc"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
@@ -129,6 +131,19 @@ func (c *cluster) DescribeWorkflow(context.Context, string, string) (*client.Wor
 		return nil, serviceerror.NewNotFound("none is open")
 	}
 	return c.open, nil
+}
+
+func (c *cluster) WorkflowService() workflowservice.WorkflowServiceClient { return requests{} }
+
+// requests are those outside the SDK's client.
+type requests struct {
+	workflowservice.WorkflowServiceClient
+}
+
+func (requests) ResetStickyTaskQueue(
+	context.Context, *workflowservice.ResetStickyTaskQueueRequest, ...grpc.CallOption,
+) (*workflowservice.ResetStickyTaskQueueResponse, error) {
+	return nil, nil
 }
 
 func (c *cluster) SignalWorkflow(context.Context, string, string, string, any) error {

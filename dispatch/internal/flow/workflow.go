@@ -30,12 +30,11 @@ type Input struct {
 }
 
 const (
-	// maxEvents is the history length at which it continues as new even if the server does not suggest it.
-	maxEvents = 4000
-	// turnVersion is the first version in which a dispatcher ends its routing to continue as new, and turnEvents the history length at
-	// which it does: thousands of doorbells may arrive while it routes.
+	// turnVersion is the first version in which a dispatcher ends its routing to continue as new: thousands of doorbells may arrive while
+	// it routes.
 	turnVersion = 2
-	turnEvents  = 2000
+	// shortVersion is the first version with a short history.
+	shortVersion = 3
 	// deferFor is how long continuing as new is deferred after an update in the same task: an event that arrives meanwhile makes the server
 	// reject the task, and the update with it. It is deferred at most maxDeferrals times: a history accepts a limited number of updates.
 	deferFor     = time.Second
@@ -153,11 +152,20 @@ func (d *dispatcher) start(ctx workflow.Context) {
 
 // full reports whether the history is long enough to continue as new.
 func (d *dispatcher) full(ctx workflow.Context) bool {
-	most := maxEvents
-	if d.in.Version >= turnVersion {
-		most = turnEvents
+	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > maxEvents(d.in.Version)
+}
+
+// maxEvents returns the history length at which a dispatcher continues as new even if the server does not suggest it. The worker of a new
+// owner replays the history before it adopts the dispatcher, at some 0.1 ms per event on a busy machine.
+func maxEvents(version int) int {
+	switch {
+	case version >= shortVersion:
+		return 500
+	case version >= turnVersion:
+		return 2000
+	default:
+		return 4000
 	}
-	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > most
 }
 
 // quiet reports whether no activity is running.

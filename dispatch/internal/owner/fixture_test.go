@@ -64,7 +64,7 @@ func (f *fixture) begin(act, detail string) error {
 		on(act)
 	}
 	f.mu.Lock()
-	if act != "describe" {
+	if act != "describe" && act != "detach" {
 		f.acts = append(f.acts, strings.TrimSpace(act+" "+detail))
 	}
 	err := f.away
@@ -107,6 +107,12 @@ func (f *fixture) Start(_ context.Context, n inbox.Name, o inbox.Owner, workers 
 	require.NotEmpty(f.t, workers)
 	f.put(&wire.Memo{Name: n, Owner: o.Holder, Epoch: o.Epoch, Interpreter: 1})
 	return f.open.RunID, nil
+}
+
+func (f *fixture) Detach(context.Context, inbox.Name) {
+	if f.begin("detach", "") == nil {
+		f.mu.Unlock()
+	}
 }
 
 // put opens a dispatcher.

@@ -30,6 +30,8 @@ type Temporal interface {
 	Describe(ctx context.Context, name inbox.Name) (*wire.Execution, error)
 	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []dispatchtype.RegisteredWorker) (runID string, err error)
 	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (dispatchtype.State, error)
+	// Detach lets any worker execute the next workflow task, at once.
+	Detach(ctx context.Context, name inbox.Name)
 	// Ask returns nil if the run answers and has this owner.
 	Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error
 	Terminate(ctx context.Context, name inbox.Name, runID, reason string) error

@@ -103,6 +103,32 @@ func TestResignedDispatcherIsAdopted(t *testing.T) {
 	})
 }
 
+// The fence ends the routing of the previous owner, and that makes a workflow task: it must not wait for a worker that is stopping.
+func TestDispatcherIsDetachedBeforeTheFence(t *testing.T) {
+	run(t, func(t *testing.T, f *fixture) {
+		a := f.start("a")
+		advance(time.Second)
+		b := f.start("b")
+		advance(time.Second)
+		var fenced []string
+		f.mu.Lock()
+		f.on = func(act string) {
+			if act == "detach" {
+				<-time.After(50 * time.Millisecond)
+				progress, err := f.inbox.Progress(t.Context(), name)
+				require.NoError(t, err)
+				fenced = append(fenced, progress[0].Owner.Holder)
+			}
+		}
+		f.mu.Unlock()
+		a.stop()
+		b.Hint()
+		advance(200 * time.Millisecond)
+		require.Equal(t, []string{"a"}, fenced, "at the end of the request, once")
+		require.NotNil(t, b.Owned())
+	})
+}
+
 // A process that stops while it takes the dispatcher leaves a dispatcher that the next process adopts, at every step.
 func TestStopWhileTakingLeavesAdoptableDispatcher(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,9 @@ type attempt struct {
 // once observes, decides and acts. It returns true when the attempt is complete: with an error, this process cannot own the dispatcher.
 func (a *attempt) once(ctx context.Context) (bool, error) {
 	t := a.t
+	detached := a.detach(ctx)
 	seen, open, err := a.observe(ctx)
+	<-detached
 	if err != nil {
 		return false, err
 	}
@@ -211,6 +213,21 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		// Acquiring the lease again at once would lead to the same decision.
 		return true, fmt.Errorf("own dispatcher %q with epoch %d: %s", t.l.name.DispatcherID(), a.owner.Epoch, act.Reason)
 	}
+}
+
+// detach prepares the dispatcher for the fence, which ends the routing of the previous owner, and so makes a workflow task. The worker that
+// executed the last one may have stopped to poll since; with a task that waits for it, the adoption would wait for five seconds.
+func (a *attempt) detach(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	if a.owner.Epoch != 0 {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		a.t.l.p.Temporal.Detach(ctx, a.t.l.name)
+	}()
+	return done
 }
 
 // observe reads Temporal and the inbox. An error of either means that nothing is done.

@@ -155,6 +155,23 @@ func (t *Temporal) Register(ctx context.Context, name inbox.Name, r wire.Registr
 	return err
 }
 
+// Detach lets any worker execute the next workflow task of a dispatcher. Temporal would first wait five seconds for the worker that executed
+// the last one, which may be stopping or dead.
+func (t *Temporal) Detach(ctx context.Context, name inbox.Name) {
+	if c, err := t.Client(); err == nil {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		t.detach(ctx, c, name.DispatcherID(), "")
+	}
+}
+
+// detach ignores an error: with it, the task is only executed later.
+func (t *Temporal) detach(ctx context.Context, c client.Client, workflowID, runID string) {
+	_, _ = c.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{ // see above
+		Namespace: t.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID},
+	})
+}
+
 func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateWorkflowOptions, into any) error {
 	c, err := t.Client()
 	if err != nil {
@@ -163,11 +180,7 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	within, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	o.WorkflowID, o.WaitForStage = name.DispatcherID(), client.WorkflowUpdateStageCompleted
-	// Temporal would first wait five seconds for the process that executed the last workflow task, which may be dead. If this request
-	// fails, the answer is only later.
-	_, _ = c.WorkflowService().ResetStickyTaskQueue(within, &workflowservice.ResetStickyTaskQueueRequest{ // see above
-		Namespace: t.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: o.WorkflowID, RunId: o.RunID},
-	})
+	t.detach(within, c, o.WorkflowID, o.RunID)
 	err = complete(within, c, o, into)
 	application, refused := errors.AsType[*temporal.ApplicationError](err)
 	switch {

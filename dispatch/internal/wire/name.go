@@ -27,7 +27,7 @@ const (
 	// FencedError is the type of the application error that rejects an adoption with an outdated epoch.
 	FencedError = "fenced"
 	// Interpreter is the version of the dispatcher's workflow code.
-	Interpreter = 2
+	Interpreter = 3
 )
 
 // Prefixes of lease keys.
