@@ -533,57 +533,6 @@ func TestRegisterAndUnregister(t *testing.T) {
 	r.until(t, polling)
 }
 
-func TestStopWhileConnecting(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, conntest.Options{})
-	r.frontend.Mute()
-	require.NoError(t, r.Register("orders", idle("orders")))
-	r.start(t)
-	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Accepted() > 0 }))
-	watch := stopwatch.Start(t)
-	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, watch.Elapsed(), time.Second)
-	require.Equal(t, conn.Closed, r.Status().State)
-	require.Error(t, r.Await(soon(t)))
-	require.Error(t, r.Start(t.Context()))
-}
-
-// TestStopWhileUnreachable stops workers whose polls wait for a connection, before and after the manager has detected the outage.
-func TestStopWhileUnreachable(t *testing.T) {
-	t.Parallel()
-	for name, detected := range map[string]bool{"detected": true, "not detected yet": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, conntest.Options{})
-			require.NoError(t, r.Register("orders", idle("orders")))
-			r.connect(t)
-			r.until(t, polling)
-			r.frontend.Stop()
-			if detected {
-				r.until(t, is(conn.Down, conn.Unreachable))
-			}
-			watch := stopwatch.Start(t)
-			require.NoError(t, r.Unregister(soon(t), "orders"))
-			require.Less(t, watch.Elapsed(), 2*time.Second)
-			require.NoError(t, r.Stop(soon(t)))
-			require.Less(t, watch.Elapsed(), 2*time.Second)
-		})
-	}
-}
-
-func TestStopWhileHung(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, conntest.Options{})
-	require.NoError(t, r.Register("orders", idle("orders")))
-	r.connect(t)
-	r.until(t, polling)
-	r.frontend.Freeze()
-	r.until(t, is(conn.Down, conn.Hung))
-	watch := stopwatch.Start(t)
-	require.NoError(t, r.Stop(soon(t)))
-	require.Less(t, watch.Elapsed(), 4*time.Second, "the drain has a time limit")
-}
-
 func TestBorrowedClientOutlivesItsGeneration(t *testing.T) {
 	t.Parallel()
 	var identity atomic.Value
