@@ -25,8 +25,8 @@ For people who decide whether to rely on Signalbox: what it promises, by code, a
 Every line of the table is a test that ran at full length against real
 components, each in its own process, on one machine with %d processors, in several runs; during some of them other programs used the
 processors, too. ` + "`make prove`" + ` repeats all of them and writes this page;
-` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page also lists
-[the tests that were not run at full length](#not-run-at-full-length) and [what each promise says](#what-each-promise-says).
+` + "`make test`" + ` runs the same tests with fewer trials and shorter outages. The page ends with
+[what each promise says](#what-each-promise-says).
 
 | promise | what was tried | aim | trials | figure | seed | test |
 |---|---|---|---|---|---|---|
