@@ -3,8 +3,9 @@
 # each (for example 10000x).
 # A failing target leaves its input in testdata/fuzz of its package: commit it, so that `make test` runs it from then on.
 #
-# With "plain" the targets are built like all tests, without instrumentation for coverage, so nothing is compiled again. In a run of a
-# few seconds, the inputs in testdata/fuzz, which long runs have found, lead to more code than the coverage collected in that time.
+# With "plain" the targets are built with the flags of `make build`, without instrumentation for coverage, so little is compiled again. In
+# a run of a few seconds, the inputs in testdata/fuzz, which long runs have found, lead to more code than the coverage collected in that
+# time.
 #
 # Go before 1.27 may report "context deadline exceeded" as the failure of a target when its duration is over (go.dev/issue/75804).
 # No input has failed then, so this script does not count it. A count of inputs has no deadline.
@@ -52,7 +53,7 @@ fuzz() {
 		cd "$1" && go test "$2" "${flags[@]}"
 		return
 	fi
-	cd "$1" && go test -c -o "${built}/$3.test" "$2" && cd "$2" &&
+	cd "$1" && go test -c -trimpath -ldflags='-s -w' -o "${built}/$3.test" "$2" && cd "$2" &&
 		"${built}/$3.test" "${flags[@]/#-/-test.}" -test.fuzzcachedir "${built}/cache" 2>&1 |
 		{ grep -v '^warning: the test binary was not built with coverage' || true; }
 }
