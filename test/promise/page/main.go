@@ -115,9 +115,10 @@ func merge(all, fresh []promise.Figure) []promise.Figure {
 	return merged
 }
 
-// order sorts by promise, test and subject; of one subject the figure with the most trials is first.
+// order sorts by promise, test, subject and seed; of one subject and seed the figure with the most trials is first.
 func order(a, b promise.Figure) int {
-	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(b.Trials, a.Trials))
+	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(a.Seed, b.Seed),
+		cmp.Compare(b.Trials, a.Trials))
 }
 
 // newest returns the figures of full length in order, without those of alerts, which have a page of their own. Of figures that grow during
@@ -126,7 +127,7 @@ func newest(all []promise.Figure) []promise.Figure {
 	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full || f.Alert != nil })
 	slices.SortStableFunc(all, order)
 	return slices.CompactFunc(all, func(a, b promise.Figure) bool {
-		return a.Promise == b.Promise && a.Test == b.Test && a.What == b.What
+		return a.Promise == b.Promise && a.Test == b.Test && a.What == b.What && a.Seed == b.Seed
 	})
 }
 
