@@ -8,6 +8,7 @@ package duration
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -46,7 +47,7 @@ func inline(m map[string]any) (time.Duration, error) {
 		return 0, fmt.Errorf("a duration needs at least one of days, hours, minutes, seconds and milliseconds")
 	}
 	all := units()
-	for key := range m {
+	for _, key := range slices.Sorted(maps.Keys(m)) { // the same error every time
 		if !slices.ContainsFunc(all, func(u unit) bool { return u.name == key }) {
 			return 0, fmt.Errorf("a duration has no %q", key)
 		}
