@@ -340,6 +340,15 @@ func (f *fixture) start(id string) *process {
 	return p
 }
 
+// pair starts a, which owns the dispatcher, and then b, which serves it.
+func (f *fixture) pair() (a, b *process) {
+	a = f.start("a")
+	advance(time.Second)
+	b = f.start("b")
+	advance(time.Second)
+	return a, b
+}
+
 func (p *process) run(f *fixture) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	over := make(chan struct{})

@@ -13,10 +13,7 @@ import (
 
 func TestResignedDispatcherIsAdopted(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		f.actions()
 		a.stop()
 		b.Hint()
@@ -30,10 +27,7 @@ func TestResignedDispatcherIsAdopted(t *testing.T) {
 
 func TestResignedDispatcherIsAdoptedWithoutHint(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		a.stop()
 		advance(16 * time.Second)
 		require.Equal(t, []dispatchtype.Outcome{dispatchtype.Handover}, b.outcomes())
@@ -43,10 +37,7 @@ func TestResignedDispatcherIsAdoptedWithoutHint(t *testing.T) {
 // The fence ends the routing of the previous owner, and that makes a workflow task: it must not wait for a worker that is stopping.
 func TestDispatcherIsDetachedBeforeTheFence(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		var fenced []string
 		f.mu.Lock()
 		f.on = func(act string) {
@@ -107,10 +98,7 @@ func TestStopWhileTakingLeavesAdoptableDispatcher(t *testing.T) {
 
 func TestHandover(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		f.actions()
 		a.HandOver(wire.Request{By: "ann", Reason: "deploy"})
 		advance(10 * time.Millisecond)

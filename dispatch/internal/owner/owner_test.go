@@ -117,10 +117,7 @@ func TestCrashedOwnersDispatcherIsReplaced(t *testing.T) {
 
 func TestStoreOutageIsNoCrash(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		f.actions()
 		away := errors.New("redis is away")
 		a.store.fail(away)
@@ -141,10 +138,7 @@ func TestStoreOutageIsNoCrash(t *testing.T) {
 
 func TestFirstProcessAfterStoreOutageAdopts(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
-		a := f.start("a")
-		advance(time.Second)
-		b := f.start("b")
-		advance(time.Second)
+		a, b := f.pair()
 		f.actions()
 		away := errors.New("redis is away")
 		a.store.fail(away)

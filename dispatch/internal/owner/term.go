@@ -216,7 +216,7 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 }
 
 // detach prepares the dispatcher for the fence, which ends the routing of the previous owner, and so makes a workflow task. The worker that
-// executed the last one may have stopped to poll since; with a task that waits for it, the adoption would wait for five seconds.
+// executed the last one may have stopped polling since; with a task that waits for it, the adoption would wait for five seconds.
 func (a *attempt) detach(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if a.owner.Epoch != 0 {
