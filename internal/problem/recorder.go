@@ -12,6 +12,8 @@ import (
 const (
 	// recordEvery is the time between two passes, and how often a process tries to take over from one that has stopped.
 	recordEvery = 5 * time.Second
+	// logEvery is how often the log has the same line about a source that cannot be read.
+	logEvery = 10 * time.Minute
 	// confirmEvery is how often the record of a problem that does not change is written.
 	confirmEvery = time.Minute
 	// lockName is the name of the lock that elects the process.
@@ -56,6 +58,11 @@ func NewRecorder(s *Service, store RecorderStore) *Recorder {
 	r := &Recorder{service: s, store: store}
 	r.Loop = loop.New(r.poll)
 	return r
+}
+
+// Start makes the first pass. It does not block, and is called once.
+func (r *Recorder) Start(ctx context.Context) error {
+	return r.Loop.Start(logger.WithContext(ctx, logger.WithoutRepeats(logger.FromContext(ctx), logEvery)))
 }
 
 // poll makes passes while this process holds the lock, and tries to get the lock otherwise.
