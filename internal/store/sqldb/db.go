@@ -98,7 +98,9 @@ type DB struct {
 	lists chan struct{}
 	// dial opens a connection outside the pools, to hold locks with; nil if held has them.
 	dial func(context.Context) (*pgx.Conn, error)
-	held sync.Map // names of the locks that work in this process holds
+	// spare is room for one connection that holds no lock.
+	spare chan lockConn
+	held  sync.Map // names of the locks that work in this process holds
 }
 
 // Open connects. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
@@ -144,6 +146,7 @@ func (d *DB) checkConnections(ctx context.Context) error {
 
 // Close closes all connections after the calls that use them have ended.
 func (d *DB) Close() error {
+	d.closeSpare()
 	err := d.write.Close()
 	if d.read != d.write {
 		err = errors.Join(err, d.read.Close())

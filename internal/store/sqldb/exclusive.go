@@ -18,6 +18,8 @@ const (
 	lockCheckEvery = 2 * time.Second
 	// lockCheckTimeout is the timeout of such a check.
 	lockCheckTimeout = 3 * time.Second
+	// lockConnLife is how long a connection is used again for locks, so that they follow a failover of the cluster.
+	lockConnLife = time.Minute
 )
 
 // errLockLost is the reason why the context of exclusive work ended early.
@@ -28,8 +30,9 @@ var errLockLost = errors.New("the connection that held the lock was lost")
 // timeouts do not apply to it.
 //
 // In Postgres it is a session-level advisory lock on a connection of its own, so that it neither waits for the pool nor
-// uses one of its connections, and the lock ends with the process. A SQLite file belongs to one process, which uses a
-// set of names.
+// uses one of its connections, and the lock ends with the process. One such connection without a lock is kept for the next
+// call: a process tries every few seconds to take over from those that hold the locks. A SQLite file belongs to one process,
+// which uses a set of names.
 func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Context) error) (ran bool, err error) {
 	if d.dial == nil {
 		if _, held := d.held.LoadOrStore(name, nil); held {
@@ -38,25 +41,23 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 		defer d.held.Delete(name)
 		return true, work(ctx)
 	}
-	var c *pgx.Conn
+	var c lockConn
 	taken := false
 	err = d.call(ctx, OpLock, "take the lock "+name, func(ctx context.Context) (err error) {
-		if c, err = d.dial(ctx); err != nil {
-			return err
-		}
-		return c.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&taken)
+		c, taken, err = d.tryLock(ctx, name)
+		return err
 	})
-	if c == nil {
+	if err != nil {
 		return false, err
 	}
 	defer func() { d.unlock(ctx, c, name, taken) }()
-	if err != nil || !taken {
-		return false, err
+	if !taken {
+		return false, nil
 	}
 	held, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	var watch sync.WaitGroup
-	watch.Go(func() { watchLock(held, c, lose) })
+	watch.Go(func() { watchLock(held, c.Conn, lose) })
 	err = work(held)
 	lost := errors.Is(context.Cause(held), errLockLost)
 	lose(nil)
@@ -79,15 +80,70 @@ func (d *DB) Serialize(ctx context.Context, c Conn, name string) error {
 	return err
 }
 
-// unlock releases the lock before the connection is closed, because the server may detect the close later.
-func (d *DB) unlock(ctx context.Context, c *pgx.Conn, name string, taken bool) {
+// lockConn is a connection for locks.
+type lockConn struct {
+	*pgx.Conn
+
+	until time.Time // from then on it is not used for another lock
+}
+
+// tryLock takes a lock unless another connection has it, and returns the connection that asked.
+func (d *DB) tryLock(ctx context.Context, name string) (c lockConn, taken bool, err error) {
+	select {
+	case c = <-d.spare:
+		if time.Now().Before(c.until) {
+			bounded, cancel := context.WithTimeout(ctx, lockCheckTimeout)
+			taken, err = askForLock(bounded, c, name)
+			cancel()
+			if err == nil {
+				return c, taken, nil
+			}
+		}
+		_ = c.Close(ctx) // it may have been lost since
+	default:
+	}
+	c.until = time.Now().Add(lockConnLife)
+	if c.Conn, err = d.dial(ctx); err != nil {
+		return lockConn{}, false, err
+	}
+	if taken, err = askForLock(ctx, c, name); err != nil {
+		_ = c.Close(ctx) // which ends the lock if the answer was lost
+		return lockConn{}, false, err
+	}
+	return c, taken, nil
+}
+
+func askForLock(ctx context.Context, c lockConn, name string) (taken bool, err error) {
+	err = c.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lockKey(name)).Scan(&taken)
+	return taken, err
+}
+
+// unlock releases the lock before it closes the connection or keeps it, because the server may detect a close later.
+func (d *DB) unlock(ctx context.Context, c lockConn, name string, taken bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockCheckTimeout)
 	defer cancel()
 	if taken && !c.IsClosed() {
-		// If this fails, the server releases the lock with the connection.
-		_, _ = c.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name))
+		if _, err := c.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockKey(name)); err != nil {
+			_ = c.Close(ctx) // the server releases the lock with the connection
+		}
 	}
-	_ = c.Close(ctx)
+	if c.IsClosed() {
+		return
+	}
+	select {
+	case d.spare <- c:
+	default:
+		_ = c.Close(ctx)
+	}
+}
+
+// closeSpare closes the connection that is kept for locks.
+func (d *DB) closeSpare() {
+	select {
+	case c := <-d.spare:
+		_ = c.PgConn().Conn().Close() // it has no lock and no transaction that the server would have to end
+	default:
+	}
 }
 
 // watchLock calls lose when the connection that holds the lock ends, or no longer answers.

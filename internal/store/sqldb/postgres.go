@@ -52,6 +52,7 @@ func (d *DB) openPostgres(o Options) error {
 	d.write.SetConnMaxIdleTime(connMaxIdle)
 	d.write.SetConnMaxLifetime(connMaxLife)
 	d.read = d.write
+	d.spare = make(chan lockConn, 1)
 	d.dial = func(ctx context.Context) (*pgx.Conn, error) { return dialForLock(ctx, cfg) }
 	return nil
 }

@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"sync"
@@ -274,4 +275,44 @@ func TestLockWhileTheDatabaseIsAway(t *testing.T) {
 	ran, err := db.Exclusive(t.Context(), "queue", func(context.Context) error { return nil })
 	require.False(t, ran)
 	requireUnavailable(t, err, "take the lock queue", "does not answer")
+}
+
+// TestLocksShareAConnection asks for locks again and again: the server gets no connection for each, and one that was lost is replaced.
+func TestLocksShareAConnection(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Postgres(t)
+	holder := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn})
+	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn})
+	backend := func() (pid int) {
+		require.NoError(t, holder.Read(t.Context(), "read", func(ctx context.Context, c sqldb.Conn) error {
+			return c.QueryRowContext(ctx, `SELECT max(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
+				AND (query LIKE '%pg_try_advisory_lock%' OR query LIKE '%pg_advisory_unlock%') HAVING count(*) = 1`).Scan(&pid)
+		}))
+		return pid
+	}
+	try := func(name string, want bool) {
+		t.Helper()
+		ran, err := db.Exclusive(t.Context(), name, func(context.Context) error { return nil })
+		require.NoError(t, err)
+		require.Equal(t, want, ran)
+	}
+	try("queue", true)
+	first := backend()
+	for range 3 {
+		try("queue", true)
+		try("batches", true)
+	}
+	require.Equal(t, first, backend())
+	require.NoError(t, exec(t, holder, fmt.Sprintf("SELECT pg_terminate_backend(%d)", first)))
+	try("queue", true)
+	require.NotEqual(t, first, backend())
+
+	ran, err := holder.Exclusive(t.Context(), "queue", func(context.Context) error {
+		try("queue", false)
+		try("batches", true)
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, ran)
+	try("queue", true)
 }
