@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -64,8 +65,15 @@ func (w *environment) retriedActivity(t *testing.T, alarmed func(id, code string
 		`CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'retold') EXECUTE FUNCTION refuse()`)
 	name := w.Publish(t, platform.Document("retold", "  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: '${ .password }'}}}}\n"))
 	id := w.Start(t, name, `{"password":"`+plantedName+`"}`).GetId()
-	v := awaitStuck(t, w.Server, id, "ACTIVITY_RETRYING", soon)
-	require.Regexp(t, `activity \S+ has failed \d+ times: .*no room for ⟦redacted⟧.*the next attempt is at `, v.GetDetail())
+	awaitStuck(t, w.Server, id, "ACTIVITY_RETRYING", soon)
+	// A diagnosis that was made during an attempt names no next one; a later diagnosis does.
+	retrying := regexp.MustCompile(`activity \S+ has failed \d+ times: .*no room for ⟦redacted⟧.*the next attempt is at `)
+	platform.Eventually(t, soon, func() string {
+		if v := w.Run(t, id).GetStuck(); !retrying.MatchString(v.GetDetail()) {
+			return "the diagnosis is " + v.String()
+		}
+		return ""
+	})
 	require.Contains(t, w.CLI(t, "run", "list", "--problem", "activity_retrying").Stdout, id)
 	alarmed(id, "ACTIVITY_RETRYING")
 	execSQL(t, w.store, "DROP TRIGGER refuse ON events", "DROP FUNCTION refuse()")

@@ -80,10 +80,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err := json.Unmarshal(body, &e); err != nil {
 		r.bad = append(r.bad, err.Error())
 	}
-	if status < 300 && hold == nil {
-		r.types[id] = e.Type
-		r.bodies[e.Subject] = string(body)
-	}
 	r.mu.Unlock()
 	if hold != nil {
 		<-hold
@@ -93,6 +89,13 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not now", status)
 		return
 	}
+	if req.Context().Err() != nil {
+		return // the sender is gone
+	}
+	r.set(func() {
+		r.types[id] = e.Type
+		r.bodies[e.Subject] = string(body)
+	})
 	w.WriteHeader(status)
 }
 
