@@ -23,15 +23,22 @@ plain() {
 	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/migrate/legacy/... ./internal/store/schema
 }
 
-root() {
-	local without others
-	without=$(plain) || return 1
-	others=$(GOWORK=off go list ./... | grep -vxF "${without}") || return 1
-	# With the flags of `make build`, which has compiled most of it.
+# without_detector runs the tests of those packages, with the flags of `make build`, which has compiled most of it.
+without_detector() {
+	local packages
+	packages=$(plain) || return 1
 	# shellcheck disable=SC2086 # one word per package
-	CGO_ENABLED=0 events . -trimpath ${without}
-	# shellcheck disable=SC2086
-	detected ${others}
+	CGO_ENABLED=0 events . -trimpath ${packages}
+	return "${status}"
+}
+
+# with_detector runs the tests of the other packages of the root module.
+with_detector() {
+	local without packages
+	without=$(plain) || return 1
+	packages=$(GOWORK=off go list ./... | grep -vxF "${without}") || return 1
+	# shellcheck disable=SC2086 # one word per package
+	detected ${packages}
 }
 
 # detected PACKAGE… runs tests of the root module with the race detector, where there is a C compiler.
@@ -43,13 +50,29 @@ detected() {
 	fi
 }
 
+# suites runs the black-box tests. Those that keep the processors busy run one after the other, the rest side by side, because they
+# wait most of the time. The flags are those of `make build`, so that the Temporal server is compiled once for both.
+suites() {
+	local busy others
+	busy=$(cd test && GOWORK=off go list ./dispatch ./integration ./operations ./outage) || return 1
+	others=$(cd test && GOWORK=off go list ./... | grep -vxF "${busy}") || return 1
+	# shellcheck disable=SC2086 # one word per package
+	CGO_ENABLED=0 events test -trimpath -p=3 ${others}
+	# shellcheck disable=SC2086
+	CGO_ENABLED=0 events test -trimpath -p=1 ${busy}
+}
+
+# all prints the events of all tests of Go, those of without_detector from its file.
 all() {
-	root || status=1
+	cat "${early}"
+	[ "${early_failed}" = no ] || status=1
+	with_detector || status=1
 	for module in $(scripts/modules.sh); do
-		[ "${module}" = . ] && continue
-		# The flags of `make build`, so that the Temporal server is compiled once for both. One package at a time: each
-		# starts platforms of its own, and its tests already run side by side.
-		CGO_ENABLED=0 events "${module}" -trimpath -p=1 ./...
+		case "${module}" in
+		.) ;;
+		./test) suites || status=1 ;;
+		*) CGO_ENABLED=0 events "${module}" -trimpath ./... ;;
+		esac
 	done
 	CGO_ENABLED=0 events tools ./testreport ./protoimports ./dashboards
 	return "${status}"
@@ -74,15 +97,27 @@ once_more() {
 	return "${status}"
 }
 
-# A failure is reported at once and again at the end, so that it is neither late nor overlooked.
-ui=passed
-scripts/ui.sh check || ui=failed
-
 RACE=yes
 if ! command -v "$(go env CC)" >/dev/null; then
 	RACE=""
 	echo "There is no C compiler ($(go env CC)), so the tests run without the race detector."
 fi
+
+# The packages without race detector wait for Postgres most of the time, and the checks of the web UI compute: they run side by side.
+# The process group of its own is for an end at Ctrl-C.
+early=${PWD}/.build/early.json
+trap 'kill -- -"${background}" 2>/dev/null' EXIT
+set -m
+without_detector >"${early}" 2>&1 &
+background=$!
+set +m
+
+# A failure is reported at once and again at the end, so that it is neither late nor overlooked.
+ui=passed
+scripts/ui.sh check || ui=failed
+early_failed=no
+wait "${background}" || early_failed=yes
+
 again=${PWD}/.build/again
 rm -f "${again}"
 if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; then
