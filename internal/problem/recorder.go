@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
@@ -14,6 +15,8 @@ const (
 	recordEvery = 5 * time.Second
 	// logEvery is how often the log has the same line about a source that cannot be read.
 	logEvery = 10 * time.Minute
+	// connectingPause is the time between two looks at the first attempt to connect to Temporal, before which no dispatcher is known.
+	connectingPause = 100 * time.Millisecond
 	// confirmEvery is how often the record of a problem that does not change is written.
 	confirmEvery = time.Minute
 	// lockName is the name of the lock that elects the process.
@@ -69,6 +72,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 func (r *Recorder) poll(ctx, _ context.Context) time.Duration {
 	ctx = auth.WithActor(ctx, auth.System())
 	_, err := r.store.Exclusive(ctx, lockName, func(ctx context.Context) error {
+		for r.service.o.Connection().State == conntype.Connecting && loop.Sleep(ctx, connectingPause) {
+		}
 		for ctx.Err() == nil {
 			if err := r.Pass(ctx); err != nil {
 				return err

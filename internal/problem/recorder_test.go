@@ -1,0 +1,80 @@
+package problem_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/conn/conntype"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/problem"
+)
+
+// unreadable are dispatchers that cannot be read. It counts the attempts.
+type unreadable struct{ tries atomic.Int64 }
+
+// List implements [problem.Dispatchers].
+func (u *unreadable) List(context.Context) ([]dispatcher.Dispatcher, error) {
+	u.tries.Add(1)
+	return nil, errors.New("no answer")
+}
+
+// lines is a log that several goroutines write and read.
+type lines struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(b)
+}
+
+func (l *lines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.out.String(), part)
+}
+
+// TestRecorderAwaitsTheFirstConnection starts while the first attempt to connect is in progress: that nothing is known yet is no trouble.
+// Trouble of each pass is one line in the log.
+func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var looks atomic.Int64
+	var failed atomic.Bool
+	u, log := &unreadable{}, &lines{}
+	service := problem.NewService(problem.Options{
+		Source: b.store.Problems(), Store: b.store.Problems(), Projects: b.store, Dispatchers: u, Metrics: b,
+		Connection: func() conntype.Status {
+			looks.Add(1)
+			if failed.Load() {
+				return conntype.Status{State: conntype.Down}
+			}
+			return conntype.Status{State: conntype.Connecting}
+		},
+		Health: func(context.Context) health.Report { return health.Report{} }, TaskQueue: func(project string) string { return project },
+		Now: time.Now, StartedAt: time.Now(),
+	})
+	r := problem.NewRecorder(service, b.store.Problems())
+	ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(log, nil)))
+	require.NoError(t, r.Start(ctx))
+	require.Eventually(t, func() bool { return looks.Load() > 2 }, time.Minute, time.Millisecond)
+	require.Zero(t, u.tries.Load())
+	failed.Store(true)
+	require.Eventually(t, func() bool { return u.tries.Load() >= 2 }, time.Minute, time.Millisecond)
+	require.NoError(t, r.Stop(t.Context()))
+	require.Equal(t, 1, log.count("Problems are not known completely"))
+}
