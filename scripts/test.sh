@@ -41,12 +41,13 @@ with_detector() {
 	detected ${packages}
 }
 
-# detected PACKAGE… runs tests of the root module with the race detector, where there is a C compiler.
+# detected PACKAGE… runs tests of the root module with the race detector, where there is a C compiler. Three packages at a time use two
+# processors, because some wait most of the time.
 detected() {
 	if [ -n "${RACE}" ]; then
-		CGO_ENABLED=1 events . -race "$@"
+		CGO_ENABLED=1 events . -trimpath -race -p=3 "$@"
 	else
-		CGO_ENABLED=0 events . "$@"
+		CGO_ENABLED=0 events . -trimpath -p=3 "$@"
 	fi
 }
 
