@@ -329,13 +329,14 @@ func TestSlotsWhileTheEngineIsUnavailable(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	b.allow(t, 1)
-	a := b.startAdmission(t, b.Service)
 	runs := b.startMany(t, 2)
 	back := b.away()
+	a := b.startAdmission(t, b.Service) // one that had found Temporal available just before would assign the slot, and take it back
 	b.ends(t, runs[0].ID)
 	_, _, err := b.Start(b.ctx, request())
 	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
 	queueing := b.queueing(t, b.store)
+	b.advance(time.Microsecond) // the third run is later than the others
 	third, _, err := queueing.Start(b.ctx, request())
 	require.NoError(t, err)
 	require.Equal(t, []any{run.QueuedAdmission, int64(2), time.Time{}}, []any{third.QueuedReason, third.QueuePosition, third.ExpiresAt})
