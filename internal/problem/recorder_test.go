@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,25 +28,6 @@ func (u *unreadable) List(context.Context) ([]dispatcher.Dispatcher, error) {
 	return nil, errors.New("no answer")
 }
 
-// lines is a log that several goroutines write and read.
-type lines struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-// Write implements [io.Writer].
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(b)
-}
-
-func (l *lines) count(part string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.out.String(), part)
-}
-
 // TestRecorderAwaitsTheFirstConnection starts while the first attempt to connect is in progress: that nothing is known yet is no trouble.
 // Trouble of each pass is one line in the log.
 func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
@@ -55,7 +35,8 @@ func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
 	b := newBench(t)
 	var looks atomic.Int64
 	var failed atomic.Bool
-	u, log := &unreadable{}, &lines{}
+	var log bytes.Buffer
+	u := &unreadable{}
 	service := problem.NewService(problem.Options{
 		Source: b.store.Problems(), Store: b.store.Problems(), Projects: b.store, Dispatchers: u, Metrics: b,
 		Connection: func() conntype.Status {
@@ -69,12 +50,12 @@ func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
 		Now: time.Now, StartedAt: time.Now(),
 	})
 	r := problem.NewRecorder(service, b.store.Problems())
-	ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(log, nil)))
+	ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, r.Start(ctx))
 	require.Eventually(t, func() bool { return looks.Load() > 2 }, time.Minute, time.Millisecond)
 	require.Zero(t, u.tries.Load())
 	failed.Store(true)
 	require.Eventually(t, func() bool { return u.tries.Load() >= 2 }, time.Minute, time.Millisecond)
 	require.NoError(t, r.Stop(t.Context()))
-	require.Equal(t, 1, log.count("Problems are not known completely"))
+	require.Equal(t, 1, strings.Count(log.String(), "Problems are not known completely"))
 }
