@@ -124,7 +124,7 @@ func supervisor() []panel {
 			title: "Time since the last cycle", runbooks: []string{"SupervisorErrors"}, unit: seconds,
 			about: "Time since the supervisor of each server ended a cycle; by default one begins every minute. A server without the worker role has none, " +
 				"and one that has just started is unknown.",
-			queries: []query{{"time() - dispatcher_supervisor_last_cycle_timestamp_seconds{" + at + "}", "{{instance}}"}},
+			queries: []query{{"clamp_min(time() - dispatcher_supervisor_last_cycle_timestamp_seconds{" + at + "}, 0)", "{{instance}}"}},
 		},
 		{
 			title: "Duration of cycles", runbooks: []string{"SupervisorErrors"}, unit: seconds,
