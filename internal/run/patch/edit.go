@@ -7,18 +7,14 @@
 // The shown input may have marks where the original has sensitive values. This has two consequences. A mark never
 // becomes input: a value of the edit that contains one is refused, while values of the original that the edit does not
 // replace are not checked. And a patch reveals nothing of the value behind a mark: the value cannot be tested, nor
-// copied or moved to where it would be shown.
+// copied or moved to where it would be shown. Members of objects keep their order; new ones are the last.
 //
 // The package performs no I/O. Its errors are faults of the class Invalid or Exhausted that name the field of the
 // request.
 package patch
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -79,47 +75,12 @@ func marked(value any, mark string, at []string) ([]string, bool) {
 				return path, true
 			}
 		}
-	case map[string]any:
-		for _, name := range slices.Sorted(keys(v)) {
-			if path, found := marked(v[name], mark, append(at, name)); found {
+	case *object:
+		for name, item := range v.all() {
+			if path, found := marked(item, mark, append(at, name)); found {
 				return path, true
 			}
 		}
 	}
 	return nil, false
-}
-
-func keys(m map[string]any) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-var errTrailing = errors.New("unexpected text after the value")
-
-// decode reads one value. Numbers keep their text.
-func decode(raw json.RawMessage) (value any, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errTrailing
-	}
-	return value, nil
-}
-
-func encode(value any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -61,6 +61,25 @@ func TestPatches(t *testing.T) {
 	}
 }
 
+// TestMembersKeepTheirOrder: members that an edit does not concern stay where they are, new ones are the last.
+func TestMembersKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	const original = `{"z":1,"a":{"y":[{"q":1,"b":2}],"c":3},"m":"<&>"}`
+	for patch, want := range map[string]string{
+		`[{"op":"replace","path":"/z","value":{"k":1,"j":2}}]`:                                                `{"z":{"k":1,"j":2},"a":{"y":[{"q":1,"b":2}],"c":3},"m":"<&>"}`,
+		`[{"op":"add","path":"/b","value":1},{"op":"add","path":"/0","value":2}]`:                             `{"z":1,"a":{"y":[{"q":1,"b":2}],"c":3},"m":"<&>","b":1,"0":2}`,
+		`[{"op":"replace","path":"/a/y/0/q","value":9}]`:                                                      `{"z":1,"a":{"y":[{"q":9,"b":2}],"c":3},"m":"<&>"}`,
+		`[{"op":"remove","path":"/a/y"}]`:                                                                     `{"z":1,"a":{"c":3},"m":"<&>"}`,
+		`[{"op":"move","from":"/a","path":"/n"},{"op":"remove","path":"/m"}]`:                                 `{"z":1,"n":{"y":[{"q":1,"b":2}],"c":3}}`,
+		`[{"op":"remove","path":"/z"},{"op":"add","path":"/z","value":4}]`:                                    `{"a":{"y":[{"q":1,"b":2}],"c":3},"m":"<&>","z":4}`,
+		`[{"op":"copy","from":"/a/y/0","path":"/a/y/0"},{"op":"test","path":"/a/y/1","value":{"b":2,"q":1}}]`: `{"z":1,"a":{"y":[{"q":1,"b":2},{"q":1,"b":2}],"c":3},"m":"<&>"}`,
+	} {
+		got, err := patched(original, original, patch)
+		require.NoError(t, err, patch)
+		require.Equal(t, want, got, patch)
+	}
+}
+
 func TestPatchesOfAnyJSON(t *testing.T) {
 	t.Parallel()
 	for _, original := range []string{`null`, `7`, `"text"`, `[]`, `{}`, ` {"a": 1} `} {

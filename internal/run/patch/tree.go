@@ -12,8 +12,8 @@ func missing(path []string) error { return fmt.Errorf("there is no value at %q",
 func find(doc any, path []string) (any, error) {
 	for i, part := range path {
 		switch v := doc.(type) {
-		case map[string]any:
-			next, there := v[part]
+		case *object:
+			next, there := v.get(part)
 			if !there {
 				return nil, missing(path[:i+1])
 			}
@@ -40,11 +40,11 @@ func put(doc any, path []string, value any, add bool) (any, error) {
 	last := path[len(path)-1]
 	return within(doc, path, func(parent any) (any, error) {
 		switch v := parent.(type) {
-		case map[string]any:
-			if _, there := v[last]; !there && !add {
+		case *object:
+			if _, there := v.get(last); !there && !add {
 				return nil, missing(path)
 			}
-			v[last] = value
+			v.set(last, value)
 			return v, nil
 		case []any:
 			if add && last == "-" {
@@ -83,8 +83,8 @@ func take(doc any, path []string) (rest, value any, err error) {
 	last := path[len(path)-1]
 	rest, err = within(doc, path, func(parent any) (any, error) {
 		switch v := parent.(type) {
-		case map[string]any:
-			delete(v, last)
+		case *object:
+			v.remove(last)
 			return v, nil
 		case []any:
 			at, ok := index(last, len(v))
@@ -118,8 +118,8 @@ func within(doc any, path []string, change func(parent any) (any, error)) (any, 
 		return nil, err
 	}
 	switch v := holder.(type) {
-	case map[string]any:
-		v[path[len(path)-2]] = changed
+	case *object:
+		v.set(path[len(path)-2], changed)
 	case []any:
 		at, _ := index(path[len(path)-2], len(v))
 		v[at] = changed
@@ -129,10 +129,10 @@ func within(doc any, path []string, change func(parent any) (any, error)) (any, 
 
 func clone(value any) any {
 	switch v := value.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for name, item := range v {
-			c[name] = clone(item)
+	case *object:
+		c := &object{at: make(map[string]int, len(v.at))}
+		for name, item := range v.all() {
+			c.set(name, clone(item))
 		}
 		return c
 	case []any:
@@ -151,8 +151,8 @@ func weight(value any) int {
 	const around = 2
 	total := around
 	switch v := value.(type) {
-	case map[string]any:
-		for name, item := range v {
+	case *object:
+		for name, item := range v.all() {
 			total += len(name) + around + weight(item)
 		}
 	case []any:
@@ -170,13 +170,13 @@ func weight(value any) int {
 // equal compares values as JSON does: the order of members is irrelevant, and 1 equals 1.0.
 func equal(a, b any) bool {
 	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
+	case *object:
+		y, ok := b.(*object)
+		if !ok || len(x.at) != len(y.at) {
 			return false
 		}
-		for name, item := range x {
-			other, there := y[name]
+		for name, item := range x.all() {
+			other, there := y.get(name)
 			if !there || !equal(item, other) {
 				return false
 			}
