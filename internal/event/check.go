@@ -205,7 +205,7 @@ func (c *checker) extension(name string, raw json.RawMessage) {
 func badName(name string) string {
 	switch {
 	case name == "":
-		return "an attribute without a name"
+		return "has no name"
 	case len(name) > MaxName:
 		return fmt.Sprintf("its name has %d bytes, more than %d", len(name), MaxName)
 	case Reserved(name):
@@ -213,7 +213,7 @@ func badName(name string) string {
 	}
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
-			return "names of attributes have lower-case letters and digits only"
+			return "has other characters than lower-case letters and digits in its name"
 		}
 	}
 	return ""

@@ -7,8 +7,12 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // Status is the state of an event.
@@ -55,6 +59,22 @@ type Event struct {
 	Sensitive []string
 	// Opened: the values behind the marks are restored. They must not get into any output that users see.
 	Opened bool
+}
+
+// SameContent reports whether two events with one source and ID have the same type, subject, schema and data. Their times and extensions
+// may differ: a publisher may set these anew for each attempt, as it does with a trace.
+func SameContent(a, b Event) bool {
+	return a.Type == b.Type && a.Subject == b.Subject && a.DataContentType == b.DataContentType && a.DataSchema == b.DataSchema &&
+		a.DataBase64 == b.DataBase64 && sameJSON(a.Data, b.Data)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) || a == nil || b == nil {
+		return (a == nil) == (b == nil) && bytes.Equal(a, b)
+	}
+	one, errOne := jq.DecodeJSON(a)
+	other, errOther := jq.DecodeJSON(b)
+	return errOne == nil && errOther == nil && reflect.DeepEqual(one, other)
 }
 
 // Original is the event before marks replaced its values, sealed.

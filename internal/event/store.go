@@ -31,6 +31,8 @@ type Accepted struct {
 	Position int64
 	// Duplicate: an event with this source and ID was accepted before, at Position; this one was not stored.
 	Duplicate bool
+	// Different: the event that was accepted before differs, by [SameContent].
+	Different bool
 }
 
 // News reports that a project's dispatcher may have work.
@@ -92,6 +94,8 @@ type Store interface {
 //nolint:interfacebloat // the remainder of Store, whose other parts have names of their own
 type Rows interface {
 	GetEvent(ctx context.Context, project string, position int64) (Event, error)
+	// EventsAt returns the events at those of the positions that have one, with their originals, in order.
+	EventsAt(ctx context.Context, project string, positions []int64) ([]Event, error)
 	ListEvents(ctx context.Context, f ListFilter) ([]Event, error)
 	// ListDeliveries returns the deliveries that an event is part of.
 	ListDeliveries(ctx context.Context, project string, position int64) ([]Delivery, error)

@@ -1,6 +1,7 @@
 package sealed
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
@@ -41,7 +43,47 @@ func (s *Events) Publish(ctx context.Context, project string, list []event.Event
 	if err != nil {
 		return nil, false, err
 	}
-	return s.EventStore.Publish(ctx, project, allMarked(hidden))
+	accepted, wake, err := s.EventStore.Publish(ctx, project, allMarked(hidden))
+	if err == nil {
+		s.compareDuplicates(ctx, project, list, hidden, accepted)
+	}
+	return accepted, wake, err
+}
+
+// compareDuplicates sets which duplicates differ from the events that were accepted before. Values behind marks are compared only for the
+// publisher of the earlier event: others could find out a hidden value by guessing it.
+//
+// An error is logged only: the events are committed.
+func (s *Events) compareDuplicates(ctx context.Context, project string, given, hidden []event.Event, accepted []event.Accepted) {
+	var positions []int64
+	for _, a := range accepted {
+		if a.Duplicate {
+			positions = append(positions, a.Position)
+		}
+	}
+	if len(positions) == 0 {
+		return
+	}
+	earlier, err := s.EventsAt(ctx, project, positions)
+	if err != nil {
+		logger.FromContext(ctx).WarnContext(ctx, "Duplicate events could not be compared with the events that were accepted before",
+			"project", project, "events", len(positions), "error", err)
+		return
+	}
+	for i := range accepted {
+		a := &accepted[i]
+		at, found := slices.BinarySearchFunc(earlier, a.Position, func(e event.Event, position int64) int { return cmp.Compare(e.Position, position) })
+		if !a.Duplicate || !found {
+			continue
+		}
+		before := earlier[at]
+		a.Different = !event.SameContent(before, hidden[i])
+		if before.Original != nil && before.Actor == given[i].Actor {
+			opened := []event.Event{before}
+			s.sealer.openEvents(opened)
+			a.Different = opened[0].Opened && !event.SameContent(opened[0], given[i])
+		}
+	}
 }
 
 // RecordOwner implements [event.Store].

@@ -59,6 +59,54 @@ func newEvent(id, data string) event.Event {
 	return event.Event{ID: id, Source: "/s", Type: "t", Data: json.RawMessage(data), Status: event.Pending}
 }
 
+// TestDuplicatesAreCompared: a duplicate with other content is reported as different. Hidden values are compared for their publisher only.
+func TestDuplicatesAreCompared(t *testing.T) {
+	t.Parallel()
+	kept, ctx := newStore(t), t.Context()
+	events := over(kept, keyring.Random("k1")).Events(kept.Events())
+	publish := func(list ...event.Event) []event.Accepted {
+		accepted, _, err := events.Publish(ctx, here, list)
+		require.NoError(t, err)
+		return accepted
+	}
+	by := func(actor, id, data string) event.Event {
+		e := newEvent(id, data)
+		e.Actor = actor
+		return e
+	}
+	publish(by("ada", "open", `{"n": 1, "m": [2]}`), by("ada", "hidden", `{"n": 1, "password": "<planted-1>"}`))
+
+	typed := by("ada", "open", `{"n": 1, "m": [2]}`)
+	typed.Type = "other"
+	again := by("ada", "open", `{"m":[2],"n":1}`)
+	again.Time, again.Extensions = time.Unix(1, 0), json.RawMessage(`{"traceparent":"x"}`)
+	const different = true
+	for i, c := range []struct {
+		e         event.Event
+		different bool
+	}{
+		{again, !different},
+		{by("bob", "open", `{"m":[2],"n":1}`), !different},
+		{by("ada", "open", `{"m":[2],"n":2}`), different},
+		{by("bob", "open", `{"m":[2],"n":2}`), different},
+		{by("ada", "open", `null`), different},
+		{typed, different},
+		{by("ada", "hidden", `{"n": 1, "password": "<planted-1>"}`), !different},
+		{by("ada", "hidden", `{"n": 1, "password": "<planted-2>"}`), different},
+		{by("bob", "hidden", `{"n": 1, "password": "<planted-1>"}`), !different},
+		{by("bob", "hidden", `{"n": 1, "password": "<planted-2>"}`), !different},
+		{by("bob", "hidden", `{"n": 2, "password": "<planted-1>"}`), different},
+	} {
+		accepted := publish(c.e)
+		require.True(t, accepted[0].Duplicate, i)
+		require.Equal(t, c.different, accepted[0].Different, i)
+	}
+
+	// Within one request, the first event is the one that was accepted before.
+	accepted := publish(by("ada", "new", `1`), by("ada", "new", `2`), by("ada", "new", `1`))
+	require.Equal(t, []event.Accepted{{Position: 3}, {Position: 3, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}}, accepted)
+}
+
 func TestEventsAreStoredWithMarksAndDeliveredWithout(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()

@@ -473,7 +473,9 @@ type AcceptedEvent struct {
 	Source   string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Position int64                  `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
 	// Whether an event with this source and ID was accepted before, at this position. The new one is then not stored.
-	Duplicate     bool `protobuf:"varint,4,opt,name=duplicate,proto3" json:"duplicate,omitempty"`
+	Duplicate bool `protobuf:"varint,4,opt,name=duplicate,proto3" json:"duplicate,omitempty"`
+	// With duplicate, whether the event that was accepted before differs in its type, subject, schema or data.
+	Different     bool `protobuf:"varint,5,opt,name=different,proto3" json:"different,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +534,13 @@ func (x *AcceptedEvent) GetPosition() int64 {
 func (x *AcceptedEvent) GetDuplicate() bool {
 	if x != nil {
 		return x.Duplicate
+	}
+	return false
+}
+
+func (x *AcceptedEvent) GetDifferent() bool {
+	if x != nil {
+		return x.Different
 	}
 	return false
 }
@@ -1136,12 +1145,13 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\"q\n" +
+	"updateTime\"\x8f\x01\n" +
 	"\rAcceptedEvent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\x03R\bposition\x12\x1c\n" +
-	"\tduplicate\x18\x04 \x01(\bR\tduplicate\"b\n" +
+	"\tduplicate\x18\x04 \x01(\bR\tduplicate\x12\x1c\n" +
+	"\tdifferent\x18\x05 \x01(\bR\tdifferent\"b\n" +
 	"\x14PublishEventsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x120\n" +
 	"\x06events\x18\x02 \x03(\v2\x18.signalbox.v1.CloudEventR\x06events\"P\n" +

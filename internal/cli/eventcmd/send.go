@@ -145,22 +145,44 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 	if err != nil {
 		return err
 	}
+	accepted := response.GetAccepted()
+	if err := showAccepted(s, response); err != nil {
+		return err
+	}
+	var duplicates, different int64
+	for _, a := range accepted {
+		if a.GetDuplicate() {
+			duplicates++
+		}
+		if a.GetDifferent() {
+			different++
+		}
+	}
+	total := output.Count(int64(len(events)), "event")
+	if different > 0 {
+		return exit.Errorf(exit.Conflict, "send %s: %d not stored: other data was accepted before with the same ID and source; "+
+			"give an event with new data an ID of its own, or see the earlier one with %s", total, different, s.Command("event show ID"))
+	}
+	if duplicates > 0 && !s.Format().Structured() {
+		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, total)
+	}
+	return nil
+}
+
+func showAccepted(s *session.Session, response *signalboxv1.PublishEventsResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), response)
 	}
-	accepted := response.GetAccepted()
-	duplicates := 0
-	rows := make([][]string, len(accepted))
-	for i, a := range accepted {
-		became := "accepted"
-		if a.GetDuplicate() {
-			became = "duplicate"
-			duplicates++
+	rows := make([][]string, len(response.GetAccepted()))
+	for i, a := range response.GetAccepted() {
+		result := "accepted"
+		switch {
+		case a.GetDifferent():
+			result = "duplicate, with different data"
+		case a.GetDuplicate():
+			result = "duplicate"
 		}
-		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), became}
-	}
-	if duplicates > 0 {
-		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, output.Count(int64(len(events)), "event"))
+		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), result}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "RESULT"), rows)
 }

@@ -112,6 +112,39 @@ func TestBinaryHeaders(t *testing.T) {
 	}, e)
 }
 
+// TestTimes checks all forms of RFC 3339: lower case, leap seconds, nanoseconds, and what is no such time.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"2026-03-01T12:00:00.123456789Z":      "2026-03-01T12:00:00.123456789Z",
+		"2026-03-01t12:00:00z":                "2026-03-01T12:00:00Z",
+		"2026-03-01t12:00:00.5+02:00":         "2026-03-01T10:00:00.5Z",
+		"2016-12-31T23:59:60Z":                "2017-01-01T00:00:00Z",
+		"2016-12-31t15:59:60.25-08:00":        "2017-01-01T00:00:00.25Z",
+		"2026-03-01T12:00:60Z":                "",
+		"2026-03-01T12:00:61Z":                "",
+		"2026-03-01 12:00:00Z":                "",
+		"2026-03-01T12:00:00":                 "",
+		"2026-03-01T12:00:00,5Z":              "",
+		"2026-03-01T12:00:00+24:00":           "",
+		"2026-03-01T1:00:00Z":                 "",
+		"2026-03-01T12:00:6":                  "",
+		"2026-03-01T12:00:60":                 "",
+		"2026-02-30T12:00:00Z":                "",
+		"2026-03-01T12:00:00.1234567891Z":     "2026-03-01T12:00:00.123456789Z",
+		"2026-03-01T12:00:00.123456789+00:00": "2026-03-01T12:00:00.123456789Z",
+	} {
+		body := fmt.Sprintf(`{"specversion":"1.0","id":"e-1","source":"/s","type":"t","time":%q}`, text)
+		events, err := cloudevents.Parse(structured(), []byte(body), event.DefaultLimits())
+		if want == "" {
+			require.ErrorContains(t, err, "is not an RFC 3339 time", text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Contains(t, string(cloudevents.JSON(events[0])), `"time":"`+want+`"`, text)
+	}
+}
+
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Content-Type": {cloudevents.Batch}}

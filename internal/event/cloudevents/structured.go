@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -107,13 +108,35 @@ func (r *reader) value(e *event.Event, name, text string) {
 	case text == "":
 		r.add(name, "is empty; omit it or give a value")
 	case name == "time":
-		at, err := time.Parse(time.RFC3339Nano, text)
+		at, err := parseTime(text)
 		if err != nil {
 			r.add(name, "%q is not an RFC 3339 time, such as 2026-03-01T12:00:00Z", text)
 			return
 		}
 		e.Time = at.UTC()
 	}
+}
+
+// parseTime reads a time of RFC 3339. Other than package time, it accepts the letters t and z in lower case, and the second 60: a leap
+// second is the first instant of the next day, as in POSIX time.
+func parseTime(text string) (time.Time, error) {
+	text = strings.ToUpper(text)
+	const second = len("2006-01-02T15:04:")
+	leap := len(text) > second+2 && text[second:second+2] == "60"
+	if leap {
+		text = text[:second] + "59" + text[second+2:]
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if _, offset := at.Zone(); err == nil && (strings.Contains(text, ",") || text[second-1] != ':' || max(offset, -offset) >= 24*60*60) {
+		err = errors.New("a comma, an hour of one digit, or an offset of a day, which package time accepts")
+	}
+	if err != nil || !leap {
+		return at, err //nolint:wrapcheck // the caller quotes the text instead
+	}
+	if last := at.UTC(); last.Hour() != 23 || last.Minute() != 59 {
+		return time.Time{}, errors.New("the second 60 is not the last of a day in UTC")
+	}
+	return at.Add(time.Second), nil
 }
 
 type namedValue struct {

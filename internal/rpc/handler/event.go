@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -58,7 +59,7 @@ func (h *Events) PublishEvents(
 	res := &signalboxv1.PublishEventsResponse{}
 	for i, a := range accepted {
 		res.Accepted = append(res.Accepted, &signalboxv1.AcceptedEvent{
-			Id: events[i].ID, Source: events[i].Source, Position: a.Position, Duplicate: a.Duplicate,
+			Id: events[i].ID, Source: events[i].Source, Position: a.Position, Duplicate: a.Duplicate, Different: a.Different,
 		})
 	}
 	return connect.NewResponse(res), nil
@@ -213,7 +214,7 @@ func EventMessages(events []event.Event) []*signalboxv1.CloudEvent {
 func eventMessage(e event.Event) *signalboxv1.Event {
 	m := &signalboxv1.Event{
 		Position: e.Position, Project: e.Project, Id: e.ID, Source: e.Source, Type: e.Type, Subject: e.Subject,
-		Time: message.Timestamp(e.Time), DataContentType: e.DataContentType, DataSchema: e.DataSchema,
+		Time: publishedTime(e), DataContentType: e.DataContentType, DataSchema: e.DataSchema,
 		Extensions: message.JSON(e.Extensions), Status: string(e.Status), Reason: e.Reason,
 		ReceiveTime: message.Timestamp(e.ReceivedAt), Actor: e.Actor,
 	}
@@ -226,6 +227,14 @@ func eventMessage(e event.Event) *signalboxv1.Event {
 		m.DataBase64, _ = base64.StdEncoding.DecodeString(text) // it was checked when it was accepted
 	}
 	return m
+}
+
+// publishedTime returns the time of an event in full: publishers may give nanoseconds.
+func publishedTime(e event.Event) *timestamppb.Timestamp {
+	if e.Time.IsZero() {
+		return nil
+	}
+	return timestamppb.New(e.Time)
 }
 
 func deliveryMessages(deliveries []event.Delivery) []*signalboxv1.Delivery {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	eventColumns = `e.project, e.position, e.id, e.source, e.type, e.subject, e.occurred_at, e.data_content_type, e.data_schema,
+	eventColumns = `e.project, e.position, e.id, e.source, e.type, e.subject, e.occurred_at, e.occurred_nanos, e.data_content_type, e.data_schema,
 e.data_base64, e.received_at, e.actor, e.extensions, e.data`
 	// outcome of an event: that of its range, which is the first one that does not end before it.
 	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
@@ -29,7 +29,7 @@ e.data_base64, e.received_at, e.actor, e.extensions, e.data`
 
 func eventInto(e *event.Event) []any {
 	return []any{
-		&e.Project, &e.Position, &e.ID, &e.Source, &e.Type, &e.Subject, sqlrow.TimeInto(&e.Time), &e.DataContentType, &e.DataSchema,
+		&e.Project, &e.Position, &e.ID, &e.Source, &e.Type, &e.Subject, sqlrow.TimeInto(&e.Time), sqlrow.NanosInto(&e.Time), &e.DataContentType, &e.DataSchema,
 		&e.DataBase64, sqlrow.TimeInto(&e.ReceivedAt), &e.Actor, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data),
 	}
 }
@@ -62,6 +62,15 @@ func (s *Intake) GetEvent(ctx context.Context, project string, position int64) (
 		return err
 	})
 	return e, err
+}
+
+// EventsAt implements [event.Rows].
+func (s *Intake) EventsAt(ctx context.Context, project string, positions []int64) (list []event.Event, err error) {
+	err = s.db.Read(ctx, "get events", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = s.At(ctx, c, project, positions)
+		return err
+	})
+	return list, err
 }
 
 // NoEvent returns the error for an event that does not exist, or for its project.

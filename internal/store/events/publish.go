@@ -118,7 +118,7 @@ func (s *Intake) insertNew(
 		positions[key] = event.Accepted{Position: e.Position}
 		fresh = append(fresh, e)
 	}
-	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", `project, position, id, source, type, subject, occurred_at,
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", `project, position, id, source, type, subject, occurred_at, occurred_nanos,
 data_content_type, data_schema, data_base64, received_at, actor, extensions, data, original_key, original, traceparent`, ` ON CONFLICT (project, id, source) DO NOTHING`, fresh,
 		func(e event.Event) ([]any, error) {
 			var key, sealed, parent any
@@ -129,7 +129,7 @@ data_content_type, data_schema, data_base64, received_at, actor, extensions, dat
 				parent = e.Traceparent
 			}
 			return []any{
-				project, e.Position, e.ID, e.Source, e.Type, e.Subject, sqlrow.Micros(e.Time), e.DataContentType, e.DataSchema,
+				project, e.Position, e.ID, e.Source, e.Type, e.Subject, sqlrow.Micros(e.Time), sqlrow.Nanos(e.Time), e.DataContentType, e.DataSchema,
 				e.DataBase64, a.ReceivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data), key, sealed, parent,
 			}, nil
 		})

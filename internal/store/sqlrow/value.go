@@ -45,6 +45,24 @@ func (t timeInto) Scan(src any) error {
 	return nil
 }
 
+// Nanos returns the nanoseconds of a time below its microsecond, which [Micros] omits.
+func Nanos(t time.Time) int { return t.Nanosecond() % int(time.Microsecond) }
+
+// NanosInto scans the result of [Nanos] and adds it to a time that [TimeInto] has scanned from an earlier column.
+func NanosInto(to *time.Time) sql.Scanner { return nanosInto{to} }
+
+type nanosInto struct{ to *time.Time }
+
+// Scan implements [sql.Scanner].
+func (n nanosInto) Scan(src any) error {
+	v, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("nanoseconds are kept as %T", src)
+	}
+	*n.to = n.to.Add(time.Duration(v))
+	return nil
+}
+
 // Raw returns the stored form of JSON: the text that was given; nil is NULL.
 func Raw(raw json.RawMessage) any {
 	if raw == nil {

@@ -60,7 +60,7 @@ func testPublishEvents(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	full := event.Event{
 		ID: "a ü \"x\"", Source: "https://example.com/s?x=%20'", Type: "t", Subject: "s", DataContentType: "application/json",
-		DataSchema: "https://example.com/schema", Time: at(1), Extensions: json.RawMessage(`{"b": 1,"a":"x"}`),
+		DataSchema: "https://example.com/schema", Time: at(1).Add(789), Extensions: json.RawMessage(`{"b": 1,"a":"x"}`),
 		Data: json.RawMessage(`{"n": 1.0, "big":12345678901234567890}`), Actor: "ada", ReceivedAt: at(9), Position: 77, Status: event.Rejected,
 		Original: &event.Original{KeyID: "k1", Sealed: []byte{1, 0, 2}},
 	}
