@@ -68,6 +68,14 @@ func hostOf(r *HTTPRequest) string {
 	return u.Host
 }
 
+// TaskOf returns the task that an effect belongs to; nil where the effect has ended or belongs to none.
+func (m *Machine) TaskOf(id EffectID) *dsl.Task {
+	if f, open := m.calls[id]; open {
+		return f.task
+	}
+	return nil
+}
+
 // RecordAttempts records the requests of a call in flight, with results that are known or lost, before the call is sent
 // again.
 func (m *Machine) RecordAttempts(id EffectID, attempts []Attempt, now time.Time) {

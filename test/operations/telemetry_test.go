@@ -130,6 +130,10 @@ func TestRunIsTracedAndMetricsAreExported(t *testing.T) {
 					requests = append(requests, span.ID)
 					require.Equal(t, "127.0.0.1", span.Attributes["server.address"])
 				}
+				if strings.HasPrefix(span.Name, "RunActivity") || span.Name == "POST" {
+					require.Equal(t, "call", span.Attributes["signalbox.task"])
+					require.True(t, strings.HasSuffix(span.Attributes["signalbox.task.reference"], "/charge/try/0/call"), span.Attributes)
+				}
 				if !strings.HasPrefix(span.Name, "signalbox.v1.") {
 					require.Equal(t, []string{id, "default", workflow, "1.0.0"}, []string{span.Attributes["signalbox.run.id"],
 						span.Attributes["signalbox.project"], span.Attributes["signalbox.workflow"], span.Attributes["signalbox.workflow.version"]}, span.Name)

@@ -80,7 +80,7 @@ func (d *driver) startChild(e interp.StartChild) {
 	if !d.fits(this, "the input of the other run", len(input)) {
 		return
 	}
-	this.future, this.cancel = d.storeActivity(ChildActivity, ChildRequest{
+	this.future, this.cancel = d.storeActivity(e.ID, ChildActivity, ChildRequest{
 		Project: d.in.Project, Parent: d.in.RunID, Path: e.Path, Key: e.Key, Workflow: e.Workflow, Version: e.Version,
 		Input: input, Awaited: e.Awaited, Sensitive: d.tracker.In(input),
 	})
@@ -124,7 +124,7 @@ func (d *driver) abandonChild(c interp.CancelChild) {
 }
 
 func (d *driver) cancelChild(runID string) {
-	future, cancel := d.storeActivity(CancelChildActivity, CancelChildRequest{Project: d.in.Project, Parent: d.in.RunID, RunID: runID})
+	future, cancel := d.storeActivity(0, CancelChildActivity, CancelChildRequest{Project: d.in.Project, Parent: d.in.RunID, RunID: runID})
 	d.pending = append(d.pending, &effect{kind: cancelChildEffect, future: future, cancel: cancel})
 }
 

@@ -92,7 +92,7 @@ func (d *driver) signaled() bool {
 }
 
 func (d *driver) requestSteps(e interp.RequestSteps) {
-	future, cancel := d.storeActivity(QuotaActivity, QuotaRequest{
+	future, cancel := d.storeActivity(0, QuotaActivity, QuotaRequest{
 		Project: d.in.Project, RunID: d.in.RunID, Granted: e.Granted, Used: e.Used, Force: e.Force,
 	})
 	d.pending = append(d.pending, &effect{kind: quotaEffect, id: e.ID, future: future, cancel: cancel})

@@ -95,6 +95,20 @@ type effect struct {
 	abandoned bool         // the listener is removed once it is committed, the child canceled once it is accepted
 }
 
+// taskKey is the key of the task in the context of an activity.
+type taskKey struct{}
+
+// TaskOf returns the task that an activity's context belongs to; nil where it belongs to none. Traces name it.
+func TaskOf(ctx workflow.Context) *dsl.Task {
+	task, _ := ctx.Value(taskKey{}).(*dsl.Task)
+	return task
+}
+
+// contextOf returns the context of an effect's activities.
+func (d *driver) contextOf(id interp.EffectID) workflow.Context {
+	return workflow.WithValue(d.detached, taskKey{}, d.machine.TaskOf(id))
+}
+
 func (d *driver) run() (json.RawMessage, error) {
 	d.events = eventsPerTask
 	for _, listener := range d.in.Unlisten {

@@ -112,7 +112,7 @@ func (d *driver) listen(e interp.Listen) {
 	if !d.fits(this, "what the task listens to", sizeOf(request)) {
 		return
 	}
-	this.future, this.cancel = d.storeActivity(ListenActivity, request)
+	this.future, this.cancel = d.storeActivity(this.id, ListenActivity, request)
 	d.pending = append(d.pending, this)
 }
 
@@ -145,7 +145,7 @@ func (d *driver) removeListener(listener string) {
 }
 
 func (d *driver) unlisten(listener string) {
-	future, cancel := d.storeActivity(UnlistenActivity, UnlistenRequest{Project: d.in.Project, Listener: listener})
+	future, cancel := d.storeActivity(0, UnlistenActivity, UnlistenRequest{Project: d.in.Project, Listener: listener})
 	d.pending = append(d.pending, &effect{kind: unlistenEffect, future: future, cancel: cancel, listener: listener})
 }
 
@@ -170,14 +170,15 @@ func (d *driver) emit(e interp.Emit) {
 	if !d.fits(this, "the event", len(event)) {
 		return
 	}
-	this.future, this.cancel = d.storeActivity(EmitActivity, EmitRequest{
+	this.future, this.cancel = d.storeActivity(this.id, EmitActivity, EmitRequest{
 		Project: d.in.Project, RunID: d.in.RunID, Event: event, Sensitive: d.tracker.In(event),
 	})
 	d.pending = append(d.pending, this)
 }
 
-func (d *driver) storeActivity(name string, request any) (workflow.Future, workflow.CancelFunc) {
-	ctx, cancel := workflow.WithCancel(d.detached)
+// storeActivity starts an activity that writes to the store, for an effect of a task; 0 for none.
+func (d *driver) storeActivity(id interp.EffectID, name string, request any) (workflow.Future, workflow.CancelFunc) {
+	ctx, cancel := workflow.WithCancel(d.contextOf(id))
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: storeTimeout,
 		RetryPolicy: &temporal.RetryPolicy{

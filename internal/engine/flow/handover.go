@@ -50,7 +50,7 @@ func (d *driver) handleResponse(e *effect, response HTTPResponse, err error) {
 // takes the activity, or its heartbeats stop.
 func (d *driver) attach(e *effect, c Continued) {
 	left := max(e.call.Timeout-workflow.Now(d.ctx).Sub(e.sentAt), 0)
-	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{
+	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.contextOf(e.id), workflow.ActivityOptions{
 		TaskQueue:              c.Queue,
 		ScheduleToStartTimeout: d.limits.Heartbeat,
 		StartToCloseTimeout:    left + keepGrace,

@@ -117,7 +117,7 @@ func (d *driver) startLocalCall(e *effect) {
 		wire.MaxResponseBytes = min(wire.MaxResponseBytes, e.inline)
 		options.ScheduleToCloseTimeout = wire.Timeout + time.Second
 	}
-	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.detached, options))
+	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.contextOf(e.id), options))
 	d.localCalls++
 	d.events += eventsPerLocal
 	d.startRequest(e, d.decoded(workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)), cancel)
@@ -135,7 +135,7 @@ func (d *driver) startCall(e *effect) {
 	if d.limits.HandOver {
 		retries, grace = temporal.RetryPolicy{MaximumAttempts: 1}, keepGrace
 	}
-	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.detached, workflow.ActivityOptions{
+	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.contextOf(e.id), workflow.ActivityOptions{
 		StartToCloseTimeout: e.call.Timeout + grace,
 		HeartbeatTimeout:    d.limits.Heartbeat,
 		RetryPolicy:         &retries,

@@ -48,6 +48,9 @@ type carried struct {
 	Project  string `json:"project,omitempty"`
 	Workflow string `json:"workflow,omitempty"`
 	Version  string `json:"version,omitempty"`
+	// Task and Reference are the name and the JSON pointer of an activity's task.
+	Task      string `json:"task,omitempty"`
+	Reference string `json:"reference,omitempty"`
 }
 
 // tracer traces runs in a client and its workers.
@@ -89,7 +92,9 @@ func (t *tracer) write(header map[string]*commonpb.Payload, sc trace.SpanContext
 	if header == nil || !sc.IsValid() {
 		return
 	}
-	payload, err := t.converter.ToPayload(carried{Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version})
+	payload, err := t.converter.ToPayload(carried{
+		Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version, Task: r.Task, Reference: r.Reference,
+	})
 	if err == nil {
 		header[headerKey] = payload
 	}
@@ -102,7 +107,7 @@ func (t *tracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, t
 	if !ok || t.converter.FromPayload(payload, &c) != nil {
 		return trace.SpanContext{}, tracing.Run{}
 	}
-	return t.spans.Decode(c.Context), tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version}
+	return t.spans.Decode(c.Context), tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version, Task: c.Task, Reference: c.Reference}
 }
 
 // starts traces the starts of runs.
@@ -264,7 +269,11 @@ func (c *commands) ExecuteLocalActivity(ctx workflow.Context, name string, args 
 // passOn writes the header of an activity. In a replay the activity is not started.
 func (c *commands) passOn(ctx workflow.Context) {
 	if x, ok := ctx.Value(executionKey{}).(execution); ok && !workflow.IsReplaying(ctx) {
-		c.tracer.write(interceptor.WorkflowHeader(ctx), x.span, x.run)
+		run := x.run
+		if task := flow.TaskOf(ctx); task != nil {
+			run.Task, run.Reference = task.Name, task.Pointer
+		}
+		c.tracer.write(interceptor.WorkflowHeader(ctx), x.span, run)
 	}
 }
 

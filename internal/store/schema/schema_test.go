@@ -373,6 +373,14 @@ func fixtures() map[int64]fixture {
 				`SELECT listener FROM listener_types WHERE type = 'u' AND shape = '' AND value = ''`:   "l",
 			},
 		},
+		44: {
+			insert: []string{`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data,
+				occurred_at, occurred_nanos) VALUES ('shop', 44, 'e44', '/s', 't', '', '', '', FALSE, 44, 'ada', '{}', 5, 789)`},
+			want: map[string]string{
+				`SELECT occurred_nanos FROM events WHERE id = 'e44'`: "789",
+				`SELECT occurred_nanos FROM events WHERE id = 'e40'`: "0", // of an earlier release
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -10,6 +10,8 @@ import (
 // Run is the run that a span belongs to. Empty fields are unknown.
 type Run struct {
 	ID, Project, Workflow, Version string
+	// Task and Reference are the name and the JSON pointer of the task that an activity belongs to.
+	Task, Reference string
 }
 
 // Attributes returns the attributes of the run's spans.
@@ -18,6 +20,7 @@ func (r Run) Attributes() []attribute.KeyValue {
 	for _, a := range []attribute.KeyValue{
 		attribute.String("signalbox.run.id", r.ID), attribute.String("signalbox.project", r.Project),
 		attribute.String("signalbox.workflow", r.Workflow), attribute.String("signalbox.workflow.version", r.Version),
+		attribute.String("signalbox.task", r.Task), attribute.String("signalbox.task.reference", r.Reference),
 	} {
 		if a.Value.AsString() != "" {
 			all = append(all, a)
