@@ -27,7 +27,7 @@ func (p *problems) note(m proto.Message) *signalboxv1.OperatorProblem {
 	defer p.api.mu.Unlock()
 	p.api.note(proto.Clone(m))
 	return &signalboxv1.OperatorProblem{
-		Id: "failure.shop.00aa11bb22cc33dd", Kind: "failure", Project: "shop", Workflow: "shop/order", Version: "1.4.0", Task: "reserve", Title: "no answer",
+		Id: "failure.shop.00aa11bb22cc33dd", Kind: "failure", Project: "shop", Workflow: "shop/order", Versions: []*signalboxv1.ProblemVersion{{Version: "1.4.0", Count: 212}}, Task: "reserve", Title: "no answer",
 		State: "open", Count: new(int64(212)), NotReplayed: new(int64(204)), FailureGroup: "00aa11bb22cc33dd", Samples: []string{"r2", "r1"}, Revision: 7,
 	}
 }
@@ -69,7 +69,7 @@ func TestProblems(t *testing.T) {
 	c := shell.run(t, "problem", "list", "--kind", "failure", "--project", "shop", "--owner", "ada", "--text", "answer")
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.err.String(), "partial result: dispatchers are not known")
-	require.Regexp(t, `failure.shop.00aa11bb22cc33dd +open +shop +no answer +shop/order@1.4.0 reserve +212 +204`, c.out.String())
+	require.Regexp(t, `failure.shop.00aa11bb22cc33dd +open +shop +no answer +shop/order reserve +212 +204`, c.out.String())
 	listed := last[*signalboxv1.ListProblemsRequest](t, a)
 	require.Equal(t, []string{"failure", "open", "acknowledged", "snoozed"}, append(listed.GetKinds(), listed.GetStates()...))
 	require.Equal(t, []string{"shop", "ada", "answer"}, []string{listed.GetProject(), listed.GetOwner(), listed.GetText()})
@@ -83,7 +83,7 @@ func TestProblems(t *testing.T) {
 	require.Regexp(t, `(?s)open +4.*mean time to acknowledge +3m12s`, c.out.String())
 	id := "failure.shop.00aa11bb22cc33dd"
 	c = shell.run(t, "problem", "show", id)
-	require.Regexp(t, `(?s)not replayed +204.*failure group +00aa11bb22cc33dd.*newest runs +r2 r1.*revision +7`, c.out.String())
+	require.Regexp(t, `(?s)versions +1.4.0 \(212\).*not replayed +204.*failure group +00aa11bb22cc33dd.*newest runs +r2 r1.*revision +7`, c.out.String())
 
 	c = shell.run(t, "problem", "acknowledge", id, "--note", "known")
 	require.Zero(t, c.code, c.err.String())

@@ -42,6 +42,8 @@ type FailureGroup struct {
 	First, Last        time.Time
 	// Hours counts them by the hour of their end, in hours since 1970.
 	Hours map[int64]int64
+	// Versions counts them by the version of the workflow.
+	Versions map[string]int64
 	// Newest is the newest of them: its workflow, version and error.
 	Newest run.Run
 }
@@ -92,6 +94,8 @@ type Dispatchers interface {
 // live is what exists at a moment.
 type live struct {
 	findings []Finding
+	// ended are groups of failures, by the ID of their problem, which is resolved because each of their runs has a replay.
+	ended map[string]Finding
 	// unknown has the sources that could not be read, as sourceOf names them.
 	unknown map[string]bool
 	// errors describe them, one line each.
@@ -124,6 +128,15 @@ func sourceOf(f Finding) string {
 	return fromDispatchers + "." + f.Project
 }
 
+// resolved returns the finding of a record whose problem no longer exists, without what no longer holds: no failed run lacks a replay.
+func (l *live) resolved(r Finding) Finding {
+	if f, ok := l.ended[r.ID]; ok {
+		return f
+	}
+	r.NotReplayed = 0
+	return r
+}
+
 // isUnknown reports whether the source of a problem could not be read.
 func (l *live) isUnknown(f Finding) bool {
 	return l.unknown[sourceOf(f)] || strings.HasPrefix(sourceOf(f), fromDispatchers) && l.unknown[fromDispatchers]
@@ -142,7 +155,7 @@ func (l *live) missing(ctx context.Context, source, what string, err error) {
 
 // find returns the problems of these projects, and those of no project.
 func (s *Service) find(ctx context.Context, projects []string) *live {
-	l, now := &live{unknown: map[string]bool{}}, s.o.Now()
+	l, now := &live{ended: map[string]Finding{}, unknown: map[string]bool{}}, s.o.Now()
 	connection := s.o.Connection()
 	report := s.o.Health(ctx)
 	l.addConnection(connection)
@@ -158,8 +171,12 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 		l.missing(ctx, string(Failure), "failed runs", err)
 	} else {
 		for _, g := range f.groups {
-			if g.NotReplayed > 0 && slices.Contains(projects, g.Project) {
-				l.findings = append(l.findings, failureFinding(g, f.more[g.Project], now))
+			switch found := failureFinding(g, f.more[g.Project], now); {
+			case !slices.Contains(projects, g.Project):
+			case g.NotReplayed > 0:
+				l.findings = append(l.findings, found)
+			default:
+				l.ended[found.ID] = found
 			}
 		}
 	}
@@ -361,8 +378,8 @@ func stuckTitle(code string) string {
 func failureFinding(g FailureGroup, more bool, now time.Time) Finding {
 	p := cmp.Or(g.Newest.Error, &run.Problem{})
 	f := Finding{
-		ID: idOf(Failure, g.Project, g.Key), Kind: Failure, Code: RunFailed, Project: g.Project, FailureGroup: g.Key,
-		Workflow: g.Newest.Workflow, Version: g.Newest.Version, Title: cmp.Or(p.Title, p.Type, "The run failed"), Detail: p.Detail, Cause: p.Type,
+		ID: FailureID(g.Project, g.Key), Kind: Failure, Code: RunFailed, Project: g.Project, FailureGroup: g.Key,
+		Workflow: g.Newest.Workflow, Versions: versionsOf(g), Title: cmp.Or(p.Title, p.Type, "The run failed"), Detail: p.Detail, Cause: p.Type,
 		Advice: fmt.Sprintf("correct the cause, then replay the runs: `signalbox batch start --action replay --project %s --failure-group %s --not-replayed --reason TEXT`",
 			g.Project, g.Key),
 		Runbook: "docs/runs.md#failures", Count: g.Count, More: more, NotReplayed: g.NotReplayed, First: g.First, Last: g.Last, Series: seriesOf(g, now),
@@ -371,6 +388,17 @@ func failureFinding(g FailureGroup, more bool, now time.Time) Finding {
 		f.Pointer, f.Task = p.Instance, path.Base(p.Instance)
 	}
 	return f
+}
+
+// versionsOf returns the versions of a group, those with the most runs first.
+func versionsOf(g FailureGroup) (list []VersionCount) {
+	for version, n := range g.Versions {
+		list = append(list, VersionCount{version, n})
+	}
+	slices.SortFunc(list, func(a, b VersionCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(b.Version, a.Version))
+	})
+	return list
 }
 
 const (

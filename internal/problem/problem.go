@@ -97,26 +97,33 @@ type Finding struct {
 	// TaskQueue is set for stuck runs and dispatchers; the following are set for failures.
 	TaskQueue    string `json:"taskQueue,omitempty"`
 	Workflow     string `json:"workflow,omitempty"`
-	Version      string `json:"version,omitempty"`
 	Task         string `json:"task,omitempty"`
 	Pointer      string `json:"pointer,omitempty"`
 	FailureGroup string `json:"failureGroup,omitempty"`
-	Title        string `json:"title"`
-	Detail       string `json:"detail,omitempty"`
-	Cause        string `json:"cause,omitempty"`
-	Advice       string `json:"advice,omitempty"`
+	// Versions are the versions of the workflow whose runs failed, those with the most runs first.
+	Versions []VersionCount `json:"versions,omitempty"`
+	Title    string         `json:"title"`
+	Detail   string         `json:"detail,omitempty"`
+	Cause    string         `json:"cause,omitempty"`
+	Advice   string         `json:"advice,omitempty"`
 	// Runbook is the path of a page of the documentation.
 	Runbook string `json:"runbook,omitempty"`
 	// Count is the number of runs, or of deliveries; 0 where nothing is counted. More reports that there are more than Count.
 	Count int64 `json:"count,omitempty"`
 	More  bool  `json:"more,omitempty"`
-	// NotReplayed counts the failed runs without a replay.
+	// NotReplayed counts the failed runs without a replay: none of a problem that is resolved.
 	NotReplayed int64 `json:"notReplayed,omitempty"`
 	// First and Last are the times of the first and the last sign of the problem; zero where they are not known.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 	// Series is nil where there is none.
 	Series *Series `json:"series,omitempty"`
+}
+
+// VersionCount is the number of failed runs of a version.
+type VersionCount struct {
+	Version string `json:"version"`
+	Count   int64  `json:"count"`
 }
 
 // Series counts failures over time.
@@ -172,6 +179,9 @@ type Record struct {
 func idOf(kind Kind, project string, rest ...string) string {
 	return strings.Join(append([]string{string(kind), project}, rest...), ".")
 }
+
+// FailureID returns the ID of the problem of a failure group.
+func FailureID(project, key string) string { return idOf(Failure, project, key) }
 
 // projectOf returns the project in an ID, and false for a text that is no ID.
 func projectOf(id string) (string, bool) {

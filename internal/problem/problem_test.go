@@ -95,8 +95,13 @@ func admin(t *testing.T) context.Context {
 
 func (b *bench) insert(t *testing.T, id, where string) {
 	t.Helper()
+	b.insertVersion(t, id, where, "1.4.0")
+}
+
+func (b *bench) insertVersion(t *testing.T, id, where, version string) {
+	t.Helper()
 	r := run.Run{
-		ID: id, Project: where, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: b.now, RequestID: id,
+		ID: id, Project: where, Workflow: "shop/order", Version: version, Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: b.now, RequestID: id,
 		Trigger: run.TriggerAPI, CreatedAt: b.now, Input: json.RawMessage(`{}`),
 	}
 	_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunStart, Project: where, Subject: id})
@@ -108,6 +113,15 @@ func (b *bench) fail(t *testing.T, id, where, title string) {
 	t.Helper()
 	b.insert(t, id, where)
 	b.end(t, id, run.Failed, &run.Problem{Type: "communication", Status: 503, Title: title, Detail: "no answer", Instance: "/do/3/reserve"})
+}
+
+// replay replays a run.
+func (b *bench) replay(t *testing.T, id string) {
+	t.Helper()
+	r := run.Run{ID: "replay-" + id, Project: shop, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued, StatusAt: b.now, RequestID: "replay-" + id, Trigger: run.TriggerReplay, CreatedAt: b.now, ReplayOf: id}
+	_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunReplay, Project: shop, Subject: r.ID})
+	require.NoError(t, err)
+	b.now = b.now.Add(5 * time.Second) // groups of failures are reused for that long
 }
 
 func (b *bench) end(t *testing.T, id string, status run.Status, p *run.Problem) {
@@ -182,8 +196,8 @@ func TestProblemsAreGrouped(t *testing.T) {
 	require.Equal(t, []any{stuckID, int64(2), "signalbox-shop", "no worker polls", []string{"s2", "s1"}, problem.Open, int64(0)},
 		[]any{stuck.ID, stuck.Count, stuck.TaskQueue, stuck.Detail, stuck.Samples, stuck.State, stuck.Revision})
 	require.Equal(t, "failure.shop."+failed.FailureGroup, failed.ID)
-	require.Equal(t, []any{int64(2), int64(2), "shop/order", "1.4.0", "reserve", "/do/3/reserve", "no answer for order 2", []string{"f2", "f1"}},
-		[]any{failed.Count, failed.NotReplayed, failed.Workflow, failed.Version, failed.Task, failed.Pointer, failed.Title, failed.Samples})
+	require.Equal(t, []any{int64(2), int64(2), "shop/order", []problem.VersionCount{{Version: "1.4.0", Count: 2}}, "reserve", "/do/3/reserve", "no answer for order 2", []string{"f2", "f1"}},
+		[]any{failed.Count, failed.NotReplayed, failed.Workflow, failed.Versions, failed.Task, failed.Pointer, failed.Title, failed.Samples})
 	require.Equal(t, b.now, failed.Last)
 	require.Equal(t, time.Hour, failed.Series.Interval)
 	require.Equal(t, []int64{1, 1}, failed.Series.Counts[22:])
@@ -204,15 +218,54 @@ func TestProblemsAreGrouped(t *testing.T) {
 
 	// The last failure is replayed: there is nothing to act on, and the older one has no replay yet.
 	for i, id := range []string{"f1", "f2"} {
-		r := run.Run{ID: "replay-" + id, Project: shop, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued, StatusAt: b.now, RequestID: "replay-" + id, Trigger: run.TriggerReplay, CreatedAt: b.now, ReplayOf: id}
-		_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunReplay, Project: shop, Subject: r.ID})
-		require.NoError(t, err)
-		b.now = b.now.Add(5 * time.Second) // groups of failures are reused for that long
+		b.replay(t, id)
 		list := b.list(admin(t), t, problem.Query{Kinds: []problem.Kind{problem.Failure}})
 		require.Len(t, list, 1-i)
 	}
 	b.now = b.now.Add(8 * 24 * time.Hour)
 	require.Len(t, b.list(admin(t), t, problem.Query{}), 2, "old failures are no problem")
+}
+
+func TestFailuresOfAllVersionsAreOneProblem(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fail(t, "f1", shop, "no answer for order 1")
+	b.pass(t)
+	found, err := b.List(admin(t), problem.Query{})
+	require.NoError(t, err)
+	require.Len(t, found.Problems, 1)
+	snoozed, err := b.Snooze(admin(t), at(found.Problems[0]), b.now.Add(time.Hour), 0)
+	require.NoError(t, err)
+
+	// A new version with one more task before the one that fails.
+	for _, id := range []string{"f2", "f3"} {
+		b.insertVersion(t, id, shop, "1.5.0")
+		b.end(t, id, run.Failed, &run.Problem{Type: "communication", Status: 503, Title: "no answer for order 2", Detail: "no answer", Instance: "/do/4/reserve"})
+	}
+	b.now = b.now.Add(5 * time.Second)
+	b.pass(t)
+	require.Equal(t, []string{snoozed.ID + " snoozed"}, b.list(admin(t), t, problem.Query{}))
+	require.Equal(t, []problem.VersionCount{{Version: "1.5.0", Count: 2}, {Version: "1.4.0", Count: 1}}, b.get(t, snoozed.ID).Versions)
+}
+
+func TestResolvedFailuresHaveNoRunsWithoutAReplay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, id := range []string{"f1", "f2", "f3"} {
+		b.fail(t, id, shop, "no answer for order 1")
+	}
+	b.replay(t, "f1")
+	b.pass(t) // the record has two runs without a replay
+	id := b.list(admin(t), t, problem.Query{})[0][:len("failure.shop.")+20]
+	b.replay(t, "f2")
+	b.replay(t, "f3")
+	for _, when := range []string{"before the recorder's pass", "after it"} {
+		p := b.get(t, id)
+		require.Equal(t, []any{problem.Resolved, int64(3), int64(0)}, []any{p.State, p.Count, p.NotReplayed}, when)
+		b.pass(t)
+	}
+	b.now = b.now.Add(time.Hour)
+	require.Zero(t, b.get(t, id).NotReplayed)
 }
 
 func TestOperatorsHandleProblems(t *testing.T) {

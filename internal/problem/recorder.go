@@ -132,7 +132,7 @@ func (l *live) recordings(records []Record, now time.Time) (list []Recording) {
 	for _, r := range byID {
 		switch {
 		case r.ResolvedAt.IsZero() && !l.isUnknown(r.Finding):
-			r.ResolvedAt = now
+			r.Finding, r.ResolvedAt = l.resolved(r.Finding), now
 			list = append(list, Recording{Record: r})
 		case !r.ResolvedAt.IsZero() && now.Sub(r.ResolvedAt) >= kept:
 			list = append(list, Recording{Record: r, Gone: true})

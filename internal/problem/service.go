@@ -208,6 +208,9 @@ func (s *Service) all(ctx context.Context, projectName string) (List, error) {
 	}
 	for _, r := range byID {
 		if p, listed := merge(nil, r, l.isUnknown(r.Finding), list.At); listed {
+			if p.State == Resolved {
+				p.Finding = l.resolved(p.Finding)
+			}
 			list.Problems = append(list.Problems, p)
 		}
 	}

@@ -104,5 +104,5 @@ func FailureGroup(r Run) string {
 	if r.Status != Failed && r.Status != TimedOut || r.Trigger == TriggerImport {
 		return ""
 	}
-	return failuregroup.Key(r.Workflow, r.Version, r.Error)
+	return failuregroup.Key(r.Workflow, r.Error)
 }

@@ -300,7 +300,7 @@ func stateValues(o outcome) ([]any, error) {
 		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
 		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
 		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
-		run.FailureGroup(run.Run{Workflow: o.after.workflow, Version: o.after.version, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}),
+		run.FailureGroup(run.Run{Workflow: o.after.workflow, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}),
 	}, nil
 }
 

@@ -43,8 +43,8 @@ type OperatorProblem struct {
 	TaskQueue string `protobuf:"bytes,5,opt,name=task_queue,json=taskQueue,proto3" json:"task_queue,omitempty"`
 	// For failed runs: their workflow, "namespace/name".
 	Workflow string `protobuf:"bytes,6,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// For failed runs: the version of the workflow.
-	Version string `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	// For failed runs: the versions of the workflow whose runs failed, those with the most runs first.
+	Versions []*ProblemVersion `protobuf:"bytes,33,rep,name=versions,proto3" json:"versions,omitempty"`
 	// For failed runs: the name of the task that failed; empty if the error names none.
 	Task string `protobuf:"bytes,8,opt,name=task,proto3" json:"task,omitempty"`
 	// For failed runs: the JSON pointer of the task that failed; empty if the error names none.
@@ -60,11 +60,11 @@ type OperatorProblem struct {
 	Advice string `protobuf:"bytes,13,opt,name=advice,proto3" json:"advice,omitempty"`
 	// Path of a page of the documentation in the repository; empty if there is none.
 	Runbook string `protobuf:"bytes,14,opt,name=runbook,proto3" json:"runbook,omitempty"`
-	// Number of runs, or of deliveries; absent if nothing is counted.
+	// Number of runs, or of deliveries; absent if nothing is counted. Of a resolved problem, it is the last number found.
 	Count *int64 `protobuf:"varint,15,opt,name=count,proto3,oneof" json:"count,omitempty"`
 	// Whether there are more runs than count: of each project, its newest 20,000 failures are counted.
 	More bool `protobuf:"varint,16,opt,name=more,proto3" json:"more,omitempty"`
-	// For failed runs: the number of those without a replay.
+	// For failed runs: the number of those without a replay; 0 of a resolved problem.
 	NotReplayed *int64 `protobuf:"varint,17,opt,name=not_replayed,json=notReplayed,proto3,oneof" json:"not_replayed,omitempty"`
 	// Time of the first sign of the problem: the run stopped, the first run failed. Absent if it is not known.
 	FirstTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
@@ -172,11 +172,11 @@ func (x *OperatorProblem) GetWorkflow() string {
 	return ""
 }
 
-func (x *OperatorProblem) GetVersion() string {
+func (x *OperatorProblem) GetVersions() []*ProblemVersion {
 	if x != nil {
-		return x.Version
+		return x.Versions
 	}
-	return ""
+	return nil
 }
 
 func (x *OperatorProblem) GetTask() string {
@@ -354,6 +354,59 @@ func (x *OperatorProblem) GetDetectTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// ProblemVersion is the number of failed runs of a version.
+type ProblemVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProblemVersion) Reset() {
+	*x = ProblemVersion{}
+	mi := &file_signalbox_v1_problem_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProblemVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProblemVersion) ProtoMessage() {}
+
+func (x *ProblemVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_problem_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProblemVersion.ProtoReflect.Descriptor instead.
+func (*ProblemVersion) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ProblemVersion) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ProblemVersion) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // ProblemSeries counts failed runs over time, by the time of their end.
 type ProblemSeries struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -369,7 +422,7 @@ type ProblemSeries struct {
 
 func (x *ProblemSeries) Reset() {
 	*x = ProblemSeries{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[1]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -381,7 +434,7 @@ func (x *ProblemSeries) String() string {
 func (*ProblemSeries) ProtoMessage() {}
 
 func (x *ProblemSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[1]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -394,7 +447,7 @@ func (x *ProblemSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProblemSeries.ProtoReflect.Descriptor instead.
 func (*ProblemSeries) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ProblemSeries) GetStartTime() *timestamppb.Timestamp {
@@ -440,7 +493,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[2]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +505,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[2]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +518,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListProblemsRequest) GetProject() string {
@@ -531,7 +584,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[3]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +596,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[3]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +609,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListProblemsResponse) GetProblems() []*OperatorProblem {
@@ -597,7 +650,7 @@ type CountProblemsRequest struct {
 
 func (x *CountProblemsRequest) Reset() {
 	*x = CountProblemsRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[4]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +662,7 @@ func (x *CountProblemsRequest) String() string {
 func (*CountProblemsRequest) ProtoMessage() {}
 
 func (x *CountProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[4]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +675,7 @@ func (x *CountProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountProblemsRequest.ProtoReflect.Descriptor instead.
 func (*CountProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CountProblemsRequest) GetProject() string {
@@ -649,7 +702,7 @@ type CountProblemsResponse struct {
 
 func (x *CountProblemsResponse) Reset() {
 	*x = CountProblemsResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[5]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +714,7 @@ func (x *CountProblemsResponse) String() string {
 func (*CountProblemsResponse) ProtoMessage() {}
 
 func (x *CountProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[5]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +727,7 @@ func (x *CountProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountProblemsResponse.ProtoReflect.Descriptor instead.
 func (*CountProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CountProblemsResponse) GetStates() map[string]int64 {
@@ -714,7 +767,7 @@ type GetProblemRequest struct {
 
 func (x *GetProblemRequest) Reset() {
 	*x = GetProblemRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[6]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +779,7 @@ func (x *GetProblemRequest) String() string {
 func (*GetProblemRequest) ProtoMessage() {}
 
 func (x *GetProblemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[6]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +792,7 @@ func (x *GetProblemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProblemRequest.ProtoReflect.Descriptor instead.
 func (*GetProblemRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetProblemRequest) GetId() string {
@@ -758,7 +811,7 @@ type GetProblemResponse struct {
 
 func (x *GetProblemResponse) Reset() {
 	*x = GetProblemResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[7]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +823,7 @@ func (x *GetProblemResponse) String() string {
 func (*GetProblemResponse) ProtoMessage() {}
 
 func (x *GetProblemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[7]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +836,7 @@ func (x *GetProblemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProblemResponse.ProtoReflect.Descriptor instead.
 func (*GetProblemResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetProblemResponse) GetProblem() *OperatorProblem {
@@ -806,7 +859,7 @@ type AcknowledgeProblemRequest struct {
 
 func (x *AcknowledgeProblemRequest) Reset() {
 	*x = AcknowledgeProblemRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[8]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +871,7 @@ func (x *AcknowledgeProblemRequest) String() string {
 func (*AcknowledgeProblemRequest) ProtoMessage() {}
 
 func (x *AcknowledgeProblemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[8]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +884,7 @@ func (x *AcknowledgeProblemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeProblemRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeProblemRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AcknowledgeProblemRequest) GetId() string {
@@ -864,7 +917,7 @@ type AcknowledgeProblemResponse struct {
 
 func (x *AcknowledgeProblemResponse) Reset() {
 	*x = AcknowledgeProblemResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[9]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +929,7 @@ func (x *AcknowledgeProblemResponse) String() string {
 func (*AcknowledgeProblemResponse) ProtoMessage() {}
 
 func (x *AcknowledgeProblemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[9]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +942,7 @@ func (x *AcknowledgeProblemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeProblemResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeProblemResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AcknowledgeProblemResponse) GetProblem() *OperatorProblem {
@@ -914,7 +967,7 @@ type SnoozeProblemRequest struct {
 
 func (x *SnoozeProblemRequest) Reset() {
 	*x = SnoozeProblemRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[10]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +979,7 @@ func (x *SnoozeProblemRequest) String() string {
 func (*SnoozeProblemRequest) ProtoMessage() {}
 
 func (x *SnoozeProblemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[10]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +992,7 @@ func (x *SnoozeProblemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnoozeProblemRequest.ProtoReflect.Descriptor instead.
 func (*SnoozeProblemRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SnoozeProblemRequest) GetId() string {
@@ -979,7 +1032,7 @@ type SnoozeProblemResponse struct {
 
 func (x *SnoozeProblemResponse) Reset() {
 	*x = SnoozeProblemResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[11]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1044,7 @@ func (x *SnoozeProblemResponse) String() string {
 func (*SnoozeProblemResponse) ProtoMessage() {}
 
 func (x *SnoozeProblemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[11]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1057,7 @@ func (x *SnoozeProblemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnoozeProblemResponse.ProtoReflect.Descriptor instead.
 func (*SnoozeProblemResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SnoozeProblemResponse) GetProblem() *OperatorProblem {
@@ -1029,7 +1082,7 @@ type UpdateProblemRequest struct {
 
 func (x *UpdateProblemRequest) Reset() {
 	*x = UpdateProblemRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[12]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1094,7 @@ func (x *UpdateProblemRequest) String() string {
 func (*UpdateProblemRequest) ProtoMessage() {}
 
 func (x *UpdateProblemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[12]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1107,7 @@ func (x *UpdateProblemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProblemRequest.ProtoReflect.Descriptor instead.
 func (*UpdateProblemRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateProblemRequest) GetId() string {
@@ -1094,7 +1147,7 @@ type UpdateProblemResponse struct {
 
 func (x *UpdateProblemResponse) Reset() {
 	*x = UpdateProblemResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[13]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1159,7 @@ func (x *UpdateProblemResponse) String() string {
 func (*UpdateProblemResponse) ProtoMessage() {}
 
 func (x *UpdateProblemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[13]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1172,7 @@ func (x *UpdateProblemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProblemResponse.ProtoReflect.Descriptor instead.
 func (*UpdateProblemResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateProblemResponse) GetProblem() *OperatorProblem {
@@ -1140,7 +1193,7 @@ type ReopenProblemRequest struct {
 
 func (x *ReopenProblemRequest) Reset() {
 	*x = ReopenProblemRequest{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[14]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +1205,7 @@ func (x *ReopenProblemRequest) String() string {
 func (*ReopenProblemRequest) ProtoMessage() {}
 
 func (x *ReopenProblemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[14]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +1218,7 @@ func (x *ReopenProblemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReopenProblemRequest.ProtoReflect.Descriptor instead.
 func (*ReopenProblemRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReopenProblemRequest) GetId() string {
@@ -1191,7 +1244,7 @@ type ReopenProblemResponse struct {
 
 func (x *ReopenProblemResponse) Reset() {
 	*x = ReopenProblemResponse{}
-	mi := &file_signalbox_v1_problem_proto_msgTypes[15]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1256,7 @@ func (x *ReopenProblemResponse) String() string {
 func (*ReopenProblemResponse) ProtoMessage() {}
 
 func (x *ReopenProblemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_problem_proto_msgTypes[15]
+	mi := &file_signalbox_v1_problem_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1269,7 @@ func (x *ReopenProblemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReopenProblemResponse.ProtoReflect.Descriptor instead.
 func (*ReopenProblemResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReopenProblemResponse) GetProblem() *OperatorProblem {
@@ -1230,7 +1283,7 @@ var File_signalbox_v1_problem_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/problem.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\b\n" +
+	"\x1asignalbox/v1/problem.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\t\n" +
 	"\x0fOperatorProblem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
@@ -1238,8 +1291,8 @@ const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\aproject\x18\x04 \x01(\tR\aproject\x12\x1d\n" +
 	"\n" +
 	"task_queue\x18\x05 \x01(\tR\ttaskQueue\x12\x1a\n" +
-	"\bworkflow\x18\x06 \x01(\tR\bworkflow\x12\x18\n" +
-	"\aversion\x18\a \x01(\tR\aversion\x12\x12\n" +
+	"\bworkflow\x18\x06 \x01(\tR\bworkflow\x128\n" +
+	"\bversions\x18! \x03(\v2\x1c.signalbox.v1.ProblemVersionR\bversions\x12\x12\n" +
 	"\x04task\x18\b \x01(\tR\x04task\x12\x18\n" +
 	"\apointer\x18\t \x01(\tR\apointer\x12\x14\n" +
 	"\x05title\x18\n" +
@@ -1269,7 +1322,10 @@ const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\vdetect_time\x18  \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"detectTimeB\b\n" +
 	"\x06_countB\x0f\n" +
-	"\r_not_replayed\"\x99\x01\n" +
+	"\r_not_replayedJ\x04\b\a\x10\b\"@\n" +
+	"\x0eProblemVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\x99\x01\n" +
 	"\rProblemSeries\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
@@ -1353,68 +1409,70 @@ func file_signalbox_v1_problem_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_problem_proto_rawDescData
 }
 
-var file_signalbox_v1_problem_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_signalbox_v1_problem_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_signalbox_v1_problem_proto_goTypes = []any{
 	(*OperatorProblem)(nil),            // 0: signalbox.v1.OperatorProblem
-	(*ProblemSeries)(nil),              // 1: signalbox.v1.ProblemSeries
-	(*ListProblemsRequest)(nil),        // 2: signalbox.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),       // 3: signalbox.v1.ListProblemsResponse
-	(*CountProblemsRequest)(nil),       // 4: signalbox.v1.CountProblemsRequest
-	(*CountProblemsResponse)(nil),      // 5: signalbox.v1.CountProblemsResponse
-	(*GetProblemRequest)(nil),          // 6: signalbox.v1.GetProblemRequest
-	(*GetProblemResponse)(nil),         // 7: signalbox.v1.GetProblemResponse
-	(*AcknowledgeProblemRequest)(nil),  // 8: signalbox.v1.AcknowledgeProblemRequest
-	(*AcknowledgeProblemResponse)(nil), // 9: signalbox.v1.AcknowledgeProblemResponse
-	(*SnoozeProblemRequest)(nil),       // 10: signalbox.v1.SnoozeProblemRequest
-	(*SnoozeProblemResponse)(nil),      // 11: signalbox.v1.SnoozeProblemResponse
-	(*UpdateProblemRequest)(nil),       // 12: signalbox.v1.UpdateProblemRequest
-	(*UpdateProblemResponse)(nil),      // 13: signalbox.v1.UpdateProblemResponse
-	(*ReopenProblemRequest)(nil),       // 14: signalbox.v1.ReopenProblemRequest
-	(*ReopenProblemResponse)(nil),      // 15: signalbox.v1.ReopenProblemResponse
-	nil,                                // 16: signalbox.v1.CountProblemsResponse.StatesEntry
-	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 18: google.protobuf.Duration
+	(*ProblemVersion)(nil),             // 1: signalbox.v1.ProblemVersion
+	(*ProblemSeries)(nil),              // 2: signalbox.v1.ProblemSeries
+	(*ListProblemsRequest)(nil),        // 3: signalbox.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),       // 4: signalbox.v1.ListProblemsResponse
+	(*CountProblemsRequest)(nil),       // 5: signalbox.v1.CountProblemsRequest
+	(*CountProblemsResponse)(nil),      // 6: signalbox.v1.CountProblemsResponse
+	(*GetProblemRequest)(nil),          // 7: signalbox.v1.GetProblemRequest
+	(*GetProblemResponse)(nil),         // 8: signalbox.v1.GetProblemResponse
+	(*AcknowledgeProblemRequest)(nil),  // 9: signalbox.v1.AcknowledgeProblemRequest
+	(*AcknowledgeProblemResponse)(nil), // 10: signalbox.v1.AcknowledgeProblemResponse
+	(*SnoozeProblemRequest)(nil),       // 11: signalbox.v1.SnoozeProblemRequest
+	(*SnoozeProblemResponse)(nil),      // 12: signalbox.v1.SnoozeProblemResponse
+	(*UpdateProblemRequest)(nil),       // 13: signalbox.v1.UpdateProblemRequest
+	(*UpdateProblemResponse)(nil),      // 14: signalbox.v1.UpdateProblemResponse
+	(*ReopenProblemRequest)(nil),       // 15: signalbox.v1.ReopenProblemRequest
+	(*ReopenProblemResponse)(nil),      // 16: signalbox.v1.ReopenProblemResponse
+	nil,                                // 17: signalbox.v1.CountProblemsResponse.StatesEntry
+	(*timestamppb.Timestamp)(nil),      // 18: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
 }
 var file_signalbox_v1_problem_proto_depIdxs = []int32{
-	17, // 0: signalbox.v1.OperatorProblem.first_time:type_name -> google.protobuf.Timestamp
-	17, // 1: signalbox.v1.OperatorProblem.last_time:type_name -> google.protobuf.Timestamp
-	1,  // 2: signalbox.v1.OperatorProblem.series:type_name -> signalbox.v1.ProblemSeries
-	17, // 3: signalbox.v1.OperatorProblem.acknowledge_time:type_name -> google.protobuf.Timestamp
-	17, // 4: signalbox.v1.OperatorProblem.snooze_until:type_name -> google.protobuf.Timestamp
-	17, // 5: signalbox.v1.OperatorProblem.resolve_time:type_name -> google.protobuf.Timestamp
-	17, // 6: signalbox.v1.OperatorProblem.detect_time:type_name -> google.protobuf.Timestamp
-	17, // 7: signalbox.v1.ProblemSeries.start_time:type_name -> google.protobuf.Timestamp
-	18, // 8: signalbox.v1.ProblemSeries.interval:type_name -> google.protobuf.Duration
-	0,  // 9: signalbox.v1.ListProblemsResponse.problems:type_name -> signalbox.v1.OperatorProblem
-	17, // 10: signalbox.v1.ListProblemsResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 11: signalbox.v1.CountProblemsResponse.states:type_name -> signalbox.v1.CountProblemsResponse.StatesEntry
-	18, // 12: signalbox.v1.CountProblemsResponse.mean_time_to_acknowledge:type_name -> google.protobuf.Duration
-	17, // 13: signalbox.v1.CountProblemsResponse.time:type_name -> google.protobuf.Timestamp
-	0,  // 14: signalbox.v1.GetProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 15: signalbox.v1.AcknowledgeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	17, // 16: signalbox.v1.SnoozeProblemRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 17: signalbox.v1.SnoozeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 18: signalbox.v1.UpdateProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 19: signalbox.v1.ReopenProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	2,  // 20: signalbox.v1.ProblemService.ListProblems:input_type -> signalbox.v1.ListProblemsRequest
-	4,  // 21: signalbox.v1.ProblemService.CountProblems:input_type -> signalbox.v1.CountProblemsRequest
-	6,  // 22: signalbox.v1.ProblemService.GetProblem:input_type -> signalbox.v1.GetProblemRequest
-	8,  // 23: signalbox.v1.ProblemService.AcknowledgeProblem:input_type -> signalbox.v1.AcknowledgeProblemRequest
-	10, // 24: signalbox.v1.ProblemService.SnoozeProblem:input_type -> signalbox.v1.SnoozeProblemRequest
-	12, // 25: signalbox.v1.ProblemService.UpdateProblem:input_type -> signalbox.v1.UpdateProblemRequest
-	14, // 26: signalbox.v1.ProblemService.ReopenProblem:input_type -> signalbox.v1.ReopenProblemRequest
-	3,  // 27: signalbox.v1.ProblemService.ListProblems:output_type -> signalbox.v1.ListProblemsResponse
-	5,  // 28: signalbox.v1.ProblemService.CountProblems:output_type -> signalbox.v1.CountProblemsResponse
-	7,  // 29: signalbox.v1.ProblemService.GetProblem:output_type -> signalbox.v1.GetProblemResponse
-	9,  // 30: signalbox.v1.ProblemService.AcknowledgeProblem:output_type -> signalbox.v1.AcknowledgeProblemResponse
-	11, // 31: signalbox.v1.ProblemService.SnoozeProblem:output_type -> signalbox.v1.SnoozeProblemResponse
-	13, // 32: signalbox.v1.ProblemService.UpdateProblem:output_type -> signalbox.v1.UpdateProblemResponse
-	15, // 33: signalbox.v1.ProblemService.ReopenProblem:output_type -> signalbox.v1.ReopenProblemResponse
-	27, // [27:34] is the sub-list for method output_type
-	20, // [20:27] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	1,  // 0: signalbox.v1.OperatorProblem.versions:type_name -> signalbox.v1.ProblemVersion
+	18, // 1: signalbox.v1.OperatorProblem.first_time:type_name -> google.protobuf.Timestamp
+	18, // 2: signalbox.v1.OperatorProblem.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 3: signalbox.v1.OperatorProblem.series:type_name -> signalbox.v1.ProblemSeries
+	18, // 4: signalbox.v1.OperatorProblem.acknowledge_time:type_name -> google.protobuf.Timestamp
+	18, // 5: signalbox.v1.OperatorProblem.snooze_until:type_name -> google.protobuf.Timestamp
+	18, // 6: signalbox.v1.OperatorProblem.resolve_time:type_name -> google.protobuf.Timestamp
+	18, // 7: signalbox.v1.OperatorProblem.detect_time:type_name -> google.protobuf.Timestamp
+	18, // 8: signalbox.v1.ProblemSeries.start_time:type_name -> google.protobuf.Timestamp
+	19, // 9: signalbox.v1.ProblemSeries.interval:type_name -> google.protobuf.Duration
+	0,  // 10: signalbox.v1.ListProblemsResponse.problems:type_name -> signalbox.v1.OperatorProblem
+	18, // 11: signalbox.v1.ListProblemsResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 12: signalbox.v1.CountProblemsResponse.states:type_name -> signalbox.v1.CountProblemsResponse.StatesEntry
+	19, // 13: signalbox.v1.CountProblemsResponse.mean_time_to_acknowledge:type_name -> google.protobuf.Duration
+	18, // 14: signalbox.v1.CountProblemsResponse.time:type_name -> google.protobuf.Timestamp
+	0,  // 15: signalbox.v1.GetProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	0,  // 16: signalbox.v1.AcknowledgeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	18, // 17: signalbox.v1.SnoozeProblemRequest.until:type_name -> google.protobuf.Timestamp
+	0,  // 18: signalbox.v1.SnoozeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	0,  // 19: signalbox.v1.UpdateProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	0,  // 20: signalbox.v1.ReopenProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	3,  // 21: signalbox.v1.ProblemService.ListProblems:input_type -> signalbox.v1.ListProblemsRequest
+	5,  // 22: signalbox.v1.ProblemService.CountProblems:input_type -> signalbox.v1.CountProblemsRequest
+	7,  // 23: signalbox.v1.ProblemService.GetProblem:input_type -> signalbox.v1.GetProblemRequest
+	9,  // 24: signalbox.v1.ProblemService.AcknowledgeProblem:input_type -> signalbox.v1.AcknowledgeProblemRequest
+	11, // 25: signalbox.v1.ProblemService.SnoozeProblem:input_type -> signalbox.v1.SnoozeProblemRequest
+	13, // 26: signalbox.v1.ProblemService.UpdateProblem:input_type -> signalbox.v1.UpdateProblemRequest
+	15, // 27: signalbox.v1.ProblemService.ReopenProblem:input_type -> signalbox.v1.ReopenProblemRequest
+	4,  // 28: signalbox.v1.ProblemService.ListProblems:output_type -> signalbox.v1.ListProblemsResponse
+	6,  // 29: signalbox.v1.ProblemService.CountProblems:output_type -> signalbox.v1.CountProblemsResponse
+	8,  // 30: signalbox.v1.ProblemService.GetProblem:output_type -> signalbox.v1.GetProblemResponse
+	10, // 31: signalbox.v1.ProblemService.AcknowledgeProblem:output_type -> signalbox.v1.AcknowledgeProblemResponse
+	12, // 32: signalbox.v1.ProblemService.SnoozeProblem:output_type -> signalbox.v1.SnoozeProblemResponse
+	14, // 33: signalbox.v1.ProblemService.UpdateProblem:output_type -> signalbox.v1.UpdateProblemResponse
+	16, // 34: signalbox.v1.ProblemService.ReopenProblem:output_type -> signalbox.v1.ReopenProblemResponse
+	28, // [28:35] is the sub-list for method output_type
+	21, // [21:28] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_problem_proto_init() }
@@ -1423,14 +1481,14 @@ func file_signalbox_v1_problem_proto_init() {
 		return
 	}
 	file_signalbox_v1_problem_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_problem_proto_msgTypes[12].OneofWrappers = []any{}
+	file_signalbox_v1_problem_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_problem_proto_rawDesc), len(file_signalbox_v1_problem_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

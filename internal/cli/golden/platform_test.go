@@ -32,7 +32,7 @@ func batchExamples() []example {
 const (
 	stuckProblem = `{"id": "stuck.shop.NO_POLLER", "kind": "stuck", "code": "NO_POLLER", "project": "shop", "taskQueue": "signalbox-shop", "title": "No worker polls the task queue", "detail": "3 runs wait", "advice": "start a worker", "count": "3",
 		"firstTime": "2026-11-24T02:40:00Z", "lastTime": "2026-11-24T02:59:00Z", "samples": ["0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11"], "state": "open", "revision": "1", "detectTime": "2026-11-24T02:41:00Z"}`
-	failureProblem = `{"id": "failure.shop.5f0c", "kind": "failure", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "task": "pay", "pointer": "/do/1/pay", "title": "Service Unavailable", "count": "10000", "more": true, "notReplayed": "0",
+	failureProblem = `{"id": "failure.shop.5f0c", "kind": "failure", "project": "shop", "workflow": "shop/order", "versions": [{"version": "1.2.0", "count": "10000"}], "task": "pay", "pointer": "/do/1/pay", "title": "Service Unavailable", "count": "10000", "more": true, "notReplayed": "0",
 		"firstTime": "2026-11-20T02:40:00Z", "lastTime": "2026-11-24T02:59:00Z", "state": "acknowledged", "owner": "payments", "note": "the provider is under maintenance", "acknowledger": "ada", "acknowledgeTime": "2026-11-23T02:59:00Z", "revision": "4"}`
 	platformProblem = `{"id": "platform.temporal", "kind": "platform", "code": "TEMPORAL_DOWN", "title": "Temporal is not connected", "state": "snoozed", "snoozeUntil": "2026-11-24T12:00:00Z", "revision": "2"}`
 )

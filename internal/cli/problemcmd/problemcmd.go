@@ -86,11 +86,11 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	return session.Listing[*signalboxv1.OperatorProblem]{
 		Thing: "problem",
 		Columns: output.Columns("ID", "STATE", "PROJECT", "TITLE", "WHERE", "COUNT", "NOT REPLAYED", "FIRST", "LAST", "OWNER",
-			"+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
+			"+VERSIONS", "+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
 		Row: func(p *signalboxv1.OperatorProblem) []string {
 			return []string{
 				p.GetId(), p.GetState(), p.GetProject(), p.GetTitle(), where(p), count(p), notReplayed(p), output.Moment(p.GetFirstTime()), output.Moment(p.GetLastTime()),
-				p.GetOwner(), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
+				p.GetOwner(), versions(p), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
 			}
 		},
 	}.Print(s, found, more)
@@ -101,7 +101,16 @@ func where(p *signalboxv1.OperatorProblem) string {
 	if p.GetWorkflow() == "" {
 		return p.GetTaskQueue()
 	}
-	return strings.TrimSpace(p.GetWorkflow() + "@" + p.GetVersion() + " " + p.GetTask())
+	return strings.TrimSpace(p.GetWorkflow() + " " + p.GetTask())
+}
+
+// versions are those of the failed runs, with the number of runs of each.
+func versions(p *signalboxv1.OperatorProblem) string {
+	parts := make([]string, len(p.GetVersions()))
+	for i, v := range p.GetVersions() {
+		parts[i] = fmt.Sprintf("%s (%d)", v.GetVersion(), v.GetCount())
+	}
+	return strings.Join(parts, ", ")
 }
 
 func count(p *signalboxv1.OperatorProblem) string {
@@ -200,6 +209,7 @@ func show(s *session.Session, p *signalboxv1.OperatorProblem) error {
 		{Name: "project", Value: p.GetProject()},
 		{Name: "title", Value: p.GetTitle()},
 		{Name: "where", Value: where(p)},
+		{Name: "versions", Value: versions(p)},
 		{Name: "pointer", Value: p.GetPointer()},
 		{Name: "count", Value: count(p)},
 		{Name: "not replayed", Value: notReplayed(p)},

@@ -1,7 +1,7 @@
-// Package failuregroup groups failed runs: those of one version of a workflow that failed at the same task with the same
-// cause.
+// Package failuregroup groups failed runs: those of one workflow that failed at the same task with the same cause. The version is
+// not part of a group: an error that a new version does not correct is the same problem.
 //
-//	key := failuregroup.Key(r.Workflow, r.Version, r.Error)
+//	key := failuregroup.Key(r.Workflow, r.Error)
 //
 // It is pure: a key depends on its arguments alone.
 package failuregroup
@@ -9,6 +9,7 @@ package failuregroup
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,8 +22,9 @@ import (
 )
 
 const (
-	// keyLength is the length of a key, in hexadecimal digits.
-	keyLength = 16
+	// KeyLength is the length of a key, in hexadecimal digits. Keys of earlier releases, which contained the version, have
+	// another length, so that the store finds the runs to group again.
+	KeyLength = 20
 	// maxCauseText is how many bytes of a title count for the cause of a failure.
 	maxCauseText = 500
 	// minHex is the shortest word of hexadecimal digits that counts as an identifier.
@@ -33,25 +35,25 @@ const (
 	variable = "#"
 )
 
-// Key returns the key of the group of the runs of a version of a workflow that failed with an error like this one: at the
-// same task, with the same cause. The error may be nil.
-func Key(workflow, version string, failed *dsl.Error) string {
+// Key returns the key of the group of the runs of a workflow that failed with an error like this one: at the same task, with
+// the same cause. The error may be nil.
+func Key(workflow string, failed *dsl.Error) string {
 	var p dsl.Error
 	if failed != nil {
 		p = *failed
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{workflow, version, failedAt(p), Cause(p)}, "\x00")))
-	return hex.EncodeToString(sum[:])[:keyLength]
+	sum := sha256.Sum256([]byte(strings.Join([]string{workflow, failedAt(p), Cause(p)}, "\x00")))
+	return hex.EncodeToString(sum[:])[:KeyLength]
 }
 
 // Check returns an error for a text in a request's field that is not the key of a failure group. An empty
 // text selects no group.
 func Check(field, key string) error {
-	if key == "" || len(key) == keyLength && strings.Trim(key, "0123456789abcdef") == "" {
+	if key == "" || len(key) == KeyLength && strings.Trim(key, "0123456789abcdef") == "" {
 		return nil
 	}
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-		"failure group %q: a key has %d hexadecimal digits", key, keyLength).
+		"failure group %q: a key has %d hexadecimal digits", key, KeyLength).
 		WithField(field, "is not the key of a failure group")
 }
 
@@ -65,13 +67,16 @@ func Cause(p dsl.Error) string {
 	return generalized(p.Type) + " " + strconv.Itoa(p.Status) + " " + generalized(text)
 }
 
-// failedAt returns the pointer of the task that failed. A workflow may define another instance for an error, with
-// values of the run.
+// failedAt returns the names in the pointer of the task that failed. Positions are left out: a version that adds a task before
+// it has the same task. A workflow may define another instance for an error, with values of the run.
 func failedAt(p dsl.Error) string {
-	if strings.HasPrefix(p.Instance, "/do/") {
-		return p.Instance
+	if !strings.HasPrefix(p.Instance, "/do/") {
+		return generalized(p.Instance)
 	}
-	return generalized(p.Instance)
+	names := slices.DeleteFunc(strings.Split(p.Instance, "/"), func(part string) bool {
+		return part != "" && strings.Trim(part, "0123456789") == ""
+	})
+	return strings.Join(names, "/")
 }
 
 // generalized returns a text without its values: it replaces numbers, identifiers and quoted values, and writes each

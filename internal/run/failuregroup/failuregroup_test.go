@@ -48,25 +48,26 @@ func TestCauseLeavesOutValues(t *testing.T) {
 func TestKey(t *testing.T) {
 	t.Parallel()
 	type failed struct {
-		workflow, version string
-		problem           *dsl.Error
+		workflow string
+		problem  *dsl.Error
 	}
 	keyOf := func(change func(*failed)) string {
-		f := failed{"shop/order", "1.4.0", &dsl.Error{
+		f := failed{"shop/order", &dsl.Error{
 			Type: "communication", Status: 503, Title: "no answer for order 4711", Detail: "a", Instance: "/do/3/reserve",
 		}}
 		change(&f)
-		return failuregroup.Key(f.workflow, f.version, f.problem)
+		return failuregroup.Key(f.workflow, f.problem)
 	}
 	key := keyOf(func(*failed) {})
 	require.NoError(t, failuregroup.Check("failure_group", key))
 	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Title = "no answer for order 12" }))
 	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Detail = "b" }))
+	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Instance = "/do/12/reserve" }), "a version with more tasks before it")
 	seen := map[string]string{key: "the first"}
 	for name, other := range map[string]func(*failed){
 		"another workflow": func(f *failed) { f.workflow = "shop/return" },
-		"another version":  func(f *failed) { f.version = "1.5.0" },
-		"another task":     func(f *failed) { f.problem.Instance = "/do/4/reserve" },
+		"another task":     func(f *failed) { f.problem.Instance = "/do/3/pay" },
+		"an inner task":    func(f *failed) { f.problem.Instance = "/do/3/try/0/reserve" },
 		"another status":   func(f *failed) { f.problem.Status = 502 },
 		"another type":     func(f *failed) { f.problem.Type = "timeout" },
 		"another title":    func(f *failed) { f.problem.Title = "no such order: 4711" },
@@ -81,7 +82,7 @@ func TestKey(t *testing.T) {
 	require.Equal(t, own("/orders/1"), own("/orders/2"), "the document chose this instance")
 
 	require.NoError(t, failuregroup.Check("failure_group", ""))
-	for _, text := range []string{"x", key + "0", strings.ToUpper("abcdefabcdefabcd"), key[1:] + "g"} {
+	for _, text := range []string{"x", key + "0", key[:16], strings.ToUpper("abcdefabcdefabcdefab"), key[1:] + "g"} {
 		require.True(t, apperror.Is(failuregroup.Check("failure_group", text), apperror.InvalidArgument), text)
 	}
 }

@@ -12,25 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// GroupFailures implements [problem.RecorderStore].
-func (s *Store) GroupFailures(ctx context.Context, limit int) (n int, err error) {
-	err = s.db.Write(ctx, "group failed runs", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT id, workflow, version, status, trigger_kind, error FROM runs
-WHERE status IN ('failed', 'timed_out') AND failure_group = '' AND trigger_kind <> 'import' ORDER BY ended_at DESC, id DESC`+sqlrow.Limit(limit),
-			nil, func(row sqlrow.Scanner) (r run.Run, err error) {
-				return r, row.Scan(&r.ID, &r.Workflow, &r.Version, &r.Status, &r.Trigger, sqlrow.JSONInto(&r.Error))
-			})
-		if n = len(list); err != nil {
-			return err
-		}
-		return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1,
-			[]sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "failure_group", Kind: sqlrow.Text}}, list, func(r run.Run) ([]any, error) {
-				return []any{r.ID, run.FailureGroup(r)}, nil
-			})
-	})
-	return n, err
-}
-
 // StuckGroups implements [problem.Source]. A verdict on a run that has changed since is void.
 func (s *Store) StuckGroups(ctx context.Context, projects []string) (list []problem.StuckGroup, err error) {
 	err = s.db.Read(ctx, "count stuck runs", func(ctx context.Context, c sqldb.Conn) error {
@@ -129,22 +110,31 @@ const hour = int64(time.Hour / time.Microsecond)
 
 func failureGroups(ctx context.Context, c sqldb.Conn, project string, since time.Time, limit int) (list []problem.FailureGroup, total int64, err error) {
 	hours := `ended_at / ` + strconv.FormatInt(hour, 10)
-	_, err = sqlrow.Collect(ctx, c, `SELECT failure_group, `+hours+`, COUNT(*), SUM(1 - replayed), MIN(ended_at), MAX(ended_at), MAX(id) FROM (
-SELECT r.failure_group, r.ended_at, r.id, COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = r.id AND l.replay_of <> '' LIMIT 1), 0) AS replayed
+	_, err = sqlrow.Collect(ctx, c, `SELECT failure_group, `+hours+`, version, COUNT(*), SUM(1 - replayed), MIN(ended_at), MAX(ended_at), MAX(id) FROM (
+SELECT r.failure_group, r.ended_at, r.id, r.version, COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = r.id AND l.replay_of <> '' LIMIT 1), 0) AS replayed
 FROM runs r WHERE r.project = $1 AND r.failure_group <> '' AND r.ended_at >= $2 ORDER BY r.ended_at DESC, r.failure_group DESC, r.id DESC`+
-		sqlrow.Limit(limit+1)+`) AS f GROUP BY failure_group, `+hours+` ORDER BY 1, 2`,
+		sqlrow.Limit(limit+1)+`) AS f GROUP BY failure_group, `+hours+`, version ORDER BY 1, 2, 3`,
 		[]any{project, since.UnixMicro()}, func(row sqlrow.Scanner) (_ struct{}, err error) {
-			g := problem.FailureGroup{Project: project, Hours: map[int64]int64{}}
+			g := problem.FailureGroup{Project: project, Hours: map[int64]int64{}, Versions: map[string]int64{}}
 			var at int64
-			err = row.Scan(&g.Key, &at, &g.Count, &g.NotReplayed, sqlrow.TimeInto(&g.First), sqlrow.TimeInto(&g.Last), &g.Newest.ID)
+			var version string
+			err = row.Scan(&g.Key, &at, &version, &g.Count, &g.NotReplayed, sqlrow.TimeInto(&g.First), sqlrow.TimeInto(&g.Last), &g.Newest.ID)
 			if last := len(list) - 1; last < 0 || list[last].Key != g.Key {
 				list = append(list, g)
-			} else { // the hours of a group are in order
+			} else {
 				k := &list[last]
-				k.Count, k.NotReplayed, k.Last = k.Count+g.Count, k.NotReplayed+g.NotReplayed, g.Last
+				k.Count, k.NotReplayed = k.Count+g.Count, k.NotReplayed+g.NotReplayed
+				if g.First.Before(k.First) {
+					k.First = g.First
+				}
+				if g.Last.After(k.Last) {
+					k.Last = g.Last
+				}
 				k.Newest.ID = max(k.Newest.ID, g.Newest.ID)
 			}
-			list[len(list)-1].Hours[at] = g.Count
+			k := &list[len(list)-1]
+			k.Hours[at] += g.Count
+			k.Versions[version] += g.Count
 			total += g.Count
 			return struct{}{}, err
 		})

@@ -381,6 +381,12 @@ func fixtures() map[int64]fixture {
 				`SELECT occurred_nanos FROM events WHERE id = 'e40'`: "0", // of an earlier release
 			},
 		},
+		45: {
+			insert: []string{`UPDATE batches SET outcomes = '{"completed":1}', runs_ended_at = 9 WHERE id = 'b'`, `UPDATE batch_items SET outcome = 'completed' WHERE batch = 'b'`},
+			want: map[string]string{
+				`SELECT i.outcome FROM batches b JOIN batch_items i ON i.batch = b.id WHERE b.runs_ended_at = 9`: "completed",
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

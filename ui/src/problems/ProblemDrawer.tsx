@@ -1,14 +1,18 @@
 import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { BatchDialog, noFilter } from '../runs'
 import { milliseconds } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, shortId, Time } from '../kit'
+import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, plural, shortId, Time } from '../kit'
 import { ActionMenu } from './ActionMenu'
-import { KindBadge, runsOf, Series, title, where } from './problem'
+import { KindBadge, runsOf, Series, title, versions, where } from './problem'
 import styles from './problems.module.css'
 
 /** One problem: what, since when, why, what to do, and its runs. */
 export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: OperatorProblem; onClose: () => void; onRuns: (to: string, search: Record<string, string>) => void }) {
   const runs = runsOf(p)
+  const [replaying, setReplaying] = useState(false)
+  const left = p.state === 'resolved' ? 0n : p.notReplayed ?? 0n
   return (
     <Drawer title={title(p)} open onClose={onClose}>
       <div className={styles.drawer}>
@@ -18,12 +22,13 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
         <Facts
           facts={[
             ['Where', where(p)],
+            p.versions.length === 0 ? undefined : ['Versions', versions(p)],
             ['State', inWords(p.state)],
             ['Since', <span key="s"><Time at={milliseconds(p.firstTime)} unknown="unknown" /> (<Ago at={milliseconds(p.firstTime)} />)</span>],
             ['Last seen', <Ago key="l" at={milliseconds(p.lastTime)} />],
             p.cause === '' ? undefined : ['Cause', inWords(p.cause)],
-            p.count === undefined ? undefined : ['Count', formatCount(p.count, p.more)],
-            p.notReplayed === undefined ? undefined : ['Without a replay', formatCount(p.notReplayed, p.more)],
+            p.count === undefined ? undefined : [p.state === 'resolved' ? 'Count, at last' : 'Count', formatCount(p.count, p.more)],
+            p.notReplayed === undefined ? undefined : ['Without a replay', formatCount(left, left > 0n && p.more)],
             p.series === undefined ? undefined : ['Over time', <Series key="o" series={p.series} />],
             ['Owner', p.owner === '' ? 'none' : p.owner],
             p.acknowledgeTime === undefined ? undefined : ['Acknowledged', <span key="a"><Time at={milliseconds(p.acknowledgeTime)} /> by {p.acknowledger}</span>],
@@ -35,7 +40,8 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
         {p.note === '' ? null : <p className={styles.note}>{p.note}</p>}
         <div className={styles.line}>
           <ActionMenu problem={p} />
-          {runs === undefined ? null : <Button kind="primary" onClick={() => { onRuns(runs.to, runs.search) }}>{p.kind === 'failure' ? `The ${formatCount(p.notReplayed ?? 0n, p.more)} runs without a replay` : 'Its runs'}</Button>}
+          {runs === undefined ? null : <Button onClick={() => { onRuns(runs.to, runs.search) }}>{left > 0n ? 'Runs without a replay' : 'Its runs'}</Button>}
+          {left > 0n ? <Button kind="primary" onClick={() => { setReplaying(true) }}>Replay {p.more ? `${formatCount(left)}+ runs` : plural(left, 'run')}…</Button> : null}
         </div>
         {p.samples.length === 0 ? null : (
           <section>
@@ -44,6 +50,7 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
           </section>
         )}
       </div>
+      {replaying ? <BatchDialog project={p.project} action="replay" selected={[]} filter={{ ...noFilter, group: p.failureGroup, notReplayed: true }} onClose={() => { setReplaying(false) }} /> : null}
     </Drawer>
   )
 }

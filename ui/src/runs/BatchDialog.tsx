@@ -20,14 +20,14 @@ const explained: Record<BatchAction, string> = {
 
 const most = 10_000
 
-/** Applies one action to many runs: the selected ones, or all that match the filter. */
+/** Applies one action to many runs: the selected ones, or all that match the filter; without a selection, these. */
 export function BatchDialog({ project, action, selected, filter, onClose }: { project: string; action: BatchAction; selected: string[]; filter: RunFilter; onClose: () => void }) {
   const navigate = useNavigate()
   const offline = useLinkRefusal()
   const role = useRefusal()
   const [requestId] = useState(newRequestID)
   const [time] = useState(now)
-  const [all, setAll] = useState(false)
+  const [all, setAll] = useState(selected.length === 0)
   const [reason, setReason] = useState('')
   const [rate, setRate] = useState('50')
   const [version, setVersion] = useState('')
@@ -86,14 +86,14 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
       }
     >
       <div className={styles.form}>
-        <fieldset className={styles.scopes}>
+        {selected.length === 0 ? null : <fieldset className={styles.scopes}>
           <legend className="hidden">Which runs</legend>
           <label className={styles.scope}><input type="radio" name="scope" checked={!all} onChange={() => { setAll(false) }} /> {plural(selected.length, 'selected run')}</label>
           <label className={styles.scope}>
             <input type="radio" name="scope" checked={all} onChange={() => { setAll(true) }} />
             {all && total !== undefined ? `All ${plural(total, 'run')} that match the filter now` : 'All that match the filter'}
           </label>
-        </fieldset>
+        </fieldset>}
         {preview.isError ? <CallProblem error={preview.error} /> : null}
         {preview.data === undefined ? null : <Preview answer={preview.data} action={action} />}
         <TextArea label="Reason" required value={reason} hint="The audit log records it." error={fieldError('reason')} onChange={(event) => { setReason(event.target.value) }} />

@@ -1,1 +1,3 @@
+export { BatchDialog } from './BatchDialog'
+export { noFilter } from './filter'
 export { RunsPage } from './RunsPage'

@@ -144,7 +144,7 @@ func (h *Handler) ReopenProblem(
 
 func problemMessage(p problem.Problem) *signalboxv1.OperatorProblem {
 	m := &signalboxv1.OperatorProblem{
-		Id: p.ID, Kind: string(p.Kind), Code: string(p.Code), Project: p.Project, TaskQueue: p.TaskQueue, Workflow: p.Workflow, Version: p.Version,
+		Id: p.ID, Kind: string(p.Kind), Code: string(p.Code), Project: p.Project, TaskQueue: p.TaskQueue, Workflow: p.Workflow,
 		Task: p.Task, Pointer: p.Pointer, Title: p.Title, Detail: p.Detail, Cause: p.Cause, Advice: p.Advice, Runbook: p.Runbook, More: p.More,
 		FirstTime: message.Timestamp(p.First), LastTime: message.Timestamp(p.Last), Samples: p.Samples, State: string(p.State),
 		Owner: p.Owner, Note: p.Note, AcknowledgeTime: message.Timestamp(p.AcknowledgedAt), Acknowledger: p.Acknowledger,
@@ -156,6 +156,9 @@ func problemMessage(p problem.Problem) *signalboxv1.OperatorProblem {
 	}
 	if p.Kind == problem.Failure {
 		m.NotReplayed = &p.NotReplayed
+	}
+	for _, v := range p.Versions {
+		m.Versions = append(m.Versions, &signalboxv1.ProblemVersion{Version: v.Version, Count: v.Count})
 	}
 	if s := p.Series; s != nil {
 		m.Series = &signalboxv1.ProblemSeries{StartTime: message.Timestamp(s.Start), Interval: durationpb.New(s.Interval), Counts: s.Counts}

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/problem.proto.
  */
 export const file_signalbox_v1_problem: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduYWxib3gvdjEvcHJvYmxlbS5wcm90bxIMc2lnbmFsYm94LnYxIrAGCg9PcGVyYXRvclByb2JsZW0SCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRIMCgRjb2RlGAMgASgJEg8KB3Byb2plY3QYBCABKAkSEgoKdGFza19xdWV1ZRgFIAEoCRIQCgh3b3JrZmxvdxgGIAEoCRIPCgd2ZXJzaW9uGAcgASgJEgwKBHRhc2sYCCABKAkSDwoHcG9pbnRlchgJIAEoCRINCgV0aXRsZRgKIAEoCRIOCgZkZXRhaWwYCyABKAkSDQoFY2F1c2UYDCABKAkSDgoGYWR2aWNlGA0gASgJEg8KB3J1bmJvb2sYDiABKAkSEgoFY291bnQYDyABKANIAIgBARIMCgRtb3JlGBAgASgIEhkKDG5vdF9yZXBsYXllZBgRIAEoA0gBiAEBEi4KCmZpcnN0X3RpbWUYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGc2VyaWVzGBQgASgLMhsuc2lnbmFsYm94LnYxLlByb2JsZW1TZXJpZXMSDwoHc2FtcGxlcxgVIAMoCRINCgVzdGF0ZRgWIAEoCRINCgVvd25lchgXIAEoCRIMCgRub3RlGBggASgJEjQKEGFja25vd2xlZGdlX3RpbWUYGSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGFja25vd2xlZGdlchgaIAEoCRIwCgxzbm9vemVfdW50aWwYGyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHNub296ZV9jb3VudBgcIAEoAxIwCgxyZXNvbHZlX3RpbWUYHSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGB4gASgDEhUKDWZhaWx1cmVfZ3JvdXAYHyABKAkSLwoLZGV0ZWN0X3RpbWUYICABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQggKBl9jb3VudEIPCg1fbm90X3JlcGxheWVkInwKDVByb2JsZW1TZXJpZXMSLgoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGY291bnRzGAMgAygDIokBChNMaXN0UHJvYmxlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSDQoFa2luZHMYBCADKAkSDgoGc3RhdGVzGAUgAygJEg0KBW93bmVyGAYgASgJEgwKBHRleHQYByABKAkimgEKFExpc3RQcm9ibGVtc1Jlc3BvbnNlEi8KCHByb2JsZW1zGAEgAygLMh0uc2lnbmFsYm94LnYxLk9wZXJhdG9yUHJvYmxlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSDgoGZXJyb3JzGAMgAygJEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIicKFENvdW50UHJvYmxlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAki/gEKFUNvdW50UHJvYmxlbXNSZXNwb25zZRI/CgZzdGF0ZXMYASADKAsyLy5zaWduYWxib3gudjEuQ291bnRQcm9ibGVtc1Jlc3BvbnNlLlN0YXRlc0VudHJ5EjsKGG1lYW5fdGltZV90b19hY2tub3dsZWRnZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZlcnJvcnMYAyADKAkSKAoEdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASIfChFHZXRQcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCSJEChJHZXRQcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0iRwoZQWNrbm93bGVkZ2VQcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAxIMCgRub3RlGAMgASgJIkwKGkFja25vd2xlZGdlUHJvYmxlbVJlc3BvbnNlEi4KB3Byb2JsZW0YASABKAsyHS5zaWduYWxib3gudjEuT3BlcmF0b3JQcm9ibGVtInQKFFNub296ZVByb2JsZW1SZXF1ZXN0EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgDEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt1bnRpbF9jb3VudBgEIAEoAyJHChVTbm9vemVQcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0ibgoUVXBkYXRlUHJvYmxlbVJlcXVlc3QSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAMSEgoFb3duZXIYAyABKAlIAIgBARIRCgRub3RlGAQgASgJSAGIAQFCCAoGX293bmVyQgcKBV9ub3RlIkcKFVVwZGF0ZVByb2JsZW1SZXNwb25zZRIuCgdwcm9ibGVtGAEgASgLMh0uc2lnbmFsYm94LnYxLk9wZXJhdG9yUHJvYmxlbSI0ChRSZW9wZW5Qcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAyJHChVSZW9wZW5Qcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0ymAUKDlByb2JsZW1TZXJ2aWNlEloKDExpc3RQcm9ibGVtcxIhLnNpZ25hbGJveC52MS5MaXN0UHJvYmxlbXNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9ibGVtc1Jlc3BvbnNlIgOQAgESXQoNQ291bnRQcm9ibGVtcxIiLnNpZ25hbGJveC52MS5Db3VudFByb2JsZW1zUmVxdWVzdBojLnNpZ25hbGJveC52MS5Db3VudFByb2JsZW1zUmVzcG9uc2UiA5ACARJUCgpHZXRQcm9ibGVtEh8uc2lnbmFsYm94LnYxLkdldFByb2JsZW1SZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkdldFByb2JsZW1SZXNwb25zZSIDkAIBEmcKEkFja25vd2xlZGdlUHJvYmxlbRInLnNpZ25hbGJveC52MS5BY2tub3dsZWRnZVByb2JsZW1SZXF1ZXN0Giguc2lnbmFsYm94LnYxLkFja25vd2xlZGdlUHJvYmxlbVJlc3BvbnNlElgKDVNub296ZVByb2JsZW0SIi5zaWduYWxib3gudjEuU25vb3plUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuU25vb3plUHJvYmxlbVJlc3BvbnNlElgKDVVwZGF0ZVByb2JsZW0SIi5zaWduYWxib3gudjEuVXBkYXRlUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuVXBkYXRlUHJvYmxlbVJlc3BvbnNlElgKDVJlb3BlblByb2JsZW0SIi5zaWduYWxib3gudjEuUmVvcGVuUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuUmVvcGVuUHJvYmxlbVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChpzaWduYWxib3gvdjEvcHJvYmxlbS5wcm90bxIMc2lnbmFsYm94LnYxItUGCg9PcGVyYXRvclByb2JsZW0SCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRIMCgRjb2RlGAMgASgJEg8KB3Byb2plY3QYBCABKAkSEgoKdGFza19xdWV1ZRgFIAEoCRIQCgh3b3JrZmxvdxgGIAEoCRIuCgh2ZXJzaW9ucxghIAMoCzIcLnNpZ25hbGJveC52MS5Qcm9ibGVtVmVyc2lvbhIMCgR0YXNrGAggASgJEg8KB3BvaW50ZXIYCSABKAkSDQoFdGl0bGUYCiABKAkSDgoGZGV0YWlsGAsgASgJEg0KBWNhdXNlGAwgASgJEg4KBmFkdmljZRgNIAEoCRIPCgdydW5ib29rGA4gASgJEhIKBWNvdW50GA8gASgDSACIAQESDAoEbW9yZRgQIAEoCBIZCgxub3RfcmVwbGF5ZWQYESABKANIAYgBARIuCgpmaXJzdF90aW1lGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3RpbWUYEyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBnNlcmllcxgUIAEoCzIbLnNpZ25hbGJveC52MS5Qcm9ibGVtU2VyaWVzEg8KB3NhbXBsZXMYFSADKAkSDQoFc3RhdGUYFiABKAkSDQoFb3duZXIYFyABKAkSDAoEbm90ZRgYIAEoCRI0ChBhY2tub3dsZWRnZV90aW1lGBkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxhY2tub3dsZWRnZXIYGiABKAkSMAoMc25vb3plX3VudGlsGBsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxzbm9vemVfY291bnQYHCABKAMSMAoMcmVzb2x2ZV90aW1lGB0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgeIAEoAxIVCg1mYWlsdXJlX2dyb3VwGB8gASgJEi8KC2RldGVjdF90aW1lGCAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIICgZfY291bnRCDwoNX25vdF9yZXBsYXllZEoECAcQCCIwCg5Qcm9ibGVtVmVyc2lvbhIPCgd2ZXJzaW9uGAEgASgJEg0KBWNvdW50GAIgASgDInwKDVByb2JsZW1TZXJpZXMSLgoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGY291bnRzGAMgAygDIokBChNMaXN0UHJvYmxlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSDQoFa2luZHMYBCADKAkSDgoGc3RhdGVzGAUgAygJEg0KBW93bmVyGAYgASgJEgwKBHRleHQYByABKAkimgEKFExpc3RQcm9ibGVtc1Jlc3BvbnNlEi8KCHByb2JsZW1zGAEgAygLMh0uc2lnbmFsYm94LnYxLk9wZXJhdG9yUHJvYmxlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSDgoGZXJyb3JzGAMgAygJEigKBHRpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIicKFENvdW50UHJvYmxlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAki/gEKFUNvdW50UHJvYmxlbXNSZXNwb25zZRI/CgZzdGF0ZXMYASADKAsyLy5zaWduYWxib3gudjEuQ291bnRQcm9ibGVtc1Jlc3BvbnNlLlN0YXRlc0VudHJ5EjsKGG1lYW5fdGltZV90b19hY2tub3dsZWRnZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZlcnJvcnMYAyADKAkSKAoEdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLU3RhdGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASIfChFHZXRQcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCSJEChJHZXRQcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0iRwoZQWNrbm93bGVkZ2VQcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAxIMCgRub3RlGAMgASgJIkwKGkFja25vd2xlZGdlUHJvYmxlbVJlc3BvbnNlEi4KB3Byb2JsZW0YASABKAsyHS5zaWduYWxib3gudjEuT3BlcmF0b3JQcm9ibGVtInQKFFNub296ZVByb2JsZW1SZXF1ZXN0EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgDEikKBXVudGlsGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt1bnRpbF9jb3VudBgEIAEoAyJHChVTbm9vemVQcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0ibgoUVXBkYXRlUHJvYmxlbVJlcXVlc3QSCgoCaWQYASABKAkSEAoIcmV2aXNpb24YAiABKAMSEgoFb3duZXIYAyABKAlIAIgBARIRCgRub3RlGAQgASgJSAGIAQFCCAoGX293bmVyQgcKBV9ub3RlIkcKFVVwZGF0ZVByb2JsZW1SZXNwb25zZRIuCgdwcm9ibGVtGAEgASgLMh0uc2lnbmFsYm94LnYxLk9wZXJhdG9yUHJvYmxlbSI0ChRSZW9wZW5Qcm9ibGVtUmVxdWVzdBIKCgJpZBgBIAEoCRIQCghyZXZpc2lvbhgCIAEoAyJHChVSZW9wZW5Qcm9ibGVtUmVzcG9uc2USLgoHcHJvYmxlbRgBIAEoCzIdLnNpZ25hbGJveC52MS5PcGVyYXRvclByb2JsZW0ymAUKDlByb2JsZW1TZXJ2aWNlEloKDExpc3RQcm9ibGVtcxIhLnNpZ25hbGJveC52MS5MaXN0UHJvYmxlbXNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkxpc3RQcm9ibGVtc1Jlc3BvbnNlIgOQAgESXQoNQ291bnRQcm9ibGVtcxIiLnNpZ25hbGJveC52MS5Db3VudFByb2JsZW1zUmVxdWVzdBojLnNpZ25hbGJveC52MS5Db3VudFByb2JsZW1zUmVzcG9uc2UiA5ACARJUCgpHZXRQcm9ibGVtEh8uc2lnbmFsYm94LnYxLkdldFByb2JsZW1SZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkdldFByb2JsZW1SZXNwb25zZSIDkAIBEmcKEkFja25vd2xlZGdlUHJvYmxlbRInLnNpZ25hbGJveC52MS5BY2tub3dsZWRnZVByb2JsZW1SZXF1ZXN0Giguc2lnbmFsYm94LnYxLkFja25vd2xlZGdlUHJvYmxlbVJlc3BvbnNlElgKDVNub296ZVByb2JsZW0SIi5zaWduYWxib3gudjEuU25vb3plUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuU25vb3plUHJvYmxlbVJlc3BvbnNlElgKDVVwZGF0ZVByb2JsZW0SIi5zaWduYWxib3gudjEuVXBkYXRlUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuVXBkYXRlUHJvYmxlbVJlc3BvbnNlElgKDVJlb3BlblByb2JsZW0SIi5zaWduYWxib3gudjEuUmVvcGVuUHJvYmxlbVJlcXVlc3QaIy5zaWduYWxib3gudjEuUmVvcGVuUHJvYmxlbVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * OperatorProblem is one thing that an operator has to act on.
@@ -67,11 +67,11 @@ export type OperatorProblem = Message<"signalbox.v1.OperatorProblem"> & {
   workflow: string;
 
   /**
-   * For failed runs: the version of the workflow.
+   * For failed runs: the versions of the workflow whose runs failed, those with the most runs first.
    *
-   * @generated from field: string version = 7;
+   * @generated from field: repeated signalbox.v1.ProblemVersion versions = 33;
    */
-  version: string;
+  versions: ProblemVersion[];
 
   /**
    * For failed runs: the name of the task that failed; empty if the error names none.
@@ -124,7 +124,7 @@ export type OperatorProblem = Message<"signalbox.v1.OperatorProblem"> & {
   runbook: string;
 
   /**
-   * Number of runs, or of deliveries; absent if nothing is counted.
+   * Number of runs, or of deliveries; absent if nothing is counted. Of a resolved problem, it is the last number found.
    *
    * @generated from field: optional int64 count = 15;
    */
@@ -138,7 +138,7 @@ export type OperatorProblem = Message<"signalbox.v1.OperatorProblem"> & {
   more: boolean;
 
   /**
-   * For failed runs: the number of those without a replay.
+   * For failed runs: the number of those without a replay; 0 of a resolved problem.
    *
    * @generated from field: optional int64 not_replayed = 17;
    */
@@ -258,6 +258,30 @@ export const OperatorProblemSchema: GenMessage<OperatorProblem> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_problem, 0);
 
 /**
+ * ProblemVersion is the number of failed runs of a version.
+ *
+ * @generated from message signalbox.v1.ProblemVersion
+ */
+export type ProblemVersion = Message<"signalbox.v1.ProblemVersion"> & {
+  /**
+   * @generated from field: string version = 1;
+   */
+  version: string;
+
+  /**
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.ProblemVersion.
+ * Use `create(ProblemVersionSchema)` to create a new message.
+ */
+export const ProblemVersionSchema: GenMessage<ProblemVersion> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_problem, 1);
+
+/**
  * ProblemSeries counts failed runs over time, by the time of their end.
  *
  * @generated from message signalbox.v1.ProblemSeries
@@ -290,7 +314,7 @@ export type ProblemSeries = Message<"signalbox.v1.ProblemSeries"> & {
  * Use `create(ProblemSeriesSchema)` to create a new message.
  */
 export const ProblemSeriesSchema: GenMessage<ProblemSeries> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 1);
+  messageDesc(file_signalbox_v1_problem, 2);
 
 /**
  * @generated from message signalbox.v1.ListProblemsRequest
@@ -350,7 +374,7 @@ export type ListProblemsRequest = Message<"signalbox.v1.ListProblemsRequest"> & 
  * Use `create(ListProblemsRequestSchema)` to create a new message.
  */
 export const ListProblemsRequestSchema: GenMessage<ListProblemsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 2);
+  messageDesc(file_signalbox_v1_problem, 3);
 
 /**
  * @generated from message signalbox.v1.ListProblemsResponse
@@ -386,7 +410,7 @@ export type ListProblemsResponse = Message<"signalbox.v1.ListProblemsResponse"> 
  * Use `create(ListProblemsResponseSchema)` to create a new message.
  */
 export const ListProblemsResponseSchema: GenMessage<ListProblemsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 3);
+  messageDesc(file_signalbox_v1_problem, 4);
 
 /**
  * @generated from message signalbox.v1.CountProblemsRequest
@@ -405,7 +429,7 @@ export type CountProblemsRequest = Message<"signalbox.v1.CountProblemsRequest"> 
  * Use `create(CountProblemsRequestSchema)` to create a new message.
  */
 export const CountProblemsRequestSchema: GenMessage<CountProblemsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 4);
+  messageDesc(file_signalbox_v1_problem, 5);
 
 /**
  * @generated from message signalbox.v1.CountProblemsResponse
@@ -446,7 +470,7 @@ export type CountProblemsResponse = Message<"signalbox.v1.CountProblemsResponse"
  * Use `create(CountProblemsResponseSchema)` to create a new message.
  */
 export const CountProblemsResponseSchema: GenMessage<CountProblemsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 5);
+  messageDesc(file_signalbox_v1_problem, 6);
 
 /**
  * @generated from message signalbox.v1.GetProblemRequest
@@ -463,7 +487,7 @@ export type GetProblemRequest = Message<"signalbox.v1.GetProblemRequest"> & {
  * Use `create(GetProblemRequestSchema)` to create a new message.
  */
 export const GetProblemRequestSchema: GenMessage<GetProblemRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 6);
+  messageDesc(file_signalbox_v1_problem, 7);
 
 /**
  * @generated from message signalbox.v1.GetProblemResponse
@@ -480,7 +504,7 @@ export type GetProblemResponse = Message<"signalbox.v1.GetProblemResponse"> & {
  * Use `create(GetProblemResponseSchema)` to create a new message.
  */
 export const GetProblemResponseSchema: GenMessage<GetProblemResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 7);
+  messageDesc(file_signalbox_v1_problem, 8);
 
 /**
  * @generated from message signalbox.v1.AcknowledgeProblemRequest
@@ -511,7 +535,7 @@ export type AcknowledgeProblemRequest = Message<"signalbox.v1.AcknowledgeProblem
  * Use `create(AcknowledgeProblemRequestSchema)` to create a new message.
  */
 export const AcknowledgeProblemRequestSchema: GenMessage<AcknowledgeProblemRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 8);
+  messageDesc(file_signalbox_v1_problem, 9);
 
 /**
  * @generated from message signalbox.v1.AcknowledgeProblemResponse
@@ -528,7 +552,7 @@ export type AcknowledgeProblemResponse = Message<"signalbox.v1.AcknowledgeProble
  * Use `create(AcknowledgeProblemResponseSchema)` to create a new message.
  */
 export const AcknowledgeProblemResponseSchema: GenMessage<AcknowledgeProblemResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 9);
+  messageDesc(file_signalbox_v1_problem, 10);
 
 /**
  * @generated from message signalbox.v1.SnoozeProblemRequest
@@ -566,7 +590,7 @@ export type SnoozeProblemRequest = Message<"signalbox.v1.SnoozeProblemRequest"> 
  * Use `create(SnoozeProblemRequestSchema)` to create a new message.
  */
 export const SnoozeProblemRequestSchema: GenMessage<SnoozeProblemRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 10);
+  messageDesc(file_signalbox_v1_problem, 11);
 
 /**
  * @generated from message signalbox.v1.SnoozeProblemResponse
@@ -583,7 +607,7 @@ export type SnoozeProblemResponse = Message<"signalbox.v1.SnoozeProblemResponse"
  * Use `create(SnoozeProblemResponseSchema)` to create a new message.
  */
 export const SnoozeProblemResponseSchema: GenMessage<SnoozeProblemResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 11);
+  messageDesc(file_signalbox_v1_problem, 12);
 
 /**
  * @generated from message signalbox.v1.UpdateProblemRequest
@@ -621,7 +645,7 @@ export type UpdateProblemRequest = Message<"signalbox.v1.UpdateProblemRequest"> 
  * Use `create(UpdateProblemRequestSchema)` to create a new message.
  */
 export const UpdateProblemRequestSchema: GenMessage<UpdateProblemRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 12);
+  messageDesc(file_signalbox_v1_problem, 13);
 
 /**
  * @generated from message signalbox.v1.UpdateProblemResponse
@@ -638,7 +662,7 @@ export type UpdateProblemResponse = Message<"signalbox.v1.UpdateProblemResponse"
  * Use `create(UpdateProblemResponseSchema)` to create a new message.
  */
 export const UpdateProblemResponseSchema: GenMessage<UpdateProblemResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 13);
+  messageDesc(file_signalbox_v1_problem, 14);
 
 /**
  * @generated from message signalbox.v1.ReopenProblemRequest
@@ -662,7 +686,7 @@ export type ReopenProblemRequest = Message<"signalbox.v1.ReopenProblemRequest"> 
  * Use `create(ReopenProblemRequestSchema)` to create a new message.
  */
 export const ReopenProblemRequestSchema: GenMessage<ReopenProblemRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 14);
+  messageDesc(file_signalbox_v1_problem, 15);
 
 /**
  * @generated from message signalbox.v1.ReopenProblemResponse
@@ -679,7 +703,7 @@ export type ReopenProblemResponse = Message<"signalbox.v1.ReopenProblemResponse"
  * Use `create(ReopenProblemResponseSchema)` to create a new message.
  */
 export const ReopenProblemResponseSchema: GenMessage<ReopenProblemResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_problem, 15);
+  messageDesc(file_signalbox_v1_problem, 16);
 
 /**
  * ProblemService lists what an operator has to act on, and records what operators did about it.
