@@ -11,7 +11,7 @@
 //	})
 //	err = m.Start(ctx)               // returns at once, with or without Temporal
 //	c, err := m.Client()             // the current client or a *DownError, without waiting
-//	err = m.Stop(ctx)                // lets workers finish until ctx ends
+//	err = m.Stop(stopping)           // lets workers finish until stopping ends: a context with a timeout, not that which an interrupt cancels
 //
 // # Generations
 //

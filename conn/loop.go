@@ -66,7 +66,7 @@ func newEventLoop(m *Manager) *eventLoop {
 
 func (l *eventLoop) run(ctx context.Context) {
 	l.log.Info("Starting Temporal health monitor", "address", l.opts.Client.HostPort, "namespace", l.opts.Client.Namespace,
-		"check_every", l.opts.CheckEvery.String(), "probe_every", l.opts.ProbeEvery.String())
+		"check_every_seconds", l.opts.CheckEvery.Seconds(), "probe_every_seconds", l.opts.ProbeEvery.Seconds())
 	maintain := time.NewTicker(maintainEvery)
 	defer maintain.Stop()
 	watch := time.NewTicker(l.opts.ProbeEvery)

@@ -11,7 +11,8 @@
 //	err = d.Serve(dispatch.Name{Project: "shop", TaskQueue: "orders"})
 //	…
 //	if wake := commit(event); wake { err = d.Ring(ctx, name) }
-//	err = d.Stop(ctx)                                 // resigns the ownerships; the dispatchers keep running
+//	err = d.Stop(stopping)                            // resigns the ownerships; the dispatchers keep running. stopping has a timeout; it is not
+//	                                                  // the context that an interrupt cancels
 //
 // # How it works
 //

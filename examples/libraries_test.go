@@ -26,12 +26,17 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"os"
 	"time"
 
+	"connectrpc.com/connect"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
@@ -76,7 +81,7 @@ func TestSnippetsOfLibrariesCompile(t *testing.T) {
 func exported(t *testing.T) importer.Lookup {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
-	for _, match := range regexp.MustCompile(`\t"([^"]+)"`).FindAllStringSubmatch(snippetHead, -1) {
+	for _, match := range regexp.MustCompile(`\t(?:\w+ )?"([^"]+)"`).FindAllStringSubmatch(snippetHead, -1) {
 		args = append(args, match[1])
 	}
 	out, err := exec.CommandContext(t.Context(), "go", args...).Output()

@@ -23,6 +23,9 @@ var (
 // DefaultMargin is the default of KeepOptions.Margin.
 const DefaultMargin = time.Second
 
+// ResignGrace is how long [Hold.Resign] continues after its context has ended.
+const ResignGrace = 2 * time.Second
+
 // KeepOptions configure [Keep].
 type KeepOptions struct {
 	// Interval is the maximum time between renewals. It is shortened by up to a tenth at random, so that the leases of a process are not all
@@ -135,7 +138,12 @@ func (h *Hold) Entry() Entry {
 // Resign ends the Hold and gives up the lease in the store, also if it was lost or is no longer trusted: a renewal may have reached the store
 // without its answer reaching the holder. It returns after the renewals have ended. nil means that this holder no longer has the lease,
 // whether or not another one has it. With an error the lease may stay in force until it runs out; Resign can be called again.
+//
+// It also works with a context that has ended, such as that of the program after an interrupt: Resign returns at the latest [ResignGrace]
+// after the end of ctx, or after the call if ctx has ended before.
 func (h *Hold) Resign(ctx context.Context) error {
+	ctx, cancel := withGrace(ctx)
+	defer cancel()
 	h.mu.Lock()
 	h.end(ErrResigned)
 	h.mu.Unlock()
@@ -148,6 +156,19 @@ func (h *Hold) Resign(ctx context.Context) error {
 		return fmt.Errorf("resign lease %q: %w", h.key, err)
 	}
 	return nil
+}
+
+// withGrace returns a context with the values of ctx that ends with cancel, or ResignGrace after ctx, with the cause of ctx.
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
+	graced, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(ResignGrace, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(graced, func() { timer.Stop() })
+	})
+	return graced, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // run renews until ctx ends.

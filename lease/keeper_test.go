@@ -268,6 +268,29 @@ func TestResignDuringRenewal(t *testing.T) {
 	})
 }
 
+// The context of a program has ended when its deferred calls run after an interrupt.
+func TestResignWithEndedContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Memory: lease.NewMemory()}
+		held := keep(t, store, options)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, held.Resign(ctx))
+		entry, err := store.Get(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, lease.Resigned, entry.State)
+
+		store.resign = func(ctx context.Context) error { // the store does not answer
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		begin := time.Now()
+		require.ErrorIs(t, held.Resign(ctx), context.Canceled)
+		require.Equal(t, lease.ResignGrace, time.Since(begin))
+	})
+}
+
 func TestResignReturnsErrorOfStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@
 //	got, before, err := store.Acquire(ctx, "dispatcher:shop:orders", serverID, nil, lifetime)
 //	if errors.Is(err, lease.ErrHeld) { … } // by another holder, see [HeldError]
 //	hold := lease.Keep(ctx, store, got, sent, lease.KeepOptions{Interval: 5 * time.Second, Lifetime: lifetime})
-//	defer hold.Resign(ctx)
+//	defer hold.Resign(ctx) // also after an interrupt has canceled ctx
 //	<-hold.Done() // from now on, another process may hold the lease
 //
 // [Memory] is a store inside one process, redislease.Store one in Redis. leasetest.Run tests any other implementation.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
@@ -54,7 +55,17 @@ func (l logAdapter) write(level slog.Level, msg string, tags []tag.Tag) {
 func attributes(tags []tag.Tag) []any {
 	out := make([]any, 0, len(tags))
 	for _, t := range tags {
-		out = append(out, slog.Any(t.Key(), t.Value()))
+		out = append(out, attribute(t))
 	}
 	return out
+}
+
+// attribute returns the attribute of a tag. Libraries of the Temporal server have formatted some durations already.
+func attribute(t tag.Tag) slog.Attr {
+	if text, ok := t.Value().(string); ok {
+		if d, err := time.ParseDuration(text); err == nil {
+			return slog.Duration(t.Key(), d)
+		}
+	}
+	return slog.Any(t.Key(), t.Value())
 }

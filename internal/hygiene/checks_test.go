@@ -49,6 +49,7 @@ func f(log *slog.Logger, d time.Duration) {
 	log.Info("fine", "took", d, "age_seconds", d.Seconds(), "addr", a.String(), "n", d)
 	log.WarnContext(ctx, "wrong", "took", d.Milliseconds(), "age", d.Seconds())
 	log.With("since", time.Since(begin).String()).Error("wrong")
+	log.Info("wrong", "check_every", l.opts.CheckEvery.String())
 }
 -- a/a_test.go --
 package a
@@ -59,6 +60,7 @@ func g() { log.Info("a test", "took", d.Milliseconds()) }
 	require.Equal(t, `a: logs "took" in Milliseconds: pass the duration itself
 a: logs "age" in seconds: name it age_seconds
 a: logs "since" as text with varying units: pass the duration itself
+a: logs "check_every" as text with varying units: pass the duration itself
 `, render(hygiene.LogDurations(tree)))
 }
 

@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -67,13 +69,29 @@ func durations(folder string, call *ast.CallExpr) []Finding {
 				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
 			}
 		case "String":
-			switch method(receiver(call.Args[i])) {
-			case "Round", "Truncate", "Since", "Sub", "Until":
+			of := receiver(call.Args[i])
+			if namesDuration(lastName(of)) || slices.Contains([]string{"Round", "Truncate", "Since", "Sub", "Until"}, method(of)) {
 				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
 			}
 		}
 	}
 	return findings
+}
+
+// namesDuration matches the names of variables and fields that are durations.
+func namesDuration(name string) bool {
+	return regexp.MustCompile(`(?i)(every|interval|timeout|ttl|delay|backoff|duration|elapsed|took|wait|period|grace|lifetime|age)$`).MatchString(name)
+}
+
+// lastName returns the last name of a variable or field: Timeout of o.Timeout; "" for other expressions.
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
 }
 
 // receiver returns the value whose method a call calls; nil for other expressions.

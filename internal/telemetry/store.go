@@ -38,12 +38,12 @@ func (s *Store) labels(operation, failure string) []attribute.KeyValue {
 	return []attribute.KeyValue{s.system, attribute.String("db.operation.name", operation), attribute.String("error.type", failure)}
 }
 
-// ObservePools registers the metrics of pools of connections to the database, by the name of the pool (db_client_connection_count,
+// ObservePools registers the metrics of pools of connections to the database, by the name of the pool (db_client_connections,
 // db_client_connection_max, signalbox_store_connection_waits_total, signalbox_store_connection_wait_seconds_total). Reading a pool's
 // statistics must not block. It is called once.
 func (t *Telemetry) ObservePools(pools func() map[string]sql.DBStats) error {
 	meter := t.Meter(scope)
-	count, err1 := meter.Int64ObservableUpDownCounter("db.client.connection.count",
+	count, err1 := meter.Int64ObservableUpDownCounter("db.client.connections",
 		metric.WithDescription("Connections to the database, by pool and state: idle or used. A connection that holds a lock is in no pool."))
 	most, err2 := meter.Int64ObservableUpDownCounter("db.client.connection.max",
 		metric.WithDescription("Maximum of connections of the pool."))

@@ -17,7 +17,7 @@ func shownRows() []shown {
 		{"one run at a time, median", "The platform", "a one-step run ", 1, 2},
 		{"100 steps that compute, each with a row, median", "The platform", "100 steps of `set`; by hand, as many rows with one insertion", 1, 2},
 		{"events that start a run which ends", "Events", "events accepted and routed, each of which starts a run", 2, 3},
-		{"events accepted and routed", "Events", "events accepted and routed, none of which", 2, 0},
+		{"events accepted and routed, none starts a run", "Events", "events accepted and routed, none of which", 2, 0},
 		{"from an event to the first execution of its run, median", "Events", "from sending an event to the first execution", 2, 0},
 		{"after Temporal was killed and restarted, until the first workflow ends, median of all outages", "The connection", "all", 1, 2},
 	}

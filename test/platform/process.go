@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -51,7 +54,36 @@ func StartProcess(t T, name, binary string, env, args []string) *Process {
 	cmd.Env = Environment(t, env...)
 	cmd.Dir = t.TempDir()
 	cmd.SysProcAttr = childAttributes()
-	return StartCommand(t, name, cmd)
+	p := StartCommand(t, name, cmd)
+	if slices.Contains([]string{os.Getenv("SIGNALBOX_BIN"), os.Getenv("SIGNALBOX_SERVER_BIN")}, binary) {
+		t.Cleanup(func() {
+			if found := formattedDuration(p.Stderr.String()); found != "" {
+				t.Errorf("%s logs a duration as text, not as a number of seconds: %s", name, found)
+			}
+		})
+	}
+	return p
+}
+
+// formattedDuration returns the first attribute in a log that is a duration as Go formats it; "" if there is none.
+func formattedDuration(log string) string {
+	const duration = `(?:\d+(?:\.\d+)?(?:ns|µs|ms|s|m|h))+`
+	inText, inJSON := regexp.MustCompile(` [\w.-]+=`+duration+`(?: |$)`), regexp.MustCompile(`"[\w.-]+":"`+duration+`"`)
+	quoted := regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	for line := range strings.Lines(log) {
+		switch {
+		case strings.HasPrefix(line, "{"):
+			if found := inJSON.FindString(line); found != "" {
+				return found
+			}
+		case strings.HasPrefix(line, "time="):
+			// A quoted text, such as an error, may contain a duration.
+			if found := inText.FindString(quoted.ReplaceAllString(strings.TrimSpace(line), "")); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // StartCommand is StartProcess for a command that needs further settings, such as another user. It sets the command's outputs only.

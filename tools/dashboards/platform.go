@@ -125,7 +125,7 @@ func store() []panel {
 			about: "Connections in use in each pool of each server, and the pool's maximum. A call waits while all are in use.",
 			queries: []query{
 				{
-					`sum by (instance, db_client_connection_pool_name) (db_client_connection_count{db_client_connection_state="used",` + at + "})",
+					`sum by (instance, db_client_connection_pool_name) (db_client_connections{db_client_connection_state="used",` + at + "})",
 					"{{instance}} {{db_client_connection_pool_name}}: used",
 				},
 				{
