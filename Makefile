@@ -117,6 +117,8 @@ chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if 
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		../scripts/services.sh with env $(GO) test ./chaos -trimpath -count=1 -v -timeout 24h
+	@SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
+		$(GO) test ./dsl/interp -run '^TestSimulatedListening$$' -count=1 -v -timeout 24h
 
 .PHONY: restarts
 restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md

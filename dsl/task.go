@@ -210,32 +210,40 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 	read("metadata", func(metadata value) {
 		t.Metadata = p.plainObject(metadata, "metadata")
 		_, calls := v.member("call")
-		p.checkRepeat(metadata, calls)
+		p.checkSetting(metadata, RepeatKey, RepeatNever, calls, "call")
+		_, listens := v.member("listen")
+		p.checkSetting(metadata, SinceKey, SinceListen, listens, "listen")
 	})
 }
 
-// RepeatKey is the key in a task's metadata that controls whether the platform may send a call again if its result was
-// lost. RepeatNever is its only value.
+// The settings of the platform in a task's metadata, each with its only value.
 const (
+	// RepeatKey controls whether the platform may send a call again if its result was lost.
 	RepeatKey   = "signalbox.repeat"
 	RepeatNever = "never"
+	// SinceKey controls which events a listen task takes: by default those that were accepted since the run's start.
+	SinceKey    = "signalbox.since"
+	SinceListen = "listen"
 )
 
 // ForbidsRepeat reports whether the task's metadata forbids sending its call again.
 func (t *Task) ForbidsRepeat() bool { return t.Metadata[RepeatKey] == RepeatNever }
 
-// checkRepeat checks the metadata that the platform evaluates.
-func (p *parser) checkRepeat(metadata value, calls bool) {
-	v, ok := metadata.member(RepeatKey)
+// IgnoresEarlier reports whether the task's metadata limits a listen task to events that are accepted after it has begun to wait.
+func (t *Task) IgnoresEarlier() bool { return t.Metadata[SinceKey] == SinceListen }
+
+// checkSetting checks a setting of the platform in a task's metadata, which concerns only tasks of a kind.
+func (p *parser) checkSetting(metadata value, key, only string, concerned bool, kind string) {
+	v, ok := metadata.member(key)
 	if !ok {
 		return
 	}
-	if v.node.Kind != tree.String || v.node.Text != RepeatNever {
-		p.report(CodeValue, v, "write "+RepeatKey+": "+RepeatNever+", or leave it out", "%s must be %s", RepeatKey, RepeatNever)
+	if v.node.Kind != tree.String || v.node.Text != only {
+		p.report(CodeValue, v, "write "+key+": "+only+", or leave it out", "%s must be %s", key, only)
 		return
 	}
-	if !calls {
-		p.report(CodeValue, v, "move it to the metadata of the task that calls", "%s concerns only tasks that call", RepeatKey)
+	if !concerned {
+		p.report(CodeValue, v, "move it to the metadata of the task that "+kind+"s", "%s concerns only tasks that %s", key, kind)
 	}
 }
 

@@ -57,6 +57,11 @@ type driver struct {
 	delivered int
 	// between runs before every Advance; it may replace the machine.
 	between func(w *driver)
+	// inbox are the published events, reported the positions that the run has reported as taken. earlyFirst: earlier events are delivered
+	// before the commit of their listener is complete.
+	inbox      []accepted
+	reported   []int64
+	earlyFirst bool
 	// cancelAt is the time at which the run is canceled, if not zero.
 	cancelAt time.Time
 
@@ -116,8 +121,49 @@ func (w *driver) begin(e interp.StartChild) {
 // listener is the dispatcher's record of a listener.
 type listener struct {
 	interp.Listen
-	since int64 // 0: not committed
-	gone  bool
+	committed bool
+	since     int64
+	gone      bool
+}
+
+// accepted is an event in the inbox.
+type accepted struct {
+	position int64
+	event    map[string]any
+}
+
+// wants reports whether an event matches the listener.
+func (l *listener) wants(t tb, event map[string]any) bool {
+	t.Helper()
+	wanted := len(l.Spec.Filters) == 0
+	for _, f := range l.Spec.Filters {
+		m, err := eventfilter.Compile(f, jq.NewCompiler())
+		require.NoError(t, err)
+		wanted = wanted || m.Match(event).OK
+	}
+	return wanted
+}
+
+// commit commits a listener, and returns the delivery of the earlier events that it takes.
+func (w *driver) commit(l *listener) (deliver func()) {
+	l.committed, l.since = true, w.position
+	w.reported = append(w.reported, l.Taken...)
+	var list []accepted
+	for _, e := range w.inbox {
+		if !l.FromStart || e.position <= l.After || slices.Contains(w.reported, e.position) || !l.wants(w.t, e.event) {
+			continue
+		}
+		list = append(list, e)
+		if l.Single {
+			break
+		}
+	}
+	return func() {
+		for _, e := range list {
+			w.delivered++
+			w.m.Deliver(l.Listener, e.position, e.event, w.now)
+		}
+	}
 }
 
 // publish schedules the publication of an event.
@@ -140,17 +186,9 @@ func (w *driver) dispatch(text string) {
 	w.position++
 	object, ok := value(w.t, text).(map[string]any)
 	require.True(w.t, ok, text)
+	w.inbox = append(w.inbox, accepted{w.position, object})
 	for _, l := range w.listeners {
-		if l.since == 0 || l.since > w.position || l.gone {
-			continue
-		}
-		wanted := len(l.Spec.Filters) == 0
-		for _, f := range l.Spec.Filters {
-			m, err := eventfilter.Compile(f, jq.NewCompiler())
-			require.NoError(w.t, err)
-			wanted = wanted || m.Match(object).OK
-		}
-		if wanted {
+		if l.committed && !l.gone && l.wants(w.t, object) {
 			w.delivered++
 			w.m.Deliver(l.Listener, w.position, object, w.now)
 			w.m.Deliver(l.Listener, w.position, object, w.now)
@@ -257,13 +295,18 @@ func (w *driver) next() {
 		w.m.Fire(e.id, w.now)
 		return
 	}
+	deliver := func() {}
 	for _, l := range w.listeners {
 		if l.ID == e.id {
-			w.position++
-			l.since = w.position
+			deliver = w.commit(l)
 		}
 	}
+	if w.earlyFirst { // a delivery may overtake the commit
+		deliver()
+		deliver = func() {}
+	}
 	w.m.Complete(e.id, *e.result, w.now)
+	deliver()
 }
 
 func (w *driver) perform(effects []interp.Effect) {

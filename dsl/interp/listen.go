@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/interp/internal/filterset"
 )
 
@@ -13,7 +14,8 @@ type listener struct {
 	key          string
 	open         bool  // the listener is committed
 	lastPosition int64 // the highest position that was delivered
-	queue        []map[string]any
+	queue        []delivered
+	reports      int64 // the number of events that the run had consumed at the Listen effect
 
 	main  *filterset.Set
 	until *filterset.Set // nil unless until is a strategy
@@ -22,6 +24,61 @@ type listener struct {
 	taken   []TakenEvent
 	count   int   // of consumed events, without those of until
 	outputs []any // nil if the task never completes
+}
+
+// delivered is an event in the queue of a listener. Its position is 0 in the snapshots of earlier releases.
+type delivered struct {
+	event    map[string]any
+	position int64
+}
+
+// maxTaken is the number of consumed events that a run keeps, until a listener that is committed reports them.
+const maxTaken = 2000
+
+// takenEvents are the events that a run has consumed and not reported yet, oldest first.
+type takenEvents struct {
+	positions []int64
+	// total counts all consumed events; after is the highest position of those that were dropped.
+	total, after int64
+}
+
+// add records a consumed event. The oldest ones are dropped beyond the maximum.
+func (t *takenEvents) add(position int64) {
+	if position == 0 {
+		return
+	}
+	t.positions = append(t.positions, position)
+	t.total++
+	if n := len(t.positions) - maxTaken; n > 0 {
+		t.after = max(t.after, slices.Max(t.positions[:n]))
+		t.positions = slices.Clone(t.positions[n:])
+	}
+}
+
+// save returns the positions as differences, which are small and compress well.
+func (t *takenEvents) save() []int64 {
+	steps := slices.Clone(t.positions)
+	for i := len(steps) - 1; i > 0; i-- {
+		steps[i] -= steps[i-1]
+	}
+	return steps
+}
+
+// restoreTaken reverts save.
+func restoreTaken(steps []int64, after int64) takenEvents {
+	t := takenEvents{positions: steps, total: int64(len(steps)), after: after}
+	for i := 1; i < len(steps); i++ {
+		steps[i] += steps[i-1]
+	}
+	return t
+}
+
+// reported removes the events up to a number of consumed ones.
+func (t *takenEvents) reported(total int64) {
+	first := t.total - int64(len(t.positions))
+	if n := total - first; n > 0 {
+		t.positions = slices.Clone(t.positions[n:])
+	}
 }
 
 // startListen requests the listener, with everything evaluated that depends on the run.
@@ -45,7 +102,18 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 	f.listener, f.call = e, EffectID(m.newID())
 	m.calls[f.call] = f
 	m.listeners = append(m.listeners, f)
-	m.effects = append(m.effects, Listen{ID: f.call, StepNumber: f.step.number, Listener: e.key, Spec: spec})
+	e.reports = m.taken.total
+	effect := m.listenEffect(f, spec)
+	effect.ID, effect.Taken = f.call, slices.Clone(m.taken.positions)
+	m.effects = append(m.effects, effect)
+}
+
+func (m *Machine) listenEffect(f *frame, spec eventfilter.Spec) Listen {
+	b := f.task.Body.(*dsl.Listen)
+	return Listen{
+		StepNumber: f.step.number, Listener: f.listener.key, Spec: spec, After: m.taken.after,
+		FromStart: !f.task.IgnoresEarlier(), Single: b.To.Mode != eventfilter.All && b.To.Until == nil && b.To.UntilEvents == nil,
+	}
 }
 
 // expectations evaluates the required values of the correlation keys of filters.
@@ -97,7 +165,7 @@ func (m *Machine) Deliver(listener string, position int64, event any, now time.T
 	}
 	f := m.listeners[i]
 	f.listener.lastPosition = position
-	f.listener.queue = append(f.listener.queue, object)
+	f.listener.queue = append(f.listener.queue, delivered{object, position})
 	m.consumeNext(f)
 }
 
@@ -112,7 +180,7 @@ func (m *Machine) Listeners() ([]Listen, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Listen{StepNumber: f.step.number, Listener: f.listener.key, Spec: spec})
+		list = append(list, m.listenEffect(f, spec))
 	}
 	return list, nil
 }
@@ -120,6 +188,7 @@ func (m *Machine) Listeners() ([]Listen, error) {
 // listenerCommitted handles the commit of a task's listener.
 func (m *Machine) listenerCommitted(f *frame) {
 	f.listener.open = true
+	m.taken.reported(f.listener.reports)
 	f.step.wait(WaitEvent, time.Time{})
 	m.recorder.markDirty(f.step)
 	m.consumeNext(f)
@@ -143,7 +212,7 @@ func (m *Machine) consumeNext(f *frame) {
 			return
 		}
 	case m.consumes(f, e.main, event):
-		m.consume(f, event)
+		m.consume(f, event.event)
 		return
 	}
 	m.awaitNext(f)
@@ -162,9 +231,12 @@ func (m *Machine) awaitNext(f *frame) {
 	}
 }
 
-func (m *Machine) consumes(f *frame, s *filterset.Set, event map[string]any) bool {
-	taken, fuel := s.Consume(event, f.listener.keys, m.prices())
+func (m *Machine) consumes(f *frame, s *filterset.Set, event delivered) bool {
+	taken, fuel := s.Consume(event.event, f.listener.keys, m.prices())
 	m.spend(fuel)
+	if taken {
+		m.taken.add(event.position)
+	}
 	if taken && s.All() && m.bounded() {
 		f.listener.noteTaken(m.now)
 		f.step.taken = f.listener.taken

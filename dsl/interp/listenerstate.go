@@ -13,7 +13,7 @@ import (
 func (e *listener) save(p *valuePool) *listenerState {
 	s := &listenerState{Listener: e.key, Mark: e.lastPosition, Keys: p.put(e.keys), Count: e.count, Taken: e.taken}
 	for _, event := range e.queue {
-		s.Queue = append(s.Queue, p.put(event))
+		s.Queue, s.Positions = append(s.Queue, p.put(event.event)), append(s.Positions, event.position)
 	}
 	for i, set := range []*filterset.Set{e.main, e.until} {
 		if set == nil {
@@ -38,8 +38,12 @@ func (r *restorer) listener(f *frame, s listenerState) error {
 	}
 	e := &listener{key: s.Listener, open: true, lastPosition: s.Mark, keys: maps.Clone(r.object(s.Keys)), count: s.Count,
 		taken: s.Taken}
-	for _, i := range s.Queue {
-		e.queue = append(e.queue, r.object(i))
+	for n, i := range s.Queue {
+		event := delivered{event: r.object(i)}
+		if n < len(s.Positions) {
+			event.position = s.Positions[n]
+		}
+		e.queue = append(e.queue, event)
 	}
 	wanted := [2]int{len(b.To.Filters)}
 	if b.To.UntilEvents != nil {

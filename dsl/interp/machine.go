@@ -55,6 +55,7 @@ type Machine struct {
 	held      []*frame // would start a call, but the machine holds
 	alarms    []*alarm // open deadlines, in order of creation
 	calls     map[EffectID]*frame
+	taken     takenEvents
 	listeners []*frame // open listen tasks
 	parents   []*frame // tasks that await another run
 	lastID    int64

@@ -48,6 +48,10 @@ type state struct {
 	Unlisten         []string          `json:"unlisten,omitempty"`
 	CanceledChildren []childState      `json:"disowned,omitempty"` // canceled children, likewise
 	Values           []json.RawMessage `json:"values"`
+	// Taken are the positions of the consumed events that no listener has reported, each as the difference from the one before, and
+	// TakenAfter is that of those that were dropped; absent in older snapshots.
+	Taken      []int64 `json:"taken,omitempty"`
+	TakenAfter int64   `json:"takenAfter,omitempty"`
 }
 
 type frameState struct {
@@ -101,6 +105,8 @@ type listenerState struct {
 	Listener string `json:"listener"`
 	Mark     int64  `json:"mark"`
 	Queue    []int  `json:"queue,omitempty"`
+	// Positions are those of the events in Queue; absent in older snapshots.
+	Positions []int64 `json:"positions,omitempty"`
 	// Expect and Met of the task's filters, then of its until's.
 	Expect  [2][]int  `json:"expect"`
 	Met     [2][]bool `json:"met"`
@@ -143,7 +149,7 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion}, Interpreter: m.start.Interpreter,
 		Input: p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.recorder.total, Done: m.recorder.done, Run: m.recorder.run, Gate: m.gate.save(),
-		Summary: m.recorder.summary.save(m.recorder.total),
+		Summary: m.recorder.summary.save(m.recorder.total), Taken: m.taken.save(), TakenAfter: m.taken.after,
 	}
 	if m.root != nil {
 		s.Frames = saveFrames(nil, m.root, p)
@@ -251,6 +257,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
 			Interpreter: cmp.Or(s.Interpreter, BoundedSince-1),
 		},
+		taken:  restoreTaken(s.Taken, s.TakenAfter),
 		lastID: s.LastID, begun: s.Begun, recorder: recorder{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
 	}
 	m.describe()

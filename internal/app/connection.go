@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -46,7 +47,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	}
 	c.engine = engine.New(engine.Options{
 		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
-		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: s.sealed.events,
+		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
 		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Budget: c.budget, Log: p.log, Now: time.Now,
 	}, s.documents, r.tap)
 	c.starter = s.sealed.Engine(c.engine)
@@ -56,6 +57,15 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	})
 	c.certificate = &clientCertificate{temporal: c.temporal, now: time.Now, log: p.log}
 	return c, nil
+}
+
+// restoredListeners commits listeners that a database lacks. Deliveries of earlier events are found by polling.
+type restoredListeners struct{ events *sealed.Events }
+
+// Listen implements [engine.Listeners].
+func (r restoredListeners) Listen(ctx context.Context, l event.Listener) error {
+	_, err := r.events.Listen(ctx, l)
+	return err
 }
 
 func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manager, error) {

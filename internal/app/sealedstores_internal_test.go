@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/problem"
@@ -274,9 +275,10 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		return s.events.Listen(s.ctx, event.Listener{ID: "l " + id, Project: project.Default, RunID: id, Spec: event.Spec{
+		_, err := s.events.Listen(s.ctx, event.Listener{ID: "l " + id, Project: project.Default, RunID: id, Spec: event.Spec{
 			Mode: event.One, Filters: []event.Filter{{Correlate: map[string]event.Key{"k": planting(event.Key{From: "${ .k }"})}}},
 		}})
+		return err
 	},
 	"Events.CommitRouting": (*scene).route,
 	"Events.RecordOutcomes": func(s *scene, id string) error {
@@ -551,7 +553,7 @@ func newScene(t *testing.T, o store.Options) *scene {
 		"do: [{a: {set: {n: 1}}}]\n"))
 	require.NotNil(t, doc, problems)
 	s := &scene{
-		sealedStores: newSealedStores(keyring.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits())), ctx: t.Context(), store: kept, hash: doc.Hash(),
+		sealedStores: newSealedStores(keyring.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits()), match.New(match.Options{}).Search(100)), ctx: t.Context(), store: kept, hash: doc.Hash(),
 	}
 	_, _, err = kept.Publish(s.ctx, workflow.Version{
 		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()), Canonical: doc.Canonical(),

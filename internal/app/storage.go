@@ -8,6 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
@@ -39,7 +41,7 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	}
 	documents := engine.NewDocuments(opened, documentLimits(p.cfg))
 	return &storage{
-		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents),
+		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
 		payloads: codec.New(opened.Payloads(), codec.Options{MaxBytes: payloads.MaxBytes}),
 	}, nil
 }
@@ -77,7 +79,7 @@ type sealedStores struct {
 	batches  *sealed.Batches
 }
 
-func newSealedStores(keys *keyring.Ring, s *store.Store, documents run.Documents) *sealedStores {
+func newSealedStores(keys *keyring.Ring, s *store.Store, documents run.Documents, earlier event.Earlier) *sealedStores {
 	v := sealed.New(keys, s.Originals(), documents)
-	return &sealedStores{v, v.Rows(s), v.Events(s.Events()), v.Verdicts(s.Verdicts()), v.Batches(s.Batches())}
+	return &sealedStores{v, v.Rows(s), v.Events(s.Events(), earlier), v.Verdicts(s.Verdicts()), v.Batches(s.Batches())}
 }

@@ -24,10 +24,11 @@ type Supervisor struct {
 	LegacyIDs       []string      `yaml:"legacy_ids" default:"" doc:"Workflow IDs of dispatchers of older programs that the supervisor ends: {project} and {task_queue} stand for the names, * for any text, for example \"dispatcher-{project}-*\". Only workflows of the dispatcher's type on the project's task queue are ended."`
 }
 
-// Events bounds the events of one request.
+// Events bounds the events of one request, and the search for earlier ones.
 type Events struct {
 	MaxDataBytes Size `yaml:"max_data_bytes" default:"256KiB" doc:"Largest data of one event. At most 16MiB, and no more than api.max_request_bytes."`
 	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Maximum of events in one request."`
+	MaxLookback  int  `yaml:"max_lookback" default:"10000" doc:"Maximum of earlier events of one type that a listen task looks through, the newest ones, when it begins to wait. Beyond it the run has the warning EVENTS_NOT_SEARCHED."`
 }
 
 // mostCleanup bounds the time from a crash to the end of its clean-up.
@@ -95,5 +96,6 @@ func (e Events) Validate() Problems {
 	var ps found
 	payload(&ps, "max_data_bytes", e.MaxDataBytes)
 	atLeastNumber(&ps, "max_batch", e.MaxBatch, 1)
+	atLeastNumber(&ps, "max_lookback", e.MaxLookback, 1)
 	return Problems(ps)
 }

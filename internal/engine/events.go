@@ -106,6 +106,7 @@ func (a eventActivities) listen(ctx context.Context, r flow.ListenRequest) error
 func listenerOf(r flow.ListenRequest) event.Listener {
 	return event.Listener{
 		ID: r.Listener, Project: r.Project, RunID: r.RunID, Spec: event.Spec{Mode: r.Spec.Mode, Filters: r.Spec.Filters},
+		FromStart: r.FromStart, Single: r.Single, After: r.After, Taken: r.Taken,
 	}
 }
 

@@ -214,8 +214,15 @@ func (s *Service) Redeliver(ctx context.Context, project string, position int64,
 	return changed, nil
 }
 
-// Listen commits that a run waits for events. Every event that is accepted after it returns is delivered. Listening again changes nothing.
-func (s *Service) Listen(ctx context.Context, l Listener) error { return s.store.Listen(ctx, l) }
+// Listen commits that a run waits for events. Every matching event that is accepted after it returns is delivered, and for a listener from
+// the start of the run every earlier one that the run has not taken. Listening again changes nothing.
+func (s *Service) Listen(ctx context.Context, l Listener) error {
+	done, err := s.store.Listen(ctx, l)
+	if err == nil && done.Delivers {
+		s.committed(ctx, l.Project, done.Parked)
+	}
+	return err
+}
 
 // Unlisten removes a listener.
 func (s *Service) Unlisten(ctx context.Context, project, id string) error {

@@ -20,6 +20,12 @@ type Listener struct {
 	ID, Project, RunID string
 	Since              int64
 	Spec               Spec
+	// FromStart: it also takes the events that were accepted since its run started, except those that the run has taken already. After is
+	// a position after which these begin, if it is above that of the run's start; Taken are events that the run has taken since it
+	// committed its last listener. Single: one event ends the task. The listener is not stored with these.
+	FromStart, Single bool
+	After             int64
+	Taken             []int64
 	// Entries are those of its filters in the index. Package sealed sets them, because they depend on its keys.
 	Entries []Entry
 }

@@ -62,6 +62,28 @@ type Unpublished struct {
 	Oldest time.Duration
 }
 
+// Earlier is how a listener looks through the events before it.
+type Earlier struct {
+	// Match returns the deliveries of events to the listener, in order, and the compute that it has used.
+	Match func(l Listener, events []Event) (deliveries []Delivery, fuel int64)
+	// Limit is the largest number of events of one type that are looked through: the newest ones.
+	Limit int
+}
+
+// Lookback is [Earlier] for one listener and for events as they are stored.
+type Lookback struct {
+	Match func(events []Event) (deliveries []Delivery, fuel int64)
+	Limit int
+}
+
+// Listening is the result of committing a listener.
+type Listening struct {
+	// Delivers: earlier events are to be delivered to it.
+	Delivers bool
+	// Parked: the project's dispatcher is parked.
+	Parked bool
+}
+
 // ErrRouted reports routings of events that do not follow the routed position: another process has written theirs.
 var ErrRouted = errors.New("the events are routed already")
 
@@ -76,9 +98,10 @@ type Store interface {
 	// parked.
 	Publish(ctx context.Context, project string, events []Event) (accepted []Accepted, wake bool, err error)
 	// Listen commits a listener, whose Since becomes the position of the newest event at that moment; a listener takes no position
-	// itself. One with the same ID stays unchanged. The listener of a run that has ended is refused with [apperror.RunEnded]. The end
+	// itself. One that takes events from the start of its run gets deliveries, in the same transaction, of the earlier events that
+	// match. One with the same ID stays unchanged. The listener of a run that has ended is refused with [apperror.RunEnded]. The end
 	// of a run removes its listeners.
-	Listen(ctx context.Context, l Listener) error
+	Listen(ctx context.Context, l Listener) (Listening, error)
 	// CommitRouting writes the routings of the events that follow the routed position, in order, without a gap; [ErrRouted] where they
 	// do not follow it.
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Routing) error

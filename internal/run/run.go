@@ -107,6 +107,16 @@ func Triggers() []string {
 // Problem is an error in the shape of Problem Details, as the language defines it.
 type Problem = dsl.Error
 
+// WarningEventsNotSearched: a listen task has not looked through all events that were accepted since the run's start, so that it may wait
+// for an event that has arrived.
+const WarningEventsNotSearched = "EVENTS_NOT_SEARCHED"
+
+// Warning is something that a run could not do completely. It changes no status.
+type Warning struct {
+	Code, Detail string
+	At           time.Time
+}
+
 // Run is one execution of one version of a workflow.
 type Run struct {
 	ID      string
@@ -164,6 +174,8 @@ type Run struct {
 	Secrecy redact.Inherited
 	// AfterFailure is given with a run that is inserted: events that report a failure started it.
 	AfterFailure bool
+	// Warnings are given with a run that is read on its own, the first of each code.
+	Warnings []Warning
 	// Labels are values by key; nil where there are none. They never change.
 	Labels map[string]string
 	// MissingLabels are the reasons why labels of the document have no value, by key. They are given with a run that is

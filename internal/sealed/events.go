@@ -23,7 +23,8 @@ import (
 type Events struct {
 	EventStore
 
-	sealer *Sealer
+	sealer  *Sealer
+	earlier event.Earlier
 
 	mu sync.Mutex
 	// batches hold the last batch that was read for matching, by project.
@@ -32,9 +33,10 @@ type Events struct {
 
 var _ event.Store = (*Events)(nil)
 
-// Events returns a store that writes to the given one with marks and sealed originals.
-func (sl *Sealer) Events(below EventStore) *Events {
-	return &Events{EventStore: below, sealer: sl, batches: map[string]*matched{}}
+// Events returns a store that writes to the given one with marks and sealed originals. earlier is how its listeners look through the events
+// before them.
+func (sl *Sealer) Events(below EventStore, earlier event.Earlier) *Events {
+	return &Events{EventStore: below, sealer: sl, earlier: earlier, batches: map[string]*matched{}}
 }
 
 // Publish implements [event.Store].

@@ -63,7 +63,7 @@ func newEvent(id, data string) event.Event {
 func TestDuplicatesAreCompared(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()
-	events := over(kept, keyring.Random("k1")).Events(kept.Events())
+	events := over(kept, keyring.Random("k1")).Events(kept.Events(), match.New(match.Options{}).Search(100))
 	publish := func(list ...event.Event) []event.Accepted {
 		accepted, _, err := events.Publish(ctx, here, list)
 		require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestEventsAreStoredWithMarksAndDeliveredWithout(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()
 	keys := keyring.Random("k1")
-	events := over(kept, keys).Events(kept.Events())
+	events := over(kept, keys).Events(kept.Events(), match.New(match.Options{}).Search(100))
 
 	plain := newEvent("plain", `{"n": 1.0, "a":"b"}`)
 	named := newEvent("named", `{"n": 1.0, "password":"<planted-1>", "note":"it is <planted-1>"}`)
@@ -150,14 +150,14 @@ func TestEventsAreStoredWithMarksAndDeliveredWithout(t *testing.T) {
 	}
 
 	// Without the key, events stay redacted and are still delivered.
-	batch, err = over(kept, keyring.Random("k2")).Events(kept.Events()).Unrouted(ctx, here, 10)
+	batch, err = over(kept, keyring.Random("k2")).Events(kept.Events(), match.New(match.Options{}).Search(100)).Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Contains(t, string(batch.Events[1].Data), redact.Mark)
 	require.Equal(t, "k1", batch.Events[1].Original.KeyID)
 	require.Nil(t, batch.Events[0].Original)
 
 	// A ring that only opens changes nothing.
-	_, _, err = over(kept, keys.Opening()).Events(kept.Events()).Publish(ctx, here, []event.Event{newEvent("later", `{"token":"shown"}`)})
+	_, _, err = over(kept, keys.Opening()).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{newEvent("later", `{"token":"shown"}`)})
 	require.NoError(t, err)
 	got, err := events.GetEvent(ctx, here, 5)
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestEmittedEventsAreRedacted(t *testing.T) {
 	e := newEvent("1", `{"card":"0000","note":"paid with planted-card"}`)
 	e.RunID, e.Subject = "r1", "planted-card"
 	stranger := newEvent("2", `{"note":"paid with planted-card"}`)
-	_, _, err = v.Events(kept.Events()).Publish(ctx, here, []event.Event{e, stranger})
+	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{e, stranger})
 	require.NoError(t, err)
 	got, err := kept.Events().GetEvent(ctx, here, 1)
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestEmittedEventsAreRedacted(t *testing.T) {
 	got, err = kept.Events().GetEvent(ctx, here, 2)
 	require.NoError(t, err)
 	require.Equal(t, string(stranger.Data), string(got.Data))
-	batch, err := v.Events(kept.Events()).Unrouted(ctx, here, 10)
+	batch, err := v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Equal(t, "planted-card", batch.Events[0].Subject)
 	require.Equal(t, string(e.Data), string(batch.Events[0].Data))
@@ -204,12 +204,12 @@ func TestSecretsOfAnEventAreHiddenInTheRunItStarts(t *testing.T) {
 	insert(t, v, kept, "r1", hash, "", `{}`)
 	e := newEvent("1", `{"note":"it is planted-at-once"}`)
 	e.RunID, e.Sensitive = "r1", []string{"planted-at-once", "not-in-the-event"}
-	_, _, err := over(kept, keys).Events(kept.Events()).Publish(ctx, here, []event.Event{e}) // by another process
+	_, _, err := over(kept, keys).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{e}) // by another process
 	require.NoError(t, err)
 	got, err := kept.Events().GetEvent(ctx, here, 1)
 	require.NoError(t, err)
 	require.Equal(t, `{"note":"it is `+redact.Mark+`"}`, string(got.Data))
-	batch, err := v.Events(kept.Events()).Unrouted(ctx, here, 10)
+	batch, err := v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Equal(t, []string{"planted-at-once"}, batch.Events[0].Sensitive)
 
@@ -259,16 +259,18 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	given := event.Listener{ID: "l1", Project: here, RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
 		Correlate: map[string]event.Key{"who": {From: ".data.who", Expect: json.RawMessage(`"ada@example.com"`)}, "any": {From: ".data.n"}},
 	}}}}
-	require.NoError(t, v.Events(kept.Events()).Listen(ctx, given))
+	_, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, given)
+	require.NoError(t, err)
 	require.JSONEq(t, `"ada@example.com"`, string(given.Spec.Filters[0].Correlate["who"].Expect), "the argument is unchanged")
 	later := given
 	later.ID = "l2"
-	require.NoError(t, over(kept, before.Opening()).Events(kept.Events()).Listen(ctx, later))
+	_, err = over(kept, before.Opening()).Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, later)
+	require.NoError(t, err)
 	l, found, err := kept.Events().GetListener(ctx, here, "l1")
 	require.NoError(t, err)
 	require.True(t, found)
 	require.NotContains(t, string(l.Spec.Filters[0].Correlate["who"].Expect), "ada")
-	_, _, err = v.Events(kept.Events()).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com","n":1}`)})
+	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com","n":1}`)})
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		keys *keyring.Ring
@@ -276,13 +278,13 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	}{{before, true}, {rotated, true}, {before.Opening(), true}, {gone, false}} {
 		reader := over(kept, tt.keys)
 		for range 2 {
-			l, found, err := reader.Events(kept.Events()).GetListener(ctx, here, "l1")
+			l, found, err := reader.Events(kept.Events(), match.New(match.Options{}).Search(100)).GetListener(ctx, here, "l1")
 			require.NoError(t, err)
 			require.True(t, found)
 			keys := l.Spec.Filters[0].Correlate
 			require.Equal(t, tt.open, string(keys["who"].Expect) == `"ada@example.com"`)
 			require.Nil(t, keys["any"].Expect)
-			ids := waiting(t, reader.Events(kept.Events()))
+			ids := waiting(t, reader.Events(kept.Events(), match.New(match.Options{}).Search(100)))
 			require.Equal(t, tt.open, slices.Contains(ids, "l1"), "%v", ids)
 		}
 	}
@@ -321,7 +323,8 @@ func TestExpectedValuesOfListenersAreShownWithMarks(t *testing.T) {
 			"order": expect(`4711`), "password": expect(`"planted"`), "note": expect(`"of 4111-1111"`), "first": {From: ".id"},
 		},
 	}, {}}}}
-	require.NoError(t, v.Events(kept.Events()).Listen(ctx, given))
+	_, err := v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, given)
+	require.NoError(t, err)
 	stored, found, err := kept.Events().GetListener(ctx, here, "l1")
 	require.NoError(t, err)
 	require.True(t, found)

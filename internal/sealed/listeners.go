@@ -22,21 +22,26 @@ import (
 const sealedExpect = `"` + "\u27e6sealed\u27e7"
 
 // Listen implements [event.Store]. The values that a run expects of correlation keys are values of the run: they are stored sealed.
-func (s *Events) Listen(ctx context.Context, l event.Listener) error {
+func (s *Events) Listen(ctx context.Context, l event.Listener) (event.Listening, error) {
+	open := l
+	look := event.Lookback{Limit: s.earlier.Limit, Match: func(events []event.Event) ([]event.Delivery, int64) {
+		s.sealer.openEvents(events)
+		return s.earlier.Match(open, events)
+	}}
 	l.Entries = shape.Entries(l.Spec)
 	for i, e := range l.Entries {
 		var err error
 		if l.Entries[i].Values, err = s.sealer.entryValues(l.Project, e); err != nil {
-			return err
+			return event.Listening{}, err
 		}
 	}
 	if s.sealer.keys.Seals() {
 		var err error
 		if l.Spec.Filters, err = s.sealer.sealExpected(l); err != nil {
-			return err
+			return event.Listening{}, err
 		}
 	}
-	return s.EventStore.Listen(ctx, marked(l))
+	return s.EventStore.Listen(ctx, marked(l), look)
 }
 
 // FindListeners implements [event.Rows].

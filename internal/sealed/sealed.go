@@ -60,7 +60,7 @@ type EventStore interface {
 	event.Rows
 
 	Publish(ctx context.Context, project string, events []Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error)
-	Listen(ctx context.Context, l Sealed[event.Listener]) error
+	Listen(ctx context.Context, l Sealed[event.Listener], look event.Lookback) (event.Listening, error)
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Sealed[event.Routing]) error
 	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []Sealed[inbox.DeliveryOutcome]) error
 	RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, announcement Sealed[event.Event], e audit.Entry) error

@@ -34,7 +34,8 @@ func TestPostgresRoutingWaitsForPublishers(t *testing.T) {
 		{
 			"listen",
 			func() error {
-				return s.Events().Listen(t.Context(), event.Listener{ID: "l", Project: "default", RunID: "r"})
+				_, err := s.Events().Listen(t.Context(), event.Listener{ID: "l", Project: "default", RunID: "r"})
+				return err
 			},
 			func(t *testing.T) {
 				l, found, err := s.Events().GetListener(t.Context(), "default", "l")

@@ -24,12 +24,13 @@ func TestListenersOfOtherReleases(t *testing.T) {
 				if id == "other" {
 					order = `1`
 				}
-				require.NoError(t, s.Events().Listen(ctx, event.Listener{ID: id, Project: "default", RunID: "r", Spec: event.Spec{
+				_, err := s.Events().Listen(ctx, event.Listener{ID: id, Project: "default", RunID: "r", Spec: event.Spec{
 					Mode: event.One, Filters: []event.Filter{{
 						With:      map[string]event.Value{"type": {Literal: json.RawMessage(`"com.example.order.placed"`)}},
 						Correlate: map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(order)}},
 					}},
-				}}))
+				}})
+				require.NoError(t, err)
 			}
 			execute(t, o, `UPDATE listener_types SET shape = '', value = '' WHERE listener = 'earlier'`)
 			execute(t, o, `UPDATE listener_types SET shape = 'later', value = 'later' WHERE listener = 'later'`)

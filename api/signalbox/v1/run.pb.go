@@ -120,7 +120,9 @@ type Run struct {
 	// lists.
 	FailedStep *FailedStep `protobuf:"bytes,45,opt,name=failed_step,json=failedStep,proto3" json:"failed_step,omitempty"`
 	// The labels of the run: values by key. They are set when the run is created and never change.
-	Labels        map[string]string `protobuf:"bytes,46,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Labels map[string]string `protobuf:"bytes,46,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What the run could not do completely, the first occurrence of each code. Not set in lists.
+	Warnings      []*RunWarning `protobuf:"bytes,49,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,6 +479,78 @@ func (x *Run) GetLabels() map[string]string {
 	return nil
 }
 
+func (x *Run) GetWarnings() []*RunWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// RunWarning is something that a run could not do completely. It changes no status.
+type RunWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// EVENTS_NOT_SEARCHED: a listen task has not looked through all events that were accepted since the run's start, so that it may wait for an
+	// event that has arrived.
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// The cause, in one line.
+	Detail string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Time of the first occurrence.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunWarning) Reset() {
+	*x = RunWarning{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunWarning) ProtoMessage() {}
+
+func (x *RunWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunWarning.ProtoReflect.Descriptor instead.
+func (*RunWarning) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RunWarning) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *RunWarning) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *RunWarning) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // ControlState is the effect of one control on a run in its current state, for the caller.
 type ControlState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -496,7 +570,7 @@ type ControlState struct {
 
 func (x *ControlState) Reset() {
 	*x = ControlState{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +582,7 @@ func (x *ControlState) String() string {
 func (*ControlState) ProtoMessage() {}
 
 func (x *ControlState) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[1]
+	mi := &file_signalbox_v1_run_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +595,7 @@ func (x *ControlState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlState.ProtoReflect.Descriptor instead.
 func (*ControlState) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ControlState) GetControl() string {
@@ -571,7 +645,7 @@ type FailedStep struct {
 
 func (x *FailedStep) Reset() {
 	*x = FailedStep{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +657,7 @@ func (x *FailedStep) String() string {
 func (*FailedStep) ProtoMessage() {}
 
 func (x *FailedStep) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[2]
+	mi := &file_signalbox_v1_run_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +670,7 @@ func (x *FailedStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailedStep.ProtoReflect.Descriptor instead.
 func (*FailedStep) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FailedStep) GetNumber() int64 {
@@ -674,7 +748,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +760,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[3]
+	mi := &file_signalbox_v1_run_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +773,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Wait) GetKind() string {
@@ -821,7 +895,7 @@ type AwaitedEvent struct {
 
 func (x *AwaitedEvent) Reset() {
 	*x = AwaitedEvent{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +907,7 @@ func (x *AwaitedEvent) String() string {
 func (*AwaitedEvent) ProtoMessage() {}
 
 func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[4]
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +920,7 @@ func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedEvent.ProtoReflect.Descriptor instead.
 func (*AwaitedEvent) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AwaitedEvent) GetType() string {
@@ -907,7 +981,7 @@ type AwaitedKey struct {
 
 func (x *AwaitedKey) Reset() {
 	*x = AwaitedKey{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +993,7 @@ func (x *AwaitedKey) String() string {
 func (*AwaitedKey) ProtoMessage() {}
 
 func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1006,7 @@ func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedKey.ProtoReflect.Descriptor instead.
 func (*AwaitedKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AwaitedKey) GetName() string {
@@ -978,7 +1052,7 @@ type AwaitedRun struct {
 
 func (x *AwaitedRun) Reset() {
 	*x = AwaitedRun{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1064,7 @@ func (x *AwaitedRun) String() string {
 func (*AwaitedRun) ProtoMessage() {}
 
 func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1077,7 @@ func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedRun.ProtoReflect.Descriptor instead.
 func (*AwaitedRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AwaitedRun) GetId() string {
@@ -1065,7 +1139,7 @@ type StepSummary struct {
 
 func (x *StepSummary) Reset() {
 	*x = StepSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1151,7 @@ func (x *StepSummary) String() string {
 func (*StepSummary) ProtoMessage() {}
 
 func (x *StepSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1164,7 @@ func (x *StepSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
 func (*StepSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StepSummary) GetFrom() int64 {
@@ -1146,7 +1220,7 @@ type TaskSummary struct {
 
 func (x *TaskSummary) Reset() {
 	*x = TaskSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1232,7 @@ func (x *TaskSummary) String() string {
 func (*TaskSummary) ProtoMessage() {}
 
 func (x *TaskSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1245,7 @@ func (x *TaskSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
 func (*TaskSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TaskSummary) GetPointer() string {
@@ -1267,7 +1341,7 @@ type RowsBehind struct {
 
 func (x *RowsBehind) Reset() {
 	*x = RowsBehind{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1353,7 @@ func (x *RowsBehind) String() string {
 func (*RowsBehind) ProtoMessage() {}
 
 func (x *RowsBehind) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1366,7 @@ func (x *RowsBehind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
 func (*RowsBehind) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
@@ -1339,7 +1413,7 @@ type Stuck struct {
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1425,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1438,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stuck) GetCode() string {
@@ -1424,7 +1498,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1510,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1523,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -1490,7 +1564,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1576,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1589,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -1593,7 +1667,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1679,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1692,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1772,7 +1846,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1858,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1871,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1888,7 +1962,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +1974,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +1987,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -1976,7 +2050,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2062,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2075,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -2031,7 +2105,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2117,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2130,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -2089,7 +2163,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2175,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2188,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -2171,7 +2245,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2257,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2270,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2343,7 +2417,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2429,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2442,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2418,7 +2492,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2504,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2517,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2546,7 +2620,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2632,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2645,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2617,7 +2691,7 @@ type ListWaitsRequest struct {
 
 func (x *ListWaitsRequest) Reset() {
 	*x = ListWaitsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2703,7 @@ func (x *ListWaitsRequest) String() string {
 func (*ListWaitsRequest) ProtoMessage() {}
 
 func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2716,7 @@ func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListWaitsRequest) GetProject() string {
@@ -2684,7 +2758,7 @@ type ListWaitsResponse struct {
 
 func (x *ListWaitsResponse) Reset() {
 	*x = ListWaitsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2770,7 @@ func (x *ListWaitsResponse) String() string {
 func (*ListWaitsResponse) ProtoMessage() {}
 
 func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2783,7 @@ func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListWaitsResponse) GetWaits() []*Wait {
@@ -2742,7 +2816,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2828,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2841,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -2807,7 +2881,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +2893,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +2906,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -2853,7 +2927,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2939,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2952,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -2905,7 +2979,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +2991,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3004,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -2968,7 +3042,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3054,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3067,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3087,7 +3161,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3173,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3186,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3160,7 +3234,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3246,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3259,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3227,7 +3301,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3313,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3326,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3285,7 +3359,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3371,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3384,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3362,7 +3436,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3374,7 +3448,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3387,7 +3461,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3522,7 +3596,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3608,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3621,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3581,7 +3655,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3593,7 +3667,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3606,7 +3680,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3649,7 +3723,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3661,7 +3735,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3674,7 +3748,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -3707,7 +3781,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3793,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3806,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -3753,7 +3827,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3765,7 +3839,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3778,7 +3852,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -3811,7 +3885,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3823,7 +3897,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3836,7 +3910,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -3857,7 +3931,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +3943,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +3956,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -3915,7 +3989,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3927,7 +4001,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3940,7 +4014,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -3977,7 +4051,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3989,7 +4063,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4002,7 +4076,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4079,7 +4153,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4091,7 +4165,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4104,7 +4178,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4131,7 +4205,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4217,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4230,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4205,7 +4279,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4217,7 +4291,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4230,7 +4304,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4349,7 +4423,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\x8d\x0f\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc3\x0f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -4406,11 +4480,17 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x0econtrol_states\x18, \x03(\v2\x1a.signalbox.v1.ControlStateR\rcontrolStates\x129\n" +
 	"\vfailed_step\x18- \x01(\v2\x18.signalbox.v1.FailedStepR\n" +
 	"failedStep\x125\n" +
-	"\x06labels\x18. \x03(\v2\x1d.signalbox.v1.Run.LabelsEntryR\x06labels\x1a9\n" +
+	"\x06labels\x18. \x03(\v2\x1d.signalbox.v1.Run.LabelsEntryR\x06labels\x124\n" +
+	"\bwarnings\x181 \x03(\v2\x18.signalbox.v1.RunWarningR\bwarnings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
-	"\x0f_queue_position\"p\n" +
+	"\x0f_queue_position\"h\n" +
+	"\n" +
+	"RunWarning\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"p\n" +
 	"\fControlState\x12\x18\n" +
 	"\acontrol\x18\x01 \x01(\tR\acontrol\x12\x16\n" +
 	"\x06effect\x18\x02 \x01(\tR\x06effect\x12\x16\n" +
@@ -4799,191 +4879,194 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
-	(*ControlState)(nil),           // 1: signalbox.v1.ControlState
-	(*FailedStep)(nil),             // 2: signalbox.v1.FailedStep
-	(*Wait)(nil),                   // 3: signalbox.v1.Wait
-	(*AwaitedEvent)(nil),           // 4: signalbox.v1.AwaitedEvent
-	(*AwaitedKey)(nil),             // 5: signalbox.v1.AwaitedKey
-	(*AwaitedRun)(nil),             // 6: signalbox.v1.AwaitedRun
-	(*StepSummary)(nil),            // 7: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),            // 8: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),             // 9: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                  // 10: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),             // 11: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),      // 12: signalbox.v1.TemporalReference
-	(*Step)(nil),                   // 13: signalbox.v1.Step
-	(*Attempt)(nil),                // 14: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),        // 15: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),       // 16: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),          // 17: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 18: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 19: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 20: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),       // 21: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 22: signalbox.v1.ListStepsResponse
-	(*ListWaitsRequest)(nil),       // 23: signalbox.v1.ListWaitsRequest
-	(*ListWaitsResponse)(nil),      // 24: signalbox.v1.ListWaitsResponse
-	(*GetStepRequest)(nil),         // 25: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 26: signalbox.v1.GetStepResponse
-	(*SummarizeStepsRequest)(nil),  // 27: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 28: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 29: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 30: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 31: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 32: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 33: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 34: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 35: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 36: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 37: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 38: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 39: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 40: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 41: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 42: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 43: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 44: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 45: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 46: signalbox.v1.ExportRunsRequest
-	nil,                            // 47: signalbox.v1.Run.LabelsEntry
-	nil,                            // 48: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 49: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 50: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 51: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 52: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 53: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 54: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 55: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 56: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 57: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 58: google.api.HttpBody
+	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
+	(*ControlState)(nil),           // 2: signalbox.v1.ControlState
+	(*FailedStep)(nil),             // 3: signalbox.v1.FailedStep
+	(*Wait)(nil),                   // 4: signalbox.v1.Wait
+	(*AwaitedEvent)(nil),           // 5: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),             // 6: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),             // 7: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),            // 8: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),            // 9: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),             // 10: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                  // 11: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),             // 12: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),      // 13: signalbox.v1.TemporalReference
+	(*Step)(nil),                   // 14: signalbox.v1.Step
+	(*Attempt)(nil),                // 15: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),        // 16: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),       // 17: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),          // 18: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 19: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),        // 20: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 21: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 22: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 23: signalbox.v1.ListStepsResponse
+	(*ListWaitsRequest)(nil),       // 24: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 25: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 26: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 27: signalbox.v1.GetStepResponse
+	(*SummarizeStepsRequest)(nil),  // 28: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 29: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 30: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 31: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 32: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 33: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 34: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 35: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 36: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 37: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 38: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 39: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 40: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 41: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 42: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 43: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 44: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 45: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 46: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 47: signalbox.v1.ExportRunsRequest
+	nil,                            // 48: signalbox.v1.Run.LabelsEntry
+	nil,                            // 49: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 50: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 51: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 52: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 53: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 54: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 55: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 56: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 57: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 58: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 59: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	54,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	54,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	54,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	54,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	55,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	55,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	56,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	12,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	54,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	11,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	55,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	9,   // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	7,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
-	3,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
-	1,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
-	2,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	47,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
-	54,  // 18: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	54,  // 19: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	54,  // 20: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	4,   // 21: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	6,   // 22: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	55,  // 23: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	5,   // 24: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	54,  // 25: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	55,  // 26: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	8,   // 27: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	57,  // 28: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	57,  // 29: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	57,  // 30: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	54,  // 31: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	54,  // 32: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	54,  // 33: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	54,  // 34: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	54,  // 35: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	54,  // 36: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	54,  // 37: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	55,  // 38: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	55,  // 39: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	56,  // 40: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	14,  // 41: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	3,   // 42: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	54,  // 43: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	54,  // 44: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	56,  // 45: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	54,  // 46: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	55,  // 47: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	48,  // 48: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,   // 49: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 50: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	54,  // 51: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	54,  // 52: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,   // 53: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	13,  // 54: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	7,   // 55: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	3,   // 56: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	13,  // 57: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	29,  // 58: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	49,  // 59: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	54,  // 60: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	54,  // 61: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	57,  // 62: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	57,  // 63: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 64: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	13,  // 65: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	7,   // 66: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 67: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	54,  // 68: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	54,  // 69: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	57,  // 70: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	54,  // 71: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	50,  // 72: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	51,  // 73: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	52,  // 74: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	35,  // 75: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 76: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 77: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 78: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	55,  // 79: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	55,  // 80: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	53,  // 81: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 82: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	54,  // 83: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	54,  // 84: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	15,  // 85: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	17,  // 86: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	19,  // 87: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	21,  // 88: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	25,  // 89: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	27,  // 90: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	23,  // 91: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	30,  // 92: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	34,  // 93: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	32,  // 94: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	37,  // 95: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	39,  // 96: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	41,  // 97: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	43,  // 98: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	45,  // 99: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	46,  // 100: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	16,  // 101: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	18,  // 102: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	20,  // 103: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	22,  // 104: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	26,  // 105: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	28,  // 106: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	24,  // 107: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	31,  // 108: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	36,  // 109: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	33,  // 110: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	38,  // 111: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	40,  // 112: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	42,  // 113: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	44,  // 114: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	58,  // 115: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	58,  // 116: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	101, // [101:117] is the sub-list for method output_type
-	85,  // [85:101] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	55,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	55,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	55,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	55,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	56,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	56,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	57,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	13,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	55,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	11,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	12,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	56,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	10,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	8,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
+	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
+	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
+	48,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
+	55,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	55,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	55,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	55,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	5,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	7,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	56,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	6,   // 26: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	55,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	56,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	9,   // 29: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	58,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	58,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	58,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	55,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	55,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	55,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	55,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	55,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	55,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	55,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	56,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	56,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	57,  // 42: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	15,  // 43: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	4,   // 44: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	55,  // 45: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	55,  // 46: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	57,  // 47: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	55,  // 48: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	56,  // 49: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	49,  // 50: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 51: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 52: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	55,  // 53: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	55,  // 54: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,   // 55: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	14,  // 56: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	8,   // 57: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 58: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	14,  // 59: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	30,  // 60: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	50,  // 61: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	55,  // 62: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	55,  // 63: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	58,  // 64: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	58,  // 65: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 66: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	14,  // 67: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	8,   // 68: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 69: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	55,  // 70: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	55,  // 71: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	58,  // 72: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	55,  // 73: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	51,  // 74: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	52,  // 75: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	53,  // 76: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	36,  // 77: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 78: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 79: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 80: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	56,  // 81: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	56,  // 82: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	54,  // 83: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 84: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	55,  // 85: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	55,  // 86: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	16,  // 87: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	18,  // 88: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	20,  // 89: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	22,  // 90: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	26,  // 91: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	28,  // 92: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	24,  // 93: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	31,  // 94: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	35,  // 95: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	33,  // 96: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	38,  // 97: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	40,  // 98: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	42,  // 99: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	44,  // 100: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	46,  // 101: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	47,  // 102: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	17,  // 103: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	19,  // 104: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	21,  // 105: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	23,  // 106: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	27,  // 107: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	29,  // 108: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	25,  // 109: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	32,  // 110: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	37,  // 111: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	34,  // 112: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	39,  // 113: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	41,  // 114: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	43,  // 115: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	45,  // 116: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	59,  // 117: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	59,  // 118: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	103, // [103:119] is the sub-list for method output_type
+	87,  // [87:103] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -4993,17 +5076,17 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[13].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[21].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[29].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[22].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -89,6 +89,9 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 			fields = append(fields, output.Field{Name: "not repaired", Value: output.Visible(problem)})
 		}
 	}
+	for _, w := range run.GetWarnings() {
+		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + output.Visible(w.GetDetail())})
+	}
 	if problem := run.GetError(); problem != nil {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
 			output.Field{Name: "error type", Value: problem.GetType()})

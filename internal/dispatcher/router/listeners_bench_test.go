@@ -17,14 +17,15 @@ func BenchmarkListeners(b *testing.B) {
 	const runs = 10_000
 	benchmark := newBench(b, sqlite(b))
 	for i := range runs {
-		require.NoError(b, benchmark.store.Events().Listen(b.Context(), event.Listener{
+		_, err := benchmark.store.Events().Listen(b.Context(), event.Listener{
 			ID: fmt.Sprint("l", i), Project: benchmark.name.Project, RunID: fmt.Sprint("r", i), Spec: event.Spec{
 				Mode: event.One, Filters: []event.Filter{{
 					With:      map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}},
 					Correlate: map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(fmt.Sprint(i))}},
 				}},
 			},
-		}))
+		})
+		require.NoError(b, err)
 	}
 	owner := benchmark.owns(b)
 	before, n := processorTime(b), 0

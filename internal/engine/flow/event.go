@@ -31,6 +31,15 @@ type ListenRequest struct {
 	RunID    string           `json:"runId"`
 	Listener string           `json:"listener"`
 	Spec     eventfilter.Spec `json:"spec"`
+	// FromStart: the listener also takes the events that were accepted since the run's start, except those that the run has taken. It is
+	// absent in requests of earlier releases.
+	FromStart bool `json:"fromStart,omitempty"`
+	// Single: one event ends the task.
+	Single bool `json:"single,omitempty"`
+	// After is the position after which earlier events are taken, if it is above that of the run's start.
+	After int64 `json:"after,omitempty"`
+	// Taken are the positions of the events that the run has taken since its last commit of a listener.
+	Taken []int64 `json:"taken,omitempty"`
 }
 
 // UnlistenRequest holds the listener to remove.
@@ -107,13 +116,20 @@ func (d *driver) deliver(wake Wake, mark int64) int64 {
 }
 
 func (d *driver) listen(e interp.Listen) {
-	request := ListenRequest{Project: d.in.Project, RunID: d.in.RunID, Listener: e.Listener, Spec: e.Spec}
+	request := d.listenRequest(e)
 	this := &effect{kind: listenEffect, id: e.ID, listener: e.Listener}
 	if !d.fits(this, "what the task listens to", sizeOf(request)) {
 		return
 	}
 	this.future, this.cancel = d.storeActivity(this.id, ListenActivity, request)
 	d.pending = append(d.pending, this)
+}
+
+func (d *driver) listenRequest(l interp.Listen) ListenRequest {
+	return ListenRequest{
+		Project: d.in.Project, RunID: d.in.RunID, Listener: l.Listener, Spec: l.Spec,
+		FromStart: l.FromStart, Single: l.Single, After: l.After, Taken: l.Taken,
+	}
 }
 
 // listeners returns the committed listeners.
@@ -124,7 +140,7 @@ func (d *driver) listeners() ([]ListenRequest, error) {
 	}
 	requests := make([]ListenRequest, len(open))
 	for i, l := range open {
-		requests[i] = ListenRequest{Project: d.in.Project, RunID: d.in.RunID, Listener: l.Listener, Spec: l.Spec}
+		requests[i] = d.listenRequest(l)
 	}
 	return requests, nil
 }

@@ -46,7 +46,7 @@ func (m Runs) Run(ctx context.Context, r run.Run) *signalboxv1.Run {
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Quota: quotaUsage(r.Quota),
+		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Warnings: warningMessages(r.Warnings), Quota: quotaUsage(r.Quota),
 		Labels: r.Labels, LegacyEngine: r.LegacyEngine, Legacy: JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: m.opts.TemporalNamespace, TaskQueue: m.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
@@ -70,6 +70,14 @@ func failedStep(f *run.FailedStep) *signalboxv1.FailedStep {
 		return nil
 	}
 	return &signalboxv1.FailedStep{Number: f.Number, Pointer: f.Pointer, Path: f.Path, Task: f.Task, Attempts: int32(f.Attempts)} //nolint:gosec // retries stay far below
+}
+
+func warningMessages(list []run.Warning) []*signalboxv1.RunWarning {
+	messages := make([]*signalboxv1.RunWarning, len(list))
+	for i, w := range list {
+		messages[i] = &signalboxv1.RunWarning{Code: w.Code, Detail: w.Detail, Time: Timestamp(w.At)}
+	}
+	return messages
 }
 
 func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {

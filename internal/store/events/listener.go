@@ -3,54 +3,25 @@ package events
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Listen implements [sealed.EventStore]. It takes a shared lock on the run's row, so that the end of the run, which
-// removes its listeners, is ordered before or after it.
-func (s *Interests) Listen(ctx context.Context, given sealed.Sealed[event.Listener]) error {
-	l := given.Value()
-	spec, err := json.Marshal(l.Spec)
-	if err != nil {
-		return fmt.Errorf("encode the listener %q: %w", l.ID, err)
+// add adds a listener that waits for the events after a position. It reports whether there was none with this ID.
+func (s *Interests) add(ctx context.Context, c sqldb.Conn, l event.Listener, since int64, spec string) (bool, error) {
+	made, err := sqlrow.Affected(ctx, c, `INSERT INTO listeners (project, id, run_id, since, spec) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, spec)
+	if err != nil || !made {
+		return made, err
 	}
-	if err := sqlrow.Storable("listen", string(spec)); err != nil {
-		return err
-	}
-	return s.db.Write(ctx, "listen for events", func(ctx context.Context, c sqldb.Conn) error {
-		var status run.Status
-		known, err := found(c.QueryRowContext(ctx, `SELECT status FROM runs WHERE id = $1 AND project = $2`+s.db.Dialect().ShareRows,
-			l.RunID, l.Project), &status)
-		if err != nil {
-			return err
-		}
-		if known && status.Terminal() {
-			return apperror.New(apperror.Refused, apperror.RunEnded, "run %q has ended (%s), so it listens for nothing", l.RunID, status)
-		}
-		since, err := s.events.Position(ctx, c, l.Project)
-		if err != nil {
-			return err
-		}
-		made, err := sqlrow.Affected(ctx, c, `INSERT INTO listeners (project, id, run_id, since, spec) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, string(spec))
-		if err != nil || !made {
-			return err
-		}
-		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, shape, value, listener", "", entriesOf(l),
-			func(e event.Entry) ([]any, error) { return []any{l.Project, e.Type, e.Shape, e.Values, l.ID}, nil })
-		return err
-	})
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, shape, value, listener", "", entriesOf(l),
+		func(e event.Entry) ([]any, error) { return []any{l.Project, e.Type, e.Shape, e.Values, l.ID}, nil })
+	return made, err
 }
 
 // entriesOf returns the entries of a listener as they are stored, each once.
@@ -73,11 +44,15 @@ func (s *Interests) Unlisten(ctx context.Context, project, id string) error {
 	})
 }
 
-// EndListeners removes the listeners of runs that end in this transaction.
+// EndListeners removes the listeners of runs that end in this transaction, and which events the runs have taken.
 func EndListeners(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []string) error {
 	return sqlrow.In(ctx, d, runs, nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `DELETE FROM listeners WHERE run_id IN `+marks, args...)
-		return err
+		for _, table := range []string{"listeners", "taken_events"} {
+			if _, err := c.ExecContext(ctx, `DELETE FROM `+table+` WHERE run_id IN `+marks, args...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

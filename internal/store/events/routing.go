@@ -60,9 +60,11 @@ func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner in
 			partials = append(partials, r.Partials...)
 		}
 		t.routed += int64(len(routings))
-		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "project, last, first, status, reason", "", outcomeRanges(routings),
-			func(v outcomeRange) ([]any, error) { return []any{project, v.last, v.first, v.status, v.reason}, nil })
+		outcomes, err := s.withEarlier(ctx, c, project, routings)
 		if err != nil {
+			return err
+		}
+		if err := s.insertRanges(ctx, c, project, outcomeRanges(outcomes)); err != nil {
 			return err
 		}
 		if err := s.insertDeliveries(ctx, c, &t, deliveries); err != nil {
@@ -73,6 +75,35 @@ func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner in
 		}
 		return t.save(ctx, c)
 	})
+}
+
+// withEarlier returns the routings with the outcome routed for events that a listener has taken before they were routed.
+func (s *Deliveries) withEarlier(ctx context.Context, c sqldb.Conn, project string, routings []event.Routing) ([]event.Routing, error) {
+	if !slices.ContainsFunc(routings, func(r event.Routing) bool { return r.Status == event.Unmatched }) {
+		return routings, nil
+	}
+	taken, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT position FROM deliveries WHERE project = $1 AND position BETWEEN $2 AND $3`,
+		[]any{project, routings[0].Position, routings[len(routings)-1].Position}, func(row sqlrow.Scanner) (position int64, err error) {
+			err = row.Scan(&position)
+			return position, err
+		})
+	if err != nil || len(taken) == 0 {
+		return routings, err
+	}
+	routings = slices.Clone(routings)
+	for i, r := range routings {
+		if r.Status == event.Unmatched && slices.Contains(taken, r.Position) {
+			routings[i].Status, routings[i].Reason = event.Routed, ""
+		}
+	}
+	return routings, nil
+}
+
+// insertRanges adds rows of routings.
+func (s *Deliveries) insertRanges(ctx context.Context, c sqldb.Conn, project string, list []outcomeRange) error {
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "project, last, first, status, reason", "", list,
+		func(v outcomeRange) ([]any, error) { return []any{project, v.last, v.first, v.status, v.reason}, nil })
+	return err
 }
 
 // outcomeRange is a row of routings: a range of events with one outcome.

@@ -19,7 +19,7 @@ const (
 // OfRuns lists the tables of rows that are deleted with their run, by run_id.
 func OfRuns() []string {
 	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals", "run_legacy", "step_summaries", "task_summaries",
-		"run_repairs", "run_labels"}
+		"run_repairs", "run_labels", "run_warnings", "taken_events"}
 }
 
 // runs deletes runs: first those over the age limit, by their end, then those over the count limit, by their creation.

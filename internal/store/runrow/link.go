@@ -15,7 +15,7 @@ const (
 )
 
 // Relations reports which rows there are beside that of a run.
-type Relations struct{ Verdict, Repair, Labels, Summary, origin, replays, children bool }
+type Relations struct{ Verdict, Repair, Labels, Summary, warnings, origin, replays, children bool }
 
 // RelationColumns are the columns of [Relations].
 const RelationColumns = `,
@@ -23,17 +23,27 @@ EXISTS (SELECT 1 FROM run_verdicts x WHERE x.run_id = runs.id),
 EXISTS (SELECT 1 FROM run_repairs x WHERE x.run_id = runs.id),
 EXISTS (SELECT 1 FROM run_labels x WHERE x.run_id = runs.id),
 EXISTS (SELECT 1 FROM step_summaries x WHERE x.run_id = runs.id),
+EXISTS (SELECT 1 FROM run_warnings x WHERE x.run_id = runs.id),
 EXISTS (SELECT 1 FROM run_links x WHERE x.run_id = runs.id),
 EXISTS (SELECT 1 FROM run_links x WHERE x.replay_of = runs.id AND x.replay_of <> ''),
 EXISTS (SELECT 1 FROM run_links x WHERE x.parent = runs.id AND x.parent <> '')`
 
 // Into returns the destinations of the columns.
 func (h *Relations) Into() []any {
-	return []any{&h.Verdict, &h.Repair, &h.Labels, &h.Summary, &h.origin, &h.replays, &h.children}
+	return []any{&h.Verdict, &h.Repair, &h.Labels, &h.Summary, &h.warnings, &h.origin, &h.replays, &h.children}
 }
 
-// Related reads the origin of a run, and the runs that originate from it.
+// Related reads the origin of a run, the runs that originate from it, and its warnings.
 func Related(ctx context.Context, c sqldb.Conn, r *run.Run, has Relations) (err error) {
+	if has.warnings {
+		r.Warnings, err = sqlrow.Collect(ctx, c, `SELECT code, detail, at FROM run_warnings WHERE run_id = $1 ORDER BY code`, []any{r.ID},
+			func(row sqlrow.Scanner) (w run.Warning, err error) {
+				return w, row.Scan(&w.Code, &w.Detail, sqlrow.TimeInto(&w.At))
+			})
+		if err != nil {
+			return err
+		}
+	}
 	if has.origin {
 		_, err = sqlrow.Collect(ctx, c, `SELECT replay_of, parent, path, depth FROM run_links WHERE run_id = $1`, []any{r.ID},
 			func(row sqlrow.Scanner) (struct{}, error) {

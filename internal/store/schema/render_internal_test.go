@@ -54,6 +54,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0039_outbox.sql", "515577d2d423", "d7300b5b931d"},
 		{"0040_event_traces.sql", "02a9392530d9", "02a9392530d9"},
 		{"0041_listener_index.sql", "450c1d452910", "17e18510b936"},
+		{"0042_earlier_events.sql", "4496139a9eb3", "b0a8bc804f08"},
 		{"0044_event_nanoseconds.sql", "0e15a415d92a", "0e15a415d92a"},
 		{"0045_batch_outcomes.sql", "953317fc1520", "3b8e01b19163"},
 	}

@@ -373,6 +373,17 @@ func fixtures() map[int64]fixture {
 				`SELECT listener FROM listener_types WHERE type = 'u' AND shape = '' AND value = ''`:   "l",
 			},
 		},
+		42: {
+			insert: []string{
+				`INSERT INTO taken_events (run_id, position) VALUES ('r1', 5)`,
+				`INSERT INTO run_warnings (run_id, code, detail, at) VALUES ('r1', 'EVENTS_NOT_SEARCHED', 'd', 6)`,
+			},
+			want: map[string]string{
+				`SELECT position FROM taken_events WHERE run_id = 'r1'`: "5",
+				`SELECT detail FROM run_warnings WHERE run_id = 'r1'`:   "d",
+				`SELECT COALESCE(MAX(events_after), -1) FROM runs`:      "-1", // runs of an earlier release
+			},
+		},
 		44: {
 			insert: []string{`INSERT INTO events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor, data,
 				occurred_at, occurred_nanos) VALUES ('shop', 44, 'e44', '/s', 't', '', '', '', FALSE, 44, 'ada', '{}', 5, 789)`},

@@ -92,10 +92,10 @@ func testPublishEvents(t *testing.T, open Opener) {
 	other.Source = "/other"
 	accepted, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("c"), newEvent("b"), newEvent("c"), other, newEvent("d")})
 	require.NoError(t, err)
-	require.Equal(t, []event.Accepted{{Position: 3}, {Position: 2, Duplicate: true}, {Position: 3, Duplicate: true}, {Position: 4}, {Position: 5}}, accepted)
+	require.Equal(t, []event.Accepted{{Position: 3}, {Position: 2, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}, {Position: 4}, {Position: 5}}, accepted)
 	accepted, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("d"), newEvent("b")})
 	require.NoError(t, err)
-	require.Equal(t, []event.Accepted{{Position: 5, Duplicate: true}, {Position: 2, Duplicate: true}}, accepted)
+	require.Equal(t, []event.Accepted{{Position: 5, Duplicate: true}, {Position: 2, Duplicate: true, Different: true}}, accepted)
 	require.Equal(t, int64(6), give(t, s, newEvent("e")))
 	accepted, _, err = s.Events().Publish(ctx, here, nil)
 	require.NoError(t, err)
@@ -270,7 +270,10 @@ func testEventsNotFound(t *testing.T, open Opener) {
 		"get":     func() error { _, err := e.GetEvent(ctx, "none", 1); return err },
 		"list":    func() error { _, err := e.ListEvents(ctx, event.ListFilter{Project: "none", Limit: 1}); return err },
 		"fence":   func() error { _, err := e.Fence(ctx, "none", "q", "host", 0); return err },
-		"listen":  func() error { return e.Listen(ctx, event.Listener{ID: "l", Project: "none", RunID: "r"}) },
+		"listen": func() error {
+			_, err := e.Listen(ctx, event.Listener{ID: "l", Project: "none", RunID: "r"})
+			return err
+		},
 		"record":  func() error { return e.RecordOwner(ctx, change, newEvent("x"), entry("any", "none", "any")) },
 		"history": func() error { _, err := e.OwnerHistory(ctx, change.Name, 1); return err },
 		"redeliver": func() error {

@@ -39,7 +39,8 @@ func listener(id, runID string, types ...string) event.Listener {
 
 func listen(t testing.TB, s Store, l event.Listener) {
 	t.Helper()
-	require.NoError(t, s.Events().Listen(t.Context(), l))
+	_, err := s.Events().Listen(t.Context(), l)
+	require.NoError(t, err)
 }
 
 func getListener(t testing.TB, s Store, id string) (event.Listener, bool) {
@@ -145,7 +146,7 @@ func testListenersEnd(t *testing.T, open Opener) {
 	require.True(t, followed)
 	require.Equal(t, []string{"1 of open", "2 of open", "unknown"}, left())
 
-	err = s.Events().Listen(ctx, listener("3 of completed", "completed"))
+	_, err = s.Events().Listen(ctx, listener("3 of completed", "completed"))
 	requireError(t, err, apperror.Refused, apperror.RunEnded, "completed")
 	require.Len(t, left(), 3)
 
@@ -156,7 +157,7 @@ func testListenersEnd(t *testing.T, open Opener) {
 		insert(t, s, newRun(id, i))
 		var wg sync.WaitGroup
 		var listening error
-		wg.Go(func() { listening = other.Events().Listen(ctx, listener(id, id, "a")) })
+		wg.Go(func() { _, listening = other.Events().Listen(ctx, listener(id, id, "a")) })
 		wg.Go(func() { _, _ = s.ApplyUpdates(ctx, []run.Update{state(id, 1, run.Completed)}) })
 		wg.Wait()
 		if listening != nil {
@@ -239,7 +240,7 @@ func testListenAgainstPublish(t *testing.T, open Opener) {
 	})
 	wg.Go(func() {
 		for i := range rounds {
-			if err := stores[1].Events().Listen(t.Context(), listener(fmt.Sprintf("l%03d", i), "r", "test.event")); err != nil {
+			if _, err := stores[1].Events().Listen(t.Context(), listener(fmt.Sprintf("l%03d", i), "r", "test.event")); err != nil {
 				errs <- err
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
@@ -19,6 +20,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 )
+
+// MaxLookback is the number of earlier events of one type that the listeners of [Plain] look through.
+const MaxLookback = 200
 
 // Plain is a store that accepts unsealed runs, for tests: no value in them is hidden.
 type Plain struct {
@@ -67,7 +71,7 @@ func Open(ctx context.Context, t testing.TB, o store.Options) (*Plain, error) {
 	}
 	v := sealedtest.NewSealer(t)
 	return &Plain{
-		Store: s, rows: v.Rows(s), events: &Events{s.Events(), v.Events(s.Events())}, verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
+		Store: s, rows: v.Rows(s), events: &Events{s.Events(), v.Events(s.Events(), match.New(match.Options{}).Search(MaxLookback))}, verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
 		batches: &Batches{s.Batches(), v.Batches(s.Batches())},
 	}, nil
 }
@@ -137,7 +141,9 @@ func (e *Events) FindListeners(ctx context.Context, project string, lookups []ev
 }
 
 // Listen implements [event.Store].
-func (e *Events) Listen(ctx context.Context, l event.Listener) error { return e.plain.Listen(ctx, l) }
+func (e *Events) Listen(ctx context.Context, l event.Listener) (event.Listening, error) {
+	return e.plain.Listen(ctx, l)
+}
 
 // CommitRouting implements [event.Store].
 func (e *Events) CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []event.Routing) error {

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { hasEnded, milliseconds, useRun, useSystemStatus } from '../api'
 import { type Alert, Ago, Button, Countdown, Elapsed, formatCount, Id, statusWord, Time } from '../kit'
-import type { Run, Step, Wait } from '../gen/signalbox/v1/run_pb'
+import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { Connection } from '../gen/signalbox/v1/system_pb'
 
 /** useRunAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
@@ -18,6 +18,7 @@ export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string
     cancelRequested(run),
     ...(open ? [quota(run), queued(run)] : []),
     behind(run),
+    ...run.warnings.map(warning),
     ...(open ? [waits(run, onStep, onWaits)] : []),
     run.status === 'canceled' && run.cancelReason !== '' ? { id: 'canceled', tone: 'blue', title: `Canceled: ${run.cancelReason}` } : undefined,
     relation(run),
@@ -125,6 +126,11 @@ function behind(run: Run): Alert | undefined {
     id: 'behind', tone: 'amber', title: `The rows of the run are behind Temporal: ${reason}`, since: <>since <Time at={milliseconds(since)} /></>,
     detail: problem === '' ? 'A worker repairs them.' : `The last repair failed: ${problem}. It is tried again at growing intervals.`,
   }
+}
+
+function warning({ code, detail, time }: RunWarning): Alert {
+  const title = code === 'EVENTS_NOT_SEARCHED' ? 'A listen task has not looked through all earlier events: it may wait for one that has arrived' : code
+  return { id: `warning-${code}`, tone: 'amber', title, since: <>since <Time at={milliseconds(time)} /></>, detail }
 }
 
 /** What an open run waits for; a retry and the quota have alerts of their own. */
