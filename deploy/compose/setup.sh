@@ -19,7 +19,7 @@ generate() {
 	echo "generated $folder/$1"
 }
 
-for name in postgres_password signalbox_owner_db_password signalbox_db_password temporal_db_password redis_password grafana_admin_password; do
+for name in postgres_password signalbox_owner_db_password signalbox_db_password temporal_db_password redis_password redis_admin_password grafana_admin_password; do
 	generate "$name"
 done
 
@@ -29,6 +29,6 @@ if [ ! -s "$folder/encryption_key" ]; then
 	echo "generated $folder/encryption_key: keep a copy of it, without it sensitive values cannot be read any more"
 fi
 
-# Redis stores the hash of the password.
-hash=$(tr -d '\n' <"$folder/redis_password" | sha256sum | cut -d ' ' -f 1)
-sed "s/PASSWORD_SHA256/$hash/" "$(dirname "$0")/../redis/users.acl" >"$folder/redis_users"
+# hash NAME: what Redis stores of a password.
+hash() { tr -d '\n' <"$folder/$1" | sha256sum | cut -d ' ' -f 1; }
+sed "s/PASSWORD_SHA256/$(hash redis_password)/; s/ADMIN_SHA256/$(hash redis_admin_password)/" "$(dirname "$0")/../redis/users.acl" >"$folder/redis_users"

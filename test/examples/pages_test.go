@@ -23,6 +23,7 @@ import (
 // page is a page whose commands are run as a reader would: in their order, in an empty folder, in a project of its own.
 type page struct {
 	name     string
+	in       string            // the project in which its commands run, where it is not one of its own: that of the page before, or default
 	before   []string          // commands that make what the page refers to
 	id       string            // prints what ID stands for; the newest run without it
 	words    map[string]string // what other words in capitals stand for
@@ -32,7 +33,9 @@ type page struct {
 }
 
 // project is the name of the page's project.
-func (p page) project() string { return strings.TrimSuffix(path.Base(p.name), ".md") }
+func (p page) project() string {
+	return cmp.Or(p.in, strings.TrimSuffix(path.Base(p.name), ".md"))
+}
 
 // failing makes a workflow of which a run has failed, and the file of a version that does not fail.
 func failing() []string {
@@ -45,11 +48,16 @@ func failing() []string {
 	}
 }
 
-func pages(examples string) []page {
+// pages returns the pages. secrets is the folder of the secrets of the server.
+func pages(examples, secrets string) []page {
 	problem := "signalbox problem list --state all --kind failure --project problems"
 	return []page{
 		{name: "quickstart.md", before: []string{"for f in " + examples + "/*.yaml; do signalbox workflow publish $f || exit 1; done"}, commands: 15},
-		{name: "tutorial.md", commands: 25},
+		{name: "tutorial.md", in: "quickstart", commands: 25},
+		{
+			name: "secrets.md", in: platform.DefaultProject, before: []string{"ln -s " + secrets + " secrets"}, commands: 3,
+			elsewhere: map[string]string{"exec vault": "it is a line of a script for Vault"},
+		},
 		{name: "tenancy.md", commands: 10},
 		{name: "quotas.md", commands: 5}, // in the project shop of the page before
 		{name: "events.md", before: failing(), commands: 6},
@@ -92,12 +100,12 @@ func pages(examples string) []page {
 // otherPages are pages of which this test runs no command, with the reason.
 func otherPages() map[string]string {
 	return map[string]string{
-		"least-privilege.md": "all need Postgres or Redis; test/privilege runs them",
-		"libraries.md":       "it adds a module",
-		"migration.md":       "it needs a database of another engine; integration/import_test.go runs it",
-		"observability.md":   "containers, and profiles of a server with a port for them",
-		"secrets.md":         "a script for Vault",
-		"sensitive.md":       "it writes into /etc",
+		"operations/rotation.md": "all need Redis; test/privilege runs them",
+		"least-privilege.md":     "all need Postgres or Redis; test/privilege runs them",
+		"libraries.md":           "it adds a module",
+		"migration.md":           "it needs a database of another engine; integration/import_test.go runs it",
+		"observability.md":       "containers, and profiles of a server with a port for them",
+		"sensitive.md":           "it writes into /etc",
 	}
 }
 
@@ -105,7 +113,7 @@ func otherPages() map[string]string {
 func TestPagesWithCommandsAreRun(t *testing.T) {
 	t.Parallel()
 	run := map[string]bool{}
-	for _, p := range pages("") {
+	for _, p := range pages("", "") {
 		run[p.name] = true
 	}
 	found := 0
@@ -128,13 +136,24 @@ func TestCommandsOfPagesDoWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Abs(folder)
 	require.NoError(t, err)
-	server := platform.StartDev(t)
-	for _, p := range pages(examples) {
+	secrets := t.TempDir()
+	environment := []string{"SIGNALBOX_SECRETS_DIR=" + secrets}
+	for _, s := range steps(t, "secrets.md") {
+		if variable, found := strings.CutPrefix(s.command, "export SIGNALBOX_SECRET_"); found {
+			environment = append(environment, "SIGNALBOX_SECRET_"+variable)
+		}
+	}
+	server := platform.StartDevIn(t, environment)
+	all := pages(examples, secrets)
+	for _, p := range all {
+		if p.in != "" {
+			continue
+		}
 		r := server.CLI(t, "project", "create", p.project())
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	}
-	for _, p := range pages(examples) {
-		t.Run(p.project(), func(t *testing.T) { //nolint:paralleltest // the next page would start its runs while the servers are in maintenance
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) { //nolint:paralleltest // the next page would start its runs while the servers are in maintenance
 			newReader(t, server, p).follow(t)
 		})
 	}

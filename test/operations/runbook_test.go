@@ -45,7 +45,7 @@ func (w *watched) shell(t *testing.T, command string) *exec.Cmd {
 	})
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", text)
 	cmd.Dir = w.folder
-	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), platform.Path(t), "DSN="+w.options.Store.DSN)
+	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), platform.Path(t), "DSN="+w.options.Store.DSN, "OWNER_DSN="+w.options.Store.DSN)
 	if w.Server != nil {
 		cmd.Env = append(cmd.Env, "SIGNALBOX_ADDRESS="+w.Address, "REDIS_URL="+w.redis.URL())
 	}

@@ -198,7 +198,13 @@ func LaunchServer(t T, o ServerOptions) *Server {
 // StartDev starts `signalbox dev` on free ports and waits until it is ready.
 func StartDev(t T, args ...string) *Server {
 	t.Helper()
-	s := LaunchDev(t, args...)
+	return StartDevIn(t, nil, args...)
+}
+
+// StartDevIn is StartDev with further variables, as NAME=value.
+func StartDevIn(t T, env []string, args ...string) *Server {
+	t.Helper()
+	s := launchDev(t, env, args)
 	s.AwaitReady(t)
 	return s
 }
@@ -206,9 +212,14 @@ func StartDev(t T, args ...string) *Server {
 // LaunchDev starts `signalbox dev` on free ports without waiting. The given arguments override its own.
 func LaunchDev(t T, args ...string) *Server {
 	t.Helper()
+	return launchDev(t, nil, args)
+}
+
+func launchDev(t T, env, args []string) *Server {
+	t.Helper()
 	address := Address(FreePort(t))
 	args = append([]string{"dev", "--listen", address, "--temporal-port", strconv.Itoa(FreePort(t))}, args...)
-	return newServer(StartProcess(t, "dev", Binary(t), []string{AllowLoopback, WithKeys(t)}, args), address)
+	return newServer(StartProcess(t, "dev", Binary(t), append([]string{AllowLoopback, WithKeys(t)}, env...), args), address)
 }
 
 // AttachServer returns the clients of a server that a test has started by itself.

@@ -141,6 +141,21 @@ func TestCommandsInPagesExist(t *testing.T) {
 	require.Empty(t, render(findings))
 }
 
+// The page lists each title that an error of a run may have, and no other.
+func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
+	t.Parallel()
+	var folders []string
+	for _, folder := range []string{
+		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall", "internal/engine/childrun", "internal/run",
+		"internal/run/control", "internal/run/pending", "internal/run/reconcile",
+	} {
+		folders = append(folders, filepath.Join(root, folder))
+	}
+	findings, err := pages.Titles(filepath.Join(root, "docs/failures.md"), folders)
+	require.NoError(t, err)
+	require.Empty(t, render(findings))
+}
+
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	findings, err := pages.Readers(plant(t, "-- good.md --\n# Good\n\nFor operators: what to do.\n"+
@@ -299,7 +314,7 @@ func TestNames(t *testing.T) {
 func TestNamesInPagesExist(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join(root, "docs")
-	made := map[string]bool{"signalbox_owner": true} // a role of deploy/postgres
+	made := map[string]bool{"signalbox_owner": true, "signalbox_admin": true} // a role of deploy/postgres, a user of deploy/redis
 	literal := regexp.MustCompile(`"((?:signalbox|dispatcher|temporal)[._][a-z_.]+)"`)
 	require.NoError(t, filepath.WalkDir(filepath.Join(root, "internal/telemetry"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
