@@ -68,7 +68,10 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 			return nil, err
 		}
 		options.TLS = keeper.Config()
-		if err := c.telemetry.ObserveListener(keeper.Expires); err != nil {
+		if err := c.telemetry.ObserveListener(func(ctx context.Context) (renewal, expiry time.Time) {
+			found := keeper.Certificate(ctx)
+			return renewalDue(found), found.NotAfter
+		}); err != nil {
 			return nil, err
 		}
 	}

@@ -70,6 +70,11 @@ func (c *clientCertificate) condition() health.Condition {
 	return now
 }
 
+// renewalDue returns from when on a certificate is ending.
+func renewalDue(c *x509.Certificate) time.Time {
+	return c.NotAfter.Add(-min(endsSoon, c.NotAfter.Sub(c.NotBefore)/quarter))
+}
+
 // certificateCondition derives the condition from a certificate, or from the error of reading it.
 func certificateCondition(found *x509.Certificate, err error, now time.Time) health.Condition {
 	c := health.Condition{State: certificateValid, Usable: true}
@@ -81,7 +86,7 @@ func certificateCondition(found *x509.Certificate, err error, now time.Time) hea
 		return c
 	}
 	c.Since = found.NotBefore
-	ending := found.NotAfter.Add(-min(endsSoon, found.NotAfter.Sub(found.NotBefore)/quarter))
+	ending := renewalDue(found)
 	ends := found.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case !now.Before(found.NotAfter):

@@ -37,19 +37,25 @@ func revision() string {
 	return ""
 }
 
-// ObserveListener registers the expiry of the listener's certificate (signalbox_listener_certificate_expiry_timestamp_seconds). It is called
-// once, by a process whose listener uses TLS.
-func (t *Telemetry) ObserveListener(expires func() time.Time) error {
+// ObserveListener registers from when on the listener's certificate is to be renewed, and its expiry
+// (signalbox_listener_certificate_renewal_timestamp_seconds, signalbox_listener_certificate_expiry_timestamp_seconds). It is called once, by
+// a process whose listener uses TLS.
+func (t *Telemetry) ObserveListener(read func(ctx context.Context) (renewal, expiry time.Time)) error {
 	meter := t.Meter(scope)
-	expiry, err := meter.Float64ObservableGauge("signalbox.listener.certificate.expiry.timestamp", metric.WithUnit("s"),
+	due, err1 := meter.Float64ObservableGauge("signalbox.listener.certificate.renewal.timestamp", metric.WithUnit("s"),
+		metric.WithDescription("From when on the certificate of this process's listener is to be renewed, in seconds since 1970: the beginning of "+
+			"its last 14 days, or of the last quarter of its lifetime if that is later. Absent if it uses no TLS."))
+	ends, err2 := meter.Float64ObservableGauge("signalbox.listener.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("Expiry of the certificate of this process's listener, in seconds since 1970. Absent if it uses no TLS."))
-	if err != nil {
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveFloat64(expiry, float64(expires().Unix()))
+	_, err := meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		renewal, expiry := read(ctx)
+		o.ObserveFloat64(due, float64(renewal.Unix()))
+		o.ObserveFloat64(ends, float64(expiry.Unix()))
 		return nil
-	}, expiry)
+	}, due, ends)
 	return err
 }
 

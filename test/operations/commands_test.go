@@ -51,6 +51,7 @@ func (w *watched) populate(t *testing.T) {
 	require.NoError(t, err)
 	certificate, _ := writeClient(t, a, w.folder, time.Hour)
 	require.NoError(t, exec.CommandContext(t.Context(), "cp", certificate, filepath.Join(w.folder, "client.pem")).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "cp", certificate, filepath.Join(w.folder, "server.pem")).Run())
 	maps.Copy(w.names, map[string]string{
 		"WEBHOOK": "pager", "URL": receiver.URL, "ALERTMANAGER:9093": w.alerts.address,
 		"WORKFLOW": w.Publish(t, platform.Document("waits", "  - wait:\n      wait: {hours: 10}\n")),

@@ -100,7 +100,10 @@ func queries(t *testing.T) (all []shown) {
 
 // notShown are the metrics that the platform of the test does not have, with the reason. Their queries have no series.
 func notShown() map[string]string {
-	return map[string]string{"signalbox_listener_certificate_expiry_timestamp_seconds": "its listeners use no TLS"}
+	return map[string]string{
+		"signalbox_listener_certificate_expiry_timestamp_seconds":  "its listeners use no TLS",
+		"signalbox_listener_certificate_renewal_timestamp_seconds": "its listeners use no TLS",
+	}
 }
 
 // drawn returns what is wrong with a query since a time: it fails, has no number, or one that its panel cannot mean.

@@ -16,9 +16,12 @@ func incidents() map[string]incident {
 
 // notPlanted returns the alerts without an incident, each with the reason.
 func notPlanted() map[string]string {
+	const listener = "the servers of incidents use no TLS; TestPrometheusScrapesAServerWithTLS plants it"
 	return map[string]string{
-		"ProjectionLag ticket":          "what delays rows by 10 seconds also slows or interrupts the database, whose alerts silence it",
-		"StartLatencyBudgetBurn ticket": "the page for the same objective silences it for the first 6 hours of a fault; its windows are up to 3 days long",
-		"LostTimeBudgetBurn ticket":     "the page for the same objective silences it for the first 6 hours after an outage; its windows are up to 3 days long",
+		"ListenerCertificateExpiring page":   listener,
+		"ListenerCertificateExpiring ticket": listener,
+		"ProjectionLag ticket":               "what delays rows by 10 seconds also slows or interrupts the database, whose alerts silence it",
+		"StartLatencyBudgetBurn ticket":      "the page for the same objective silences it for the first 6 hours of a fault; its windows are up to 3 days long",
+		"LostTimeBudgetBurn ticket":          "the page for the same objective silences it for the first 6 hours after an outage; its windows are up to 3 days long",
 	}
 }

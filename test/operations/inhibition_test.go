@@ -75,6 +75,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 		{"DispatcherStale severity=page project=shop", []string{"InboxLag severity=page project=shop"}, []string{"InboxLag severity=page project=bank"}},
 		{"MemoryNearLimit severity=page instance=a", []string{"MemoryNearLimit severity=ticket instance=a"}, []string{"MemoryNearLimit severity=ticket instance=b"}},
 		{"CertificateExpiring severity=page instance=a", []string{"CertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=b"}},
+		{"ListenerCertificateExpiring severity=page instance=a", []string{"ListenerCertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=a"}},
 		{"LostTimeBudgetBurn severity=page", []string{"LostTimeBudgetBurn severity=ticket"}, []string{"StartLatencyBudgetBurn severity=ticket"}},
 	}
 	for _, test := range tests {

@@ -2,8 +2,11 @@ package operations_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -28,6 +31,7 @@ type scraperOptions struct {
 	targets      []string      // host:port of each server
 	alertmanager string        // host:port; "": alerts are sent to none
 	past         time.Duration // for so long no time was lost before the start
+	token, ca    string        // files: the token of Prometheus, and the authority of the servers' certificates; "": they have none
 	faster       int           // all intervals and the durations of the rules are divided by it; 0: those of production
 }
 
@@ -55,10 +59,18 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	t.Helper()
 	binary := program(t, "prometheus")
 	folder := t.TempDir()
-	config := replaceAll(t, read(t, prometheus+"/prometheus.yaml"), map[string]string{
-		"['signalbox-1:8080', 'signalbox-2:8080']":                                 "['" + strings.Join(o.targets, "', '") + "']",
-		"    authorization: {credentials_file: /run/signalbox/prometheus.token}\n": "", // these servers have no tokens
-	})
+	const authorization, secure = "    authorization: {credentials_file: /run/signalbox/prometheus.token}\n",
+		"    # scheme: https\n    # tls_config: {ca_file: /etc/prometheus/signalbox-ca.pem}\n"
+	replacements := map[string]string{"['signalbox-1:8080', 'signalbox-2:8080']": "['" + strings.Join(o.targets, "', '") + "']"}
+	if o.token == "" {
+		replacements[authorization] = ""
+	} else {
+		replacements["/run/signalbox/prometheus.token"] = o.token
+	}
+	if o.ca != "" {
+		replacements[secure] = strings.ReplaceAll(strings.ReplaceAll(secure, "# ", ""), "/etc/prometheus/signalbox-ca.pem", o.ca)
+	}
+	config := replaceAll(t, read(t, prometheus+"/prometheus.yaml"), replacements)
 	if o.alertmanager == "" {
 		config, _, _ = strings.Cut(config, "alerting:")
 	} else {
@@ -69,6 +81,7 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	rules := faster(t, read(t, prometheus+"/rules.yaml"), o.faster)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(rules), 0o600))
 
+	runIn(t, folder, "promtool", "check", "config", "prometheus.yaml")
 	if o.past > 0 {
 		backfill(t, filepath.Join(folder, "data"), o.past)
 	}
@@ -154,6 +167,7 @@ func (s *scraper) waitForScrapes(t *testing.T, targets int) {
 func TestPrometheusScrapesAServer(t *testing.T) {
 	t.Parallel()
 	server := platform.StartDev(t)
+	requireValidMetrics(t, server)
 	s := startPrometheus(t, scraperOptions{targets: []string{server.Address}, faster: 10})
 	s.waitForScrapes(t, 1)
 	platform.Eventually(t, soon, func() string {
@@ -163,4 +177,34 @@ func TestPrometheusScrapesAServer(t *testing.T) {
 		}
 		return wrong
 	})
+}
+
+// requireValidMetrics requires that promtool has no finding about the metrics of a server that docs/reference/metrics.md lists. Those of
+// Temporal's SDK have no descriptions.
+func requireValidMetrics(t *testing.T, server *platform.Server) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), "check", "metrics")
+	cmd.Stdin = strings.NewReader(metricsOf(t, server))
+	out, _ := cmd.CombinedOutput() // it exits with 3 where it has findings
+	ours, _, found := strings.Cut(read(t, "../../docs/reference/metrics.md"), "## Temporal's SDK")
+	require.True(t, found)
+	for finding := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(finding, " ")
+		require.False(t, strings.Contains(ours, "`"+name+"`"), finding)
+		require.True(t, strings.HasPrefix(name, "temporal_"), finding)
+	}
+}
+
+// metricsOf returns the metrics of a server as Prometheus reads them.
+func metricsOf(t *testing.T, server *platform.Server) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/metrics", nil)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	return string(text)
 }

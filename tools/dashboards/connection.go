@@ -112,7 +112,7 @@ func requests() []panel {
 			queries: quantiles("temporal_request_latency_seconds", at, recently, 50, 95), colors: percentiles(),
 		},
 		{
-			title: "Time until certificates expire", runbooks: []string{"CertificateExpiring"}, unit: seconds,
+			title: "Time until certificates expire", runbooks: []string{"CertificateExpiring", "ListenerCertificateExpiring"}, unit: seconds,
 			about: "Of the client certificate for Temporal and of the listener's certificate of each server. No series: the server uses none, or cannot read it. " +
 				"Below zero it has expired.",
 			queries: []query{

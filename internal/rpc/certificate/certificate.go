@@ -62,11 +62,9 @@ func (k *Keeper) Config() *tls.Config {
 	}
 }
 
-// Expires returns the expiry of the current certificate.
-func (k *Keeper) Expires() time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.config.Certificates[0].Leaf.NotAfter
+// Certificate returns the current certificate. As a handshake does, it reads the files if they have changed.
+func (k *Keeper) Certificate(ctx context.Context) *x509.Certificate {
+	return k.current(ctx).Certificates[0].Leaf
 }
 
 // current returns the current TLS settings.

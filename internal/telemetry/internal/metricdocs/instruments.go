@@ -86,7 +86,7 @@ func observe(tel *telemetry.Telemetry) error {
 			Memory:          func() (int64, int64, bool) { return 1, 1, true },
 			CertificateEnds: func() (time.Time, bool) { return time.Now(), true },
 		}),
-		tel.ObserveListener(time.Now),
+		tel.ObserveListener(func(context.Context) (renewal, expiry time.Time) { return time.Now(), time.Now() }),
 		tel.ObserveHealth(telemetry.HealthStates{Dependencies: []string{"up"}, Roles: []string{"ready"}}, func(context.Context) telemetry.Health {
 			return telemetry.Health{Dependencies: map[string]string{"store": "up"}, Roles: map[string]string{"api": "ready"}}
 		}),
