@@ -155,7 +155,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	if a.quotas, err = newQuotaControl(a.process, a.storage, a.records, a.connection, a.runs); err != nil {
 		return err
 	}
-	a.batches = newBatches(a.storage, a.connection, a.definitions, a.runs)
+	a.batches = newBatches(a.storage, a.connection, a.definitions, a.runs, a.telemetry.Batches)
 	a.diagnosis = newDiagnosis(&a.components)
 	if a.cfg.HasRole(config.RoleWorker) {
 		a.workers = newWorkers(&a.components)
@@ -186,6 +186,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("admission", a.quotas.admission)
 	a.add("quotas", a.quotas.service)
 	a.add("batch runner", a.batches.runner)
+	a.add("batch observer", a.batches.observer)
 	a.add("webhooks", a.webhooks.sender)
 	a.add("connection events", a.newConnectionEvents())
 	a.add("failure events", a.newFailureEvents())

@@ -12,12 +12,16 @@ import (
 type batches struct {
 	service *batch.Service
 	runner  *batch.Runner
+	// observer stores what became of the runs that batches started.
+	observer *batch.Observer
 }
 
-func newBatches(s *storage, c *connection, d *definitions, runs *runs) *batches {
+func newBatches(s *storage, c *connection, d *definitions, runs *runs, metrics batch.Metrics) *batches {
 	runner := batch.NewRunner(s.sealed.batches, controls{runs.service}, time.Now)
 	c.onConnect("batches", runner.Wake)
-	return &batches{batch.NewService(s.Batches(), d.workflows, runner.Wake, time.Now), runner}
+	return &batches{
+		service: batch.NewService(s.Batches(), d.workflows, runner.Wake, time.Now), runner: runner, observer: batch.NewObserver(s.Batches(), metrics),
+	}
 }
 
 // controls adapts the run controls to batches.

@@ -49,6 +49,8 @@ const (
 	Selecting Status = "selecting"
 	Running   Status = "running"
 	Paused    Status = "paused"
+	// RunsOpen: every run was replayed, and some of the new runs have not ended.
+	RunsOpen  Status = "started"
 	Completed Status = "completed"
 )
 
@@ -59,13 +61,15 @@ type ItemStatus string
 const (
 	Pending   ItemStatus = "pending"
 	Succeeded ItemStatus = "succeeded"
+	// Started: the run was replayed. [Item.Outcome] is what became of the new run.
+	Started ItemStatus = "started"
 	// Refused: the run's state does not allow the action, or the run does not exist. A retry would have the same result.
 	Refused ItemStatus = "refused"
 	Failed  ItemStatus = "failed"
 )
 
 // ItemStatuses returns all item statuses.
-func ItemStatuses() []ItemStatus { return []ItemStatus{Pending, Succeeded, Refused, Failed} }
+func ItemStatuses() []ItemStatus { return []ItemStatus{Pending, Succeeded, Started, Refused, Failed} }
 
 // Bounds of a batch.
 const (
@@ -97,10 +101,12 @@ type Filter struct {
 	FailureGroup string `json:"failureGroup,omitempty"`
 	// Text is a prefix of their ID or request ID.
 	Text string `json:"text,omitempty"`
-	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that another batch selected.
-	ParentRunID string `json:"parentRunId,omitempty"`
-	ReplayOf    string `json:"replayOf,omitempty"`
-	BatchID     string `json:"batchId,omitempty"`
+	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that another batch selected,
+	// StartedByBatchID those that it started.
+	ParentRunID      string `json:"parentRunId,omitempty"`
+	ReplayOf         string `json:"replayOf,omitempty"`
+	BatchID          string `json:"batchId,omitempty"`
+	StartedByBatchID string `json:"startedByBatchId,omitempty"`
 	// Labels are all among those of the runs.
 	Labels map[string]string `json:"labels,omitempty"`
 }
@@ -113,7 +119,7 @@ func (f Filter) Runs(project string, at time.Time) run.Filter {
 	}
 	return run.Filter{
 		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
-		Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID,
+		Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID,
 		FailureGroup: f.FailureGroup, Labels: f.Labels, OldestFirst: true,
 	}
 }
@@ -129,8 +135,11 @@ type Batch struct {
 	Rate float64
 	// Version is the version to replay: empty for each run's own, "latest" for the newest one.
 	Version string
-	// Total counts the runs recorded so far; the others count its items by status.
+	// Total counts the runs recorded so far; the others count its items by status. Succeeded includes those that are [Started].
 	Total, Succeeded, Refused, Failed int64
+	// Ended counts the runs that a batch of replays started and that have ended; RunsEndedAt is zero while one is open.
+	Ended       Outcomes
+	RunsEndedAt time.Time
 	// Waiting is the reason why the batch makes no progress; empty while it does.
 	Waiting string
 	// Actor started the batch; its actions are done in the actor's name.
@@ -151,6 +160,23 @@ type Batch struct {
 // Pending is the number of items without a result.
 func (b Batch) Pending() int64 { return b.Total - b.Succeeded - b.Refused - b.Failed }
 
+// Started is the number of runs that the batch started.
+func (b Batch) Started() int64 {
+	if b.Action != Replay {
+		return 0
+	}
+	return b.Succeeded
+}
+
+// OpenRuns is the number of runs that the batch started and that have not ended.
+func (b Batch) OpenRuns() int64 {
+	left := b.Started()
+	for _, n := range b.Ended {
+		left -= n
+	}
+	return max(left, 0)
+}
+
 // Item is one run of a batch.
 type Item struct {
 	// Number is its position in the batch, from 1.
@@ -159,15 +185,17 @@ type Item struct {
 	Status ItemStatus
 	// Error is the reason of a refusal or failure.
 	Error string
-	// NewRunID is the run that a replay started.
+	// NewRunID is the newest run that a replay started. A retry replays it.
 	NewRunID string
-	EndedAt  time.Time
+	// Outcome is what became of it, of an item that is [Started].
+	Outcome Outcome
+	EndedAt time.Time
 	// Begun: an earlier attempt began, which may have succeeded without a record.
 	Begun bool
 }
 
 // Statuses returns all statuses of batches.
-func Statuses() []Status { return []Status{Selecting, Running, Paused, Completed} }
+func Statuses() []Status { return []Status{Selecting, Running, Paused, RunsOpen, Completed} }
 
 // StateCount counts selected runs that are in the same state for every control.
 type StateCount struct {
@@ -191,8 +219,9 @@ type ListFilter struct {
 type ItemFilter struct {
 	Project string
 	Batch   string
-	// Status is empty for all.
-	Status ItemStatus
+	// Status is empty for all, Outcome too.
+	Status  ItemStatus
+	Outcome Outcome
 	// After is the number after which the list continues.
 	After int64
 	Limit int
@@ -219,7 +248,7 @@ type Store interface {
 	ListBatchItems(ctx context.Context, f ItemFilter) ([]Item, error)
 	// PauseBatch pauses a batch that has not ended, or unpauses it; it writes e when that changed anything.
 	PauseBatch(ctx context.Context, project, id string, paused bool, e audit.Entry) (Batch, error)
-	// RetryBatch makes the failed items of a batch pending, and writes e when there were any.
+	// RetryBatch makes the failed items of a batch pending, and those whose run has failed, and writes e when there were any.
 	RetryBatch(ctx context.Context, project, id string, e audit.Entry) (Batch, error)
 }
 

@@ -146,6 +146,10 @@ func (s *Service) Items(ctx context.Context, f ItemFilter) ([]Item, error) {
 		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "item status %q is not one of %v", f.Status, ItemStatuses()).
 			WithField("status", "unknown status %q", f.Status)
 	}
+	if f.Outcome != "" && !slices.Contains(AllOutcomes(), f.Outcome) {
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "outcome %q is not one of %v", f.Outcome, AllOutcomes()).
+			WithField("outcome", "unknown outcome %q", f.Outcome)
+	}
 	return s.store.ListBatchItems(ctx, f)
 }
 
@@ -161,7 +165,7 @@ func (s *Service) Unpause(ctx context.Context, project, id string) (Batch, error
 	return b, err
 }
 
-// Retry retries only the failed items.
+// Retry retries only the failed items, and replays the runs that a batch of replays started and that failed.
 func (s *Service) Retry(ctx context.Context, project, id string) (Batch, error) {
 	b, err := s.store.RetryBatch(ctx, project, id, audit.NewEntry(ctx, s.now(), audit.BatchRetry, project, id, ""))
 	s.wake()

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -195,7 +196,7 @@ func (r *Runner) round(ctx context.Context, e *effort, items []Item) (started []
 		}
 		delete(e.tries, o.item.Number)
 		done = append(done, o.item)
-		if o.item.NewRunID != "" {
+		if o.item.Status == Started {
 			started = append(started, o.item.NewRunID)
 		}
 	}
@@ -235,9 +236,15 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 	case Terminate:
 		_, err = r.controls.Terminate(ctx, b.Project, item.RunID, reason)
 	case Replay:
-		item.NewRunID, err = r.controls.Replay(ctx, ReplayRequest{
-			Project: b.Project, RunID: item.RunID, Version: b.Version, Reason: reason, RequestID: requestID(b.ID, item.RunID),
+		// A retry replays the run that failed, so that each run of a chain has one replay.
+		replayed, made := cmp.Or(item.NewRunID, item.RunID), ""
+		made, err = r.controls.Replay(ctx, ReplayRequest{
+			Project: b.Project, RunID: replayed, Version: b.Version, Reason: reason, RequestID: requestID(b.ID, replayed),
 		})
+		if err == nil {
+			item.NewRunID, item.Status = made, Started
+			return item, nil
+		}
 	}
 	if err == nil {
 		item.Status = Succeeded
@@ -246,7 +253,6 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 	if passing(err) {
 		return item, err
 	}
-	item.NewRunID = ""
 	if item.Begun && apperror.Is(err, apperror.RunEnded) && r.endedSo(ctx, b, item.RunID) {
 		item.Status = Succeeded
 		return item, nil

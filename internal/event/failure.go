@@ -11,6 +11,10 @@ const (
 	DeliveryDeadLettered = Own + "delivery.dead_lettered"
 )
 
+// BatchEnded is the type of the events that report that a batch has ended, with each run that it started. They are published like those that
+// report failures.
+const BatchEnded = Own + "batch.ended"
+
 // ReportsFailure reports whether a type is one of those that report failures.
 func ReportsFailure(typ string) bool {
 	return typ == RunFailed || typ == RunTimedOut || typ == DeliveryDeadLettered

@@ -24,7 +24,7 @@ func (f Filter) Matches(r Run) bool {
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
 // evaluates them.
 func (f Filter) BeyondRow() bool {
-	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != ""
+	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != ""
 }
 
 // inPeriod compares times as the store keeps them, in microseconds.

@@ -459,8 +459,8 @@ type Filter struct {
 	// IDs selects among these runs. The list is not limited to a page then, and an unknown project matches nothing.
 	IDs []string
 	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
-	// selected.
-	ParentRunID, ReplayOf, BatchID string
+	// selected, StartedByBatchID the runs that it started: the newest replay of each.
+	ParentRunID, ReplayOf, BatchID, StartedByBatchID string
 	// Labels are all among those of the runs.
 	Labels map[string]string
 	// OldestFirst reverses the order.

@@ -67,6 +67,8 @@ type Telemetry struct {
 	Webhooks *Webhooks
 	// Problems measures how long problems are open.
 	Problems *Problems
+	// Batches counts what became of the runs that batches started.
+	Batches *Batches
 	// Tracing makes spans; nil if there are no traces.
 	Tracing *tracing.Tracer
 
@@ -130,14 +132,15 @@ func describe(ctx context.Context, options Options) (*resource.Resource, error) 
 // create creates the instruments that need no source.
 func (t *Telemetry) create(version string) error {
 	meter := t.Meter(scope)
-	var errs [7]error
+	var errs [8]error
 	t.Runs, errs[0] = newRuns(t)
 	t.Retention, errs[1] = newRetention(meter)
 	t.Migration, errs[2] = newMigration(meter)
 	t.Problems, errs[3] = newProblems(meter)
 	t.API, errs[4] = newAPI(meter)
 	t.Webhooks, errs[5] = newWebhooks(meter)
-	errs[6] = buildInfo(meter, version)
+	t.Batches, errs[6] = newBatches(meter)
+	errs[7] = buildInfo(meter, version)
 	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("create the instruments: %w", err)
 	}

@@ -67,17 +67,18 @@ type Query struct {
 	Workflow string `json:"workflow,omitempty"`
 	Version  string `json:"version,omitempty"`
 	// Since is inclusive, Until exclusive, both on the time of creation. Period stands for Since: the time before the list is read.
-	Since        time.Time     `json:"since,omitzero"`
-	Until        time.Time     `json:"until,omitzero"`
-	Period       time.Duration `json:"period,omitempty"`
-	Problems     []string      `json:"problems,omitempty"`
-	Trigger      string        `json:"trigger,omitempty"`
-	NotReplayed  bool          `json:"notReplayed,omitempty"`
-	FailureGroup string        `json:"failureGroup,omitempty"`
-	Text         string        `json:"text,omitempty"`
-	ParentRunID  string        `json:"parentRunId,omitempty"`
-	ReplayOf     string        `json:"replayOf,omitempty"`
-	BatchID      string        `json:"batchId,omitempty"`
+	Since            time.Time     `json:"since,omitzero"`
+	Until            time.Time     `json:"until,omitzero"`
+	Period           time.Duration `json:"period,omitempty"`
+	Problems         []string      `json:"problems,omitempty"`
+	Trigger          string        `json:"trigger,omitempty"`
+	NotReplayed      bool          `json:"notReplayed,omitempty"`
+	FailureGroup     string        `json:"failureGroup,omitempty"`
+	Text             string        `json:"text,omitempty"`
+	ParentRunID      string        `json:"parentRunId,omitempty"`
+	ReplayOf         string        `json:"replayOf,omitempty"`
+	BatchID          string        `json:"batchId,omitempty"`
+	StartedByBatchID string        `json:"startedByBatchId,omitempty"`
 	// Labels are values by key, as in [run.Filter].
 	Labels map[string]string `json:"labels,omitempty"`
 	// Order is a word of the API; empty for the newest runs first.
@@ -95,7 +96,7 @@ func Columns() []string {
 func QueryOf(f run.Filter) Query {
 	return Query{
 		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID,
+		NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID,
 		Labels: f.Labels,
 	}
 }
@@ -105,7 +106,7 @@ func (q Query) filter(project string) run.Filter {
 	return run.Filter{
 		Project: project, Statuses: q.Statuses, Workflow: q.Workflow, Version: q.Version, Since: q.Since, Until: q.Until, Problems: q.Problems,
 		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunID: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchID: q.BatchID, Labels: q.Labels,
+		ReplayOf: q.ReplayOf, BatchID: q.BatchID, StartedByBatchID: q.StartedByBatchID, Labels: q.Labels,
 	}
 }
 

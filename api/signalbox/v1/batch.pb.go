@@ -30,14 +30,15 @@ type Batch struct {
 	Project string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
 	// cancel, terminate or replay.
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// selecting (the runs are being recorded), running, paused or completed.
+	// selecting (the runs are being recorded), running, paused, started (every run was replayed, and some of the new runs
+	// have not ended) or completed.
 	Status string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
 	// Reason that the caller gave.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Maximum rate, in items per second.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
-	// Number of selected runs. They are divided into pending (not done yet), succeeded (done), refused (the state of the
-	// run does not allow the action) and failed.
+	// Number of selected runs. They are divided into pending (not done yet), succeeded (canceled or terminated; always 0 for a
+	// replay, see outcomes.started), refused (the state of the run does not allow the action) and failed (the action failed).
 	Total     int64 `protobuf:"varint,7,opt,name=total,proto3" json:"total,omitempty"`
 	Pending   int64 `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
 	Succeeded int64 `protobuf:"varint,9,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
@@ -53,7 +54,11 @@ type Batch struct {
 	// Why the batch makes no progress at present, for example because Temporal is unavailable; empty otherwise.
 	Waiting string `protobuf:"bytes,17,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// For a replay: empty for each run's own version, or "latest".
-	Version       string `protobuf:"bytes,18,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,18,opt,name=version,proto3" json:"version,omitempty"`
+	// For a replay: what became of the runs that the batch started; absent otherwise.
+	Outcomes *BatchOutcomes `protobuf:"bytes,19,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// For a replay: time at which the last of these runs was found to have ended; absent while one is open.
+	RunsEndTime   *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=runs_end_time,json=runsEndTime,proto3" json:"runs_end_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +219,127 @@ func (x *Batch) GetVersion() string {
 	return ""
 }
 
+func (x *Batch) GetOutcomes() *BatchOutcomes {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *Batch) GetRunsEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RunsEndTime
+	}
+	return nil
+}
+
+// BatchOutcomes is what became of the runs that a batch started. A run that was replayed again by a retry counts once, as
+// its newest replay.
+type BatchOutcomes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of runs that were started. They are divided into the following.
+	Started int64 `protobuf:"varint,1,opt,name=started,proto3" json:"started,omitempty"`
+	// Queued, running or waiting.
+	Open      int64 `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
+	Completed int64 `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"`
+	// Failed or timed out, at the same task with the same cause as the run that it replays.
+	FailedSameCause int64 `protobuf:"varint,4,opt,name=failed_same_cause,json=failedSameCause,proto3" json:"failed_same_cause,omitempty"`
+	// Failed or timed out otherwise.
+	FailedOtherCause int64 `protobuf:"varint,5,opt,name=failed_other_cause,json=failedOtherCause,proto3" json:"failed_other_cause,omitempty"`
+	Canceled         int64 `protobuf:"varint,6,opt,name=canceled,proto3" json:"canceled,omitempty"`
+	Terminated       int64 `protobuf:"varint,7,opt,name=terminated,proto3" json:"terminated,omitempty"`
+	// Deleted before their end was recorded.
+	Unknown       int64 `protobuf:"varint,8,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchOutcomes) Reset() {
+	*x = BatchOutcomes{}
+	mi := &file_signalbox_v1_batch_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchOutcomes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchOutcomes) ProtoMessage() {}
+
+func (x *BatchOutcomes) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_batch_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchOutcomes.ProtoReflect.Descriptor instead.
+func (*BatchOutcomes) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BatchOutcomes) GetStarted() int64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetCompleted() int64 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetFailedSameCause() int64 {
+	if x != nil {
+		return x.FailedSameCause
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetFailedOtherCause() int64 {
+	if x != nil {
+		return x.FailedOtherCause
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetCanceled() int64 {
+	if x != nil {
+		return x.Canceled
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetTerminated() int64 {
+	if x != nil {
+		return x.Terminated
+	}
+	return 0
+}
+
+func (x *BatchOutcomes) GetUnknown() int64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
 // BatchFilter selects runs as ListRuns does, at the time of StartBatch.
 type BatchFilter struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -237,6 +363,8 @@ type BatchFilter struct {
 	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
 	BatchId string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,15,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
 	Labels        []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -245,7 +373,7 @@ type BatchFilter struct {
 
 func (x *BatchFilter) Reset() {
 	*x = BatchFilter{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[1]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -257,7 +385,7 @@ func (x *BatchFilter) String() string {
 func (*BatchFilter) ProtoMessage() {}
 
 func (x *BatchFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[1]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -270,7 +398,7 @@ func (x *BatchFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchFilter.ProtoReflect.Descriptor instead.
 func (*BatchFilter) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{1}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *BatchFilter) GetStatuses() []string {
@@ -364,6 +492,13 @@ func (x *BatchFilter) GetBatchId() string {
 	return ""
 }
 
+func (x *BatchFilter) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
+	}
+	return ""
+}
+
 func (x *BatchFilter) GetLabels() []string {
 	if x != nil {
 		return x.Labels
@@ -375,20 +510,22 @@ func (x *BatchFilter) GetLabels() []string {
 type BatchItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// pending, succeeded, refused or failed.
+	// pending, succeeded, started (a replay: outcome is what became of it), refused or failed.
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
 	// Why the item was refused or failed; empty otherwise.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// For a replay: the ID of the new run.
-	NewRunId      string                 `protobuf:"bytes,4,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// For a replay: the ID of the new run; after a retry, of the newest one.
+	NewRunId string                 `protobuf:"bytes,4,opt,name=new_run_id,json=newRunId,proto3" json:"new_run_id,omitempty"`
+	EndTime  *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// For a replay that was started: open, completed, failed_same_cause, failed_other_cause, canceled, terminated or unknown.
+	Outcome       string `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchItem) Reset() {
 	*x = BatchItem{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -400,7 +537,7 @@ func (x *BatchItem) String() string {
 func (*BatchItem) ProtoMessage() {}
 
 func (x *BatchItem) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -413,7 +550,7 @@ func (x *BatchItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchItem.ProtoReflect.Descriptor instead.
 func (*BatchItem) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BatchItem) GetRunId() string {
@@ -451,6 +588,13 @@ func (x *BatchItem) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *BatchItem) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
 type StartBatchRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -480,7 +624,7 @@ type StartBatchRequest struct {
 
 func (x *StartBatchRequest) Reset() {
 	*x = StartBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +636,7 @@ func (x *StartBatchRequest) String() string {
 func (*StartBatchRequest) ProtoMessage() {}
 
 func (x *StartBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +649,7 @@ func (x *StartBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartBatchRequest.ProtoReflect.Descriptor instead.
 func (*StartBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StartBatchRequest) GetProject() string {
@@ -593,7 +737,7 @@ type IneligibleRuns struct {
 
 func (x *IneligibleRuns) Reset() {
 	*x = IneligibleRuns{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +749,7 @@ func (x *IneligibleRuns) String() string {
 func (*IneligibleRuns) ProtoMessage() {}
 
 func (x *IneligibleRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +762,7 @@ func (x *IneligibleRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IneligibleRuns.ProtoReflect.Descriptor instead.
 func (*IneligibleRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *IneligibleRuns) GetReason() string {
@@ -662,7 +806,7 @@ type StartBatchResponse struct {
 
 func (x *StartBatchResponse) Reset() {
 	*x = StartBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +818,7 @@ func (x *StartBatchResponse) String() string {
 func (*StartBatchResponse) ProtoMessage() {}
 
 func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +831,7 @@ func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartBatchResponse.ProtoReflect.Descriptor instead.
 func (*StartBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StartBatchResponse) GetBatch() *Batch {
@@ -735,7 +879,7 @@ type GetBatchRequest struct {
 
 func (x *GetBatchRequest) Reset() {
 	*x = GetBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +891,7 @@ func (x *GetBatchRequest) String() string {
 func (*GetBatchRequest) ProtoMessage() {}
 
 func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +904,7 @@ func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchRequest.ProtoReflect.Descriptor instead.
 func (*GetBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetBatchRequest) GetProject() string {
@@ -786,7 +930,7 @@ type GetBatchResponse struct {
 
 func (x *GetBatchResponse) Reset() {
 	*x = GetBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +942,7 @@ func (x *GetBatchResponse) String() string {
 func (*GetBatchResponse) ProtoMessage() {}
 
 func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +955,7 @@ func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchResponse.ProtoReflect.Descriptor instead.
 func (*GetBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetBatchResponse) GetBatch() *Batch {
@@ -835,7 +979,7 @@ type ListBatchesRequest struct {
 
 func (x *ListBatchesRequest) Reset() {
 	*x = ListBatchesRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +991,7 @@ func (x *ListBatchesRequest) String() string {
 func (*ListBatchesRequest) ProtoMessage() {}
 
 func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +1004,7 @@ func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListBatchesRequest) GetProject() string {
@@ -901,7 +1045,7 @@ type ListBatchesResponse struct {
 
 func (x *ListBatchesResponse) Reset() {
 	*x = ListBatchesResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1057,7 @@ func (x *ListBatchesResponse) String() string {
 func (*ListBatchesResponse) ProtoMessage() {}
 
 func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1070,7 @@ func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListBatchesResponse) GetBatches() []*Batch {
@@ -951,14 +1095,16 @@ type ListBatchItemsRequest struct {
 	PageSize  int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only items with this status.
-	Status        string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
+	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
+	// Only items with this outcome.
+	Outcome       string `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListBatchItemsRequest) Reset() {
 	*x = ListBatchItemsRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1116,7 @@ func (x *ListBatchItemsRequest) String() string {
 func (*ListBatchItemsRequest) ProtoMessage() {}
 
 func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1129,7 @@ func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListBatchItemsRequest) GetProject() string {
@@ -1021,6 +1167,13 @@ func (x *ListBatchItemsRequest) GetStatus() string {
 	return ""
 }
 
+func (x *ListBatchItemsRequest) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
 type ListBatchItemsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Items         []*BatchItem           `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
@@ -1031,7 +1184,7 @@ type ListBatchItemsResponse struct {
 
 func (x *ListBatchItemsResponse) Reset() {
 	*x = ListBatchItemsResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1196,7 @@ func (x *ListBatchItemsResponse) String() string {
 func (*ListBatchItemsResponse) ProtoMessage() {}
 
 func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1209,7 @@ func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListBatchItemsResponse) GetItems() []*BatchItem {
@@ -1083,7 +1236,7 @@ type PauseBatchRequest struct {
 
 func (x *PauseBatchRequest) Reset() {
 	*x = PauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1248,7 @@ func (x *PauseBatchRequest) String() string {
 func (*PauseBatchRequest) ProtoMessage() {}
 
 func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1261,7 @@ func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*PauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseBatchRequest) GetProject() string {
@@ -1134,7 +1287,7 @@ type PauseBatchResponse struct {
 
 func (x *PauseBatchResponse) Reset() {
 	*x = PauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1299,7 @@ func (x *PauseBatchResponse) String() string {
 func (*PauseBatchResponse) ProtoMessage() {}
 
 func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1312,7 @@ func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*PauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PauseBatchResponse) GetBatch() *Batch {
@@ -1179,7 +1332,7 @@ type UnpauseBatchRequest struct {
 
 func (x *UnpauseBatchRequest) Reset() {
 	*x = UnpauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1344,7 @@ func (x *UnpauseBatchRequest) String() string {
 func (*UnpauseBatchRequest) ProtoMessage() {}
 
 func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1357,7 @@ func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UnpauseBatchRequest) GetProject() string {
@@ -1230,7 +1383,7 @@ type UnpauseBatchResponse struct {
 
 func (x *UnpauseBatchResponse) Reset() {
 	*x = UnpauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1395,7 @@ func (x *UnpauseBatchResponse) String() string {
 func (*UnpauseBatchResponse) ProtoMessage() {}
 
 func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1408,7 @@ func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UnpauseBatchResponse) GetBatch() *Batch {
@@ -1275,7 +1428,7 @@ type RetryBatchRequest struct {
 
 func (x *RetryBatchRequest) Reset() {
 	*x = RetryBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1440,7 @@ func (x *RetryBatchRequest) String() string {
 func (*RetryBatchRequest) ProtoMessage() {}
 
 func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1453,7 @@ func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchRequest.ProtoReflect.Descriptor instead.
 func (*RetryBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryBatchRequest) GetProject() string {
@@ -1326,7 +1479,7 @@ type RetryBatchResponse struct {
 
 func (x *RetryBatchResponse) Reset() {
 	*x = RetryBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1491,7 @@ func (x *RetryBatchResponse) String() string {
 func (*RetryBatchResponse) ProtoMessage() {}
 
 func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1504,7 @@ func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchResponse.ProtoReflect.Descriptor instead.
 func (*RetryBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RetryBatchResponse) GetBatch() *Batch {
@@ -1365,7 +1518,7 @@ var File_signalbox_v1_batch_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
-	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x04\n" +
+	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x96\x05\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x16\n" +
@@ -1387,7 +1540,20 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
 	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
-	"\aversion\x18\x12 \x01(\tR\aversion\"\xc9\x03\n" +
+	"\aversion\x18\x12 \x01(\tR\aversion\x127\n" +
+	"\boutcomes\x18\x13 \x01(\v2\x1b.signalbox.v1.BatchOutcomesR\boutcomes\x12>\n" +
+	"\rruns_end_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\vrunsEndTime\"\x8b\x02\n" +
+	"\rBatchOutcomes\x12\x18\n" +
+	"\astarted\x18\x01 \x01(\x03R\astarted\x12\x12\n" +
+	"\x04open\x18\x02 \x01(\x03R\x04open\x12\x1c\n" +
+	"\tcompleted\x18\x03 \x01(\x03R\tcompleted\x12*\n" +
+	"\x11failed_same_cause\x18\x04 \x01(\x03R\x0ffailedSameCause\x12,\n" +
+	"\x12failed_other_cause\x18\x05 \x01(\x03R\x10failedOtherCause\x12\x1a\n" +
+	"\bcanceled\x18\x06 \x01(\x03R\bcanceled\x12\x1e\n" +
+	"\n" +
+	"terminated\x18\a \x01(\x03R\n" +
+	"terminated\x12\x18\n" +
+	"\aunknown\x18\b \x01(\x03R\aunknown\"\xf8\x03\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1402,15 +1568,17 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12\"\n" +
 	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\r \x01(\tR\abatchId\x12\x16\n" +
-	"\x06labels\x18\x0e \x03(\tR\x06labels\"\xa5\x01\n" +
+	"\bbatch_id\x18\r \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x0f \x01(\tR\x10startedByBatchId\x12\x16\n" +
+	"\x06labels\x18\x0e \x03(\tR\x06labels\"\xbf\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x04 \x01(\tR\bnewRunId\x125\n" +
-	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xce\x02\n" +
+	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x18\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\"\xce\x02\n" +
 	"\x11StartBatchRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
@@ -1448,14 +1616,15 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\bstatuses\x18\x04 \x03(\tR\bstatuses\"l\n" +
 	"\x13ListBatchesResponse\x12-\n" +
 	"\abatches\x18\x01 \x03(\v2\x13.signalbox.v1.BatchR\abatches\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x95\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xaf\x01\n" +
 	"\x15ListBatchItemsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06status\x18\x05 \x01(\tR\x06status\"o\n" +
+	"\x06status\x18\x05 \x01(\tR\x06status\x12\x18\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\"o\n" +
 	"\x16ListBatchItemsResponse\x12-\n" +
 	"\x05items\x18\x01 \x03(\v2\x17.signalbox.v1.BatchItemR\x05items\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"=\n" +
@@ -1498,63 +1667,66 @@ func file_signalbox_v1_batch_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_batch_proto_rawDescData
 }
 
-var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_signalbox_v1_batch_proto_goTypes = []any{
 	(*Batch)(nil),                  // 0: signalbox.v1.Batch
-	(*BatchFilter)(nil),            // 1: signalbox.v1.BatchFilter
-	(*BatchItem)(nil),              // 2: signalbox.v1.BatchItem
-	(*StartBatchRequest)(nil),      // 3: signalbox.v1.StartBatchRequest
-	(*IneligibleRuns)(nil),         // 4: signalbox.v1.IneligibleRuns
-	(*StartBatchResponse)(nil),     // 5: signalbox.v1.StartBatchResponse
-	(*GetBatchRequest)(nil),        // 6: signalbox.v1.GetBatchRequest
-	(*GetBatchResponse)(nil),       // 7: signalbox.v1.GetBatchResponse
-	(*ListBatchesRequest)(nil),     // 8: signalbox.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),    // 9: signalbox.v1.ListBatchesResponse
-	(*ListBatchItemsRequest)(nil),  // 10: signalbox.v1.ListBatchItemsRequest
-	(*ListBatchItemsResponse)(nil), // 11: signalbox.v1.ListBatchItemsResponse
-	(*PauseBatchRequest)(nil),      // 12: signalbox.v1.PauseBatchRequest
-	(*PauseBatchResponse)(nil),     // 13: signalbox.v1.PauseBatchResponse
-	(*UnpauseBatchRequest)(nil),    // 14: signalbox.v1.UnpauseBatchRequest
-	(*UnpauseBatchResponse)(nil),   // 15: signalbox.v1.UnpauseBatchResponse
-	(*RetryBatchRequest)(nil),      // 16: signalbox.v1.RetryBatchRequest
-	(*RetryBatchResponse)(nil),     // 17: signalbox.v1.RetryBatchResponse
-	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
+	(*BatchOutcomes)(nil),          // 1: signalbox.v1.BatchOutcomes
+	(*BatchFilter)(nil),            // 2: signalbox.v1.BatchFilter
+	(*BatchItem)(nil),              // 3: signalbox.v1.BatchItem
+	(*StartBatchRequest)(nil),      // 4: signalbox.v1.StartBatchRequest
+	(*IneligibleRuns)(nil),         // 5: signalbox.v1.IneligibleRuns
+	(*StartBatchResponse)(nil),     // 6: signalbox.v1.StartBatchResponse
+	(*GetBatchRequest)(nil),        // 7: signalbox.v1.GetBatchRequest
+	(*GetBatchResponse)(nil),       // 8: signalbox.v1.GetBatchResponse
+	(*ListBatchesRequest)(nil),     // 9: signalbox.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),    // 10: signalbox.v1.ListBatchesResponse
+	(*ListBatchItemsRequest)(nil),  // 11: signalbox.v1.ListBatchItemsRequest
+	(*ListBatchItemsResponse)(nil), // 12: signalbox.v1.ListBatchItemsResponse
+	(*PauseBatchRequest)(nil),      // 13: signalbox.v1.PauseBatchRequest
+	(*PauseBatchResponse)(nil),     // 14: signalbox.v1.PauseBatchResponse
+	(*UnpauseBatchRequest)(nil),    // 15: signalbox.v1.UnpauseBatchRequest
+	(*UnpauseBatchResponse)(nil),   // 16: signalbox.v1.UnpauseBatchResponse
+	(*RetryBatchRequest)(nil),      // 17: signalbox.v1.RetryBatchRequest
+	(*RetryBatchResponse)(nil),     // 18: signalbox.v1.RetryBatchResponse
+	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
 }
 var file_signalbox_v1_batch_proto_depIdxs = []int32{
-	18, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
-	18, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
-	1,  // 2: signalbox.v1.Batch.filter:type_name -> signalbox.v1.BatchFilter
-	18, // 3: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
-	18, // 4: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
-	18, // 5: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
-	1,  // 6: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
-	0,  // 7: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
-	4,  // 8: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	0,  // 9: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 10: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
-	2,  // 11: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
-	0,  // 12: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 13: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 14: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
-	3,  // 15: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
-	6,  // 16: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
-	8,  // 17: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
-	10, // 18: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
-	12, // 19: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
-	14, // 20: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
-	16, // 21: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
-	5,  // 22: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
-	7,  // 23: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
-	9,  // 24: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
-	11, // 25: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
-	13, // 26: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
-	15, // 27: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
-	17, // 28: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
-	22, // [22:29] is the sub-list for method output_type
-	15, // [15:22] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	19, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
+	19, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 2: signalbox.v1.Batch.filter:type_name -> signalbox.v1.BatchFilter
+	1,  // 3: signalbox.v1.Batch.outcomes:type_name -> signalbox.v1.BatchOutcomes
+	19, // 4: signalbox.v1.Batch.runs_end_time:type_name -> google.protobuf.Timestamp
+	19, // 5: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
+	19, // 6: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
+	19, // 7: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 8: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
+	0,  // 9: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
+	5,  // 10: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	0,  // 11: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 12: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
+	3,  // 13: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
+	0,  // 14: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 15: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 16: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
+	4,  // 17: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
+	7,  // 18: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
+	9,  // 19: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
+	11, // 20: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
+	13, // 21: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
+	15, // 22: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
+	17, // 23: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
+	6,  // 24: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
+	8,  // 25: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
+	10, // 26: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
+	12, // 27: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
+	14, // 28: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
+	16, // 29: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
+	18, // 30: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
+	24, // [24:31] is the sub-list for method output_type
+	17, // [17:24] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_batch_proto_init() }
@@ -1562,14 +1734,14 @@ func file_signalbox_v1_batch_proto_init() {
 	if File_signalbox_v1_batch_proto != nil {
 		return
 	}
-	file_signalbox_v1_batch_proto_msgTypes[3].OneofWrappers = []any{}
+	file_signalbox_v1_batch_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_batch_proto_rawDesc), len(file_signalbox_v1_batch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

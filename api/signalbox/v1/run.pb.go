@@ -2237,6 +2237,8 @@ type ListRunsRequest struct {
 	ReplayOf string `protobuf:"bytes,17,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
 	BatchId string `protobuf:"bytes,18,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,20,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
 	Labels        []string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2395,6 +2397,13 @@ func (x *ListRunsRequest) GetReplayOf() string {
 func (x *ListRunsRequest) GetBatchId() string {
 	if x != nil {
 		return x.BatchId
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
 	}
 	return ""
 }
@@ -3425,6 +3434,8 @@ type CountRunsRequest struct {
 	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
 	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,18,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Also counts the runs by time of creation, in buckets of this length from since to until; until defaults to now. At
 	// least one second; requires since, and allows at most 200 buckets.
 	Bucket *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
@@ -3565,6 +3576,13 @@ func (x *CountRunsRequest) GetReplayOf() string {
 func (x *CountRunsRequest) GetBatchId() string {
 	if x != nil {
 		return x.BatchId
+	}
+	return ""
+}
+
+func (x *CountRunsRequest) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
 	}
 	return ""
 }
@@ -4271,6 +4289,8 @@ type ExportRunsRequest struct {
 	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
 	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,17,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
 	Labels        []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4408,6 +4428,13 @@ func (x *ExportRunsRequest) GetReplayOf() string {
 func (x *ExportRunsRequest) GetBatchId() string {
 	if x != nil {
 		return x.BatchId
+	}
+	return ""
+}
+
+func (x *ExportRunsRequest) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
 	}
 	return ""
 }
@@ -4644,7 +4671,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xd8\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x87\x05\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -4666,7 +4693,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\x12\"\n" +
 	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x11 \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x12 \x01(\tR\abatchId\x12\x16\n" +
+	"\bbatch_id\x18\x12 \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x14 \x01(\tR\x10startedByBatchId\x12\x16\n" +
 	"\x06labels\x18\x13 \x03(\tR\x06labels\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
@@ -4752,7 +4780,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xba\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xe9\x04\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
@@ -4770,7 +4798,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\fnot_replayed\x18\f \x01(\bR\vnotReplayed\x12\"\n" +
 	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x121\n" +
+	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x12 \x01(\tR\x10startedByBatchId\x121\n" +
 	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\x12\x16\n" +
 	"\x06labels\x18\x11 \x03(\tR\x06labels\"\xbd\x01\n" +
 	"\tRunBucket\x120\n" +
@@ -4827,7 +4856,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\x81\x04\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xb0\x04\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -4844,7 +4873,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rfailure_group\x18\f \x01(\tR\ffailureGroup\x12\"\n" +
 	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12\x16\n" +
+	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12\x16\n" +
 	"\x06labels\x18\x10 \x03(\tR\x06labels2\xd2\x0f\n" +
 	"\n" +
 	"RunService\x12q\n" +

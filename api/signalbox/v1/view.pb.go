@@ -180,6 +180,8 @@ type ViewQuery struct {
 	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
 	// Only runs that this batch selected.
 	BatchId string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,18,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs created within this time before the list is read: whole seconds, at most 3650 days.
 	Period *durationpb.Duration `protobuf:"bytes,14,opt,name=period,proto3" json:"period,omitempty"`
 	// Order of the list, as in ListRunsRequest; empty for the newest first.
@@ -310,6 +312,13 @@ func (x *ViewQuery) GetReplayOf() string {
 func (x *ViewQuery) GetBatchId() string {
 	if x != nil {
 		return x.BatchId
+	}
+	return ""
+}
+
+func (x *ViewQuery) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
 	}
 	return ""
 }
@@ -675,7 +684,7 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x18\n" +
 	"\aupdater\x18\n" +
-	" \x01(\tR\aupdater\"\xaa\x04\n" +
+	" \x01(\tR\aupdater\"\xd9\x04\n" +
 	"\tViewQuery\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -690,7 +699,8 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	" \x01(\tR\x04text\x12\"\n" +
 	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
 	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\r \x01(\tR\abatchId\x121\n" +
+	"\bbatch_id\x18\r \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x12 \x01(\tR\x10startedByBatchId\x121\n" +
 	"\x06period\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06period\x12\x14\n" +
 	"\x05order\x18\x0f \x01(\tR\x05order\x12\x18\n" +
 	"\acolumns\x18\x10 \x03(\tR\acolumns\x12\x16\n" +

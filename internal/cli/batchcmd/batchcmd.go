@@ -45,6 +45,7 @@ func show(s *session.Session, b *signalboxv1.Batch) error {
 		{Name: "status", Value: b.GetStatus()},
 		{Name: "waiting", Value: b.GetWaiting()},
 		{Name: "runs", Value: counts(b)},
+		{Name: "outcomes", Value: became(b)},
 		{Name: "filter", Value: filterLine(b.GetFilter())},
 		{Name: "reason", Value: b.GetReason()},
 		{Name: "rate", Value: fmt.Sprintf("%g/s", b.GetRate())},
@@ -52,6 +53,7 @@ func show(s *session.Session, b *signalboxv1.Batch) error {
 		{Name: "request", Value: b.GetRequestId()},
 		{Name: "created", Value: output.Moment(b.GetCreateTime())},
 		{Name: "ended", Value: output.Moment(b.GetEndTime())},
+		{Name: "runs ended", Value: output.Moment(b.GetRunsEndTime())},
 	})
 }
 
@@ -59,22 +61,43 @@ func action(b *signalboxv1.Batch) string {
 	return strings.TrimSpace(b.GetAction() + " " + b.GetVersion())
 }
 
-// counts lists a batch's counts of items by outcome, without those that are 0.
-func counts(b *signalboxv1.Batch) string {
-	var parts []string
-	for _, part := range []struct {
-		n    int64
-		word string
-	}{{b.GetSucceeded(), "succeeded"}, {b.GetRefused(), "refused"}, {b.GetFailed(), "failed"}, {b.GetPending(), "pending"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+// part is a number of runs and what they have in common.
+type part struct {
+	n    int64
+	word string
+}
+
+// words lists numbers, without those that are 0.
+func words(parts ...part) string {
+	var list []string
+	for _, p := range parts {
+		if p.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", p.n, p.word))
 		}
 	}
-	line := fmt.Sprint(b.GetTotal())
-	if len(parts) > 0 {
-		line += ": " + strings.Join(parts, ", ")
+	return strings.Join(list, ", ")
+}
+
+// counts lists a batch's counts of items by status.
+func counts(b *signalboxv1.Batch) string {
+	line := words(part{b.GetSucceeded(), "succeeded"}, part{b.GetOutcomes().GetStarted(), "started"}, part{b.GetRefused(), "refused"},
+		part{b.GetFailed(), "failed"}, part{b.GetPending(), "pending"})
+	if line != "" {
+		line = ": " + line
 	}
-	return line
+	return fmt.Sprint(b.GetTotal()) + line
+}
+
+// became lists what became of the runs that a batch started.
+func became(b *signalboxv1.Batch) string {
+	o := b.GetOutcomes()
+	failed := o.GetFailedSameCause() + o.GetFailedOtherCause()
+	word := "failed"
+	if failed > 0 {
+		word += fmt.Sprintf(" (%d with the same cause)", o.GetFailedSameCause())
+	}
+	return words(part{o.GetOpen(), "open"}, part{o.GetCompleted(), "completed"}, part{failed, word}, part{o.GetCanceled(), "canceled"}, part{o.GetTerminated(), "terminated"},
+		part{o.GetUnknown(), "unknown"})
 }
 
 // filterLine is the filter in the words of the flags; empty for a batch of run IDs.

@@ -2,6 +2,7 @@ package batchcmd
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,9 +12,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func itemStatuses() []string { return []string{"pending", "succeeded", "refused", "failed"} }
+func itemStatuses() []string { return []string{"pending", "succeeded", "started", "refused", "failed"} }
 
-func batchStatuses() []string { return []string{"selecting", "running", "paused", "completed"} }
+func outcomes() []string {
+	return []string{"open", "completed", "failed_same_cause", "failed_other_cause", "canceled", "terminated", "unknown"}
+}
+
+func batchStatuses() []string {
+	return []string{"selecting", "running", "paused", "started", "completed"}
+}
 
 func listCommand(s *session.Session) *cobra.Command {
 	var limit int
@@ -32,7 +39,7 @@ func listCommand(s *session.Session) *cobra.Command {
 			return list(cmd.Context(), s, chosen, limit)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only these `statuses`, separated by commas: selecting, running, paused, completed")
+	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only these `statuses`, separated by commas: selecting, running, paused, started, completed")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(batchStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
@@ -42,10 +49,10 @@ func listCommand(s *session.Session) *cobra.Command {
 func list(ctx context.Context, s *session.Session, statuses []string, limit int) error {
 	return session.Listing[*signalboxv1.Batch]{
 		Thing:   "batch",
-		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
+		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "OUTCOMES", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
 		Row: func(b *signalboxv1.Batch) []string {
 			return []string{
-				b.GetId(), action(b), b.GetStatus(), counts(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
+				b.GetId(), action(b), b.GetStatus(), counts(b), became(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
 				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
 			}
 		},
@@ -59,20 +66,23 @@ func list(ctx context.Context, s *session.Session, statuses []string, limit int)
 
 func showCommand(s *session.Session) *cobra.Command {
 	var items bool
-	var status string
+	var status, outcome string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show the progress of a batch, or with --items the outcome of each run",
+		Short: "Show the progress of a batch, or with --items the result of each run",
+		Long: `Show the progress of a batch, or with --items the result of each run. A batch of replays is "started" while runs that it started are open,
+and "completed" when all have ended; OUTCOMES counts what became of them. "run list --started-by-batch ID" lists these runs.`,
 		Example: `  signalbox batch show 0199a4f2 --items --status failed
+  signalbox batch show 0199a4f2 --items --outcome failed_same_cause
   signalbox batch show 0199a4f2 --items --limit 0 --jq '.[].newRunId'`,
 		Args:              session.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteBatches,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if items {
-				return listItems(cmd.Context(), s, args[0], status, limit)
+				return listItems(cmd.Context(), s, args[0], status, outcome, limit)
 			}
-			for _, name := range []string{"status", "limit"} {
+			for _, name := range []string{"status", "outcome", "limit"} {
 				if cmd.Flags().Changed(name) {
 					return exit.Usagef("--%s applies to the runs of the batch; give --items too", name)
 				}
@@ -84,29 +94,36 @@ func showCommand(s *session.Session) *cobra.Command {
 			return show(s, b)
 		},
 	}
-	cmd.Flags().BoolVar(&items, "items", false, "list the runs with their outcomes")
-	cmd.Flags().StringVarP(&status, "status", "s", "", "only runs with this `status`: pending, succeeded, refused or failed")
+	cmd.Flags().BoolVar(&items, "items", false, "list the runs with their results")
+	cmd.Flags().StringVarP(&status, "status", "s", "", "only runs with this `status`: pending, succeeded, started, refused or failed")
+	cmd.Flags().StringVar(&outcome, "outcome", "", "only runs whose replay has this `outcome`: "+strings.Join(outcomes(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "at most this many runs; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindBatch(cmd)
 	return cmd
 }
 
-func listItems(ctx context.Context, s *session.Session, id, status string, limit int) error {
+func listItems(ctx context.Context, s *session.Session, id, status, outcome string, limit int) error {
 	if status != "" {
 		if _, err := session.Words("status", []string{status}, itemStatuses()); err != nil {
 			return err
 		}
 	}
+	if outcome != "" {
+		if _, err := session.Words("outcome", []string{outcome}, outcomes()); err != nil {
+			return err
+		}
+	}
 	return session.Listing[*signalboxv1.BatchItem]{
 		Thing:   "run",
-		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "+ENDED", "REASON"),
+		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "OUTCOME", "+ENDED", "REASON"),
 		Row: func(item *signalboxv1.BatchItem) []string {
-			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), output.Moment(item.GetEndTime()), item.GetError()}
+			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), item.GetOutcome(), output.Moment(item.GetEndTime()), item.GetError()}
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
 		response, err := session.Call(ctx, s, s.Batches().ListBatchItems, &signalboxv1.ListBatchItemsRequest{
-			Project: s.Project(), Id: id, Status: status, PageSize: size, PageToken: token,
+			Project: s.Project(), Id: id, Status: status, Outcome: outcome, PageSize: size, PageToken: token,
 		}, "list the runs of batch %q", id)
 		return response.GetItems(), response.GetNextPageToken(), err
 	})

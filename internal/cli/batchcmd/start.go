@@ -47,7 +47,8 @@ The server stores the list of runs when the command is given; the servers then p
 "batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
 while Temporal is unavailable. No run is processed twice.
 
-With --wait the command returns when the batch has ended, with exit code 1 when an item failed. Ctrl-C ends the command, not the batch.`,
+With --wait the command returns when the batch and the runs that it started have ended, with exit code 1 when an item or a run
+failed. Ctrl-C ends the command, not the batch.`,
 		Example: `  signalbox batch start --action cancel --workflow shop/order --status running,waiting --reason "wrong prices"
   signalbox batch start --action replay --latest --status failed --since 24h --reason "bug is fixed" --dry-run
   signalbox batch start --action terminate --reason "test data" --wait $(cat ids.txt)`,
@@ -73,7 +74,7 @@ With --wait the command returns when the batch has ended, with exit code 1 when 
 	flags.confirmation.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs, list those for which the action is refused, and start nothing")
 	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "start only if this many runs are selected, as --dry-run counts them")
-	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the batch has ended")
+	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the batch and the runs that it started have ended")
 	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindRuns(cmd, math.MaxInt)
 	return cmd
@@ -166,7 +167,7 @@ func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error
 	return &signalboxv1.BatchFilter{
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed, Text: chosen.Text,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}, nil
 }
 
@@ -207,9 +208,15 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 	}
 	if b.GetFailed() > 0 {
 		s.Note("%d of %s failed: %s lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"), s.Command("batch show %s --items --status failed", b.GetId()))
-		return exit.Silently(exit.Failed)
 	}
-	return nil
+	o := b.GetOutcomes()
+	if n := o.GetFailedSameCause() + o.GetFailedOtherCause(); n > 0 {
+		s.Note("%d of %s that the batch started failed: %s lists them", n, output.Count(o.GetStarted(), "run"),
+			s.Command("run list --started-by-batch %s --status failed,timed_out", b.GetId()))
+	} else if b.GetFailed() == 0 {
+		return nil
+	}
+	return exit.Silently(exit.Failed)
 }
 
 // PrintPreview lists the runs on which the action of a dry run has no effect.
@@ -245,7 +252,8 @@ func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*s
 			s.Note("the batch waits: %s", why)
 		}
 		noted = why
-		progress.Of(b.GetTotal()-b.GetPending(), b.GetTotal(), "run")
+		// The runs that are started count when they have ended.
+		progress.Of(b.GetTotal()-b.GetPending()-b.GetOutcomes().GetOpen(), b.GetTotal(), "run")
 		select {
 		case <-ctx.Done():
 			return nil, s.Failed(ctx.Err(), "wait for batch %s, which continues", id)

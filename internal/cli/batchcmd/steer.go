@@ -47,7 +47,8 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 
 func retryCommand(s *session.Session) *cobra.Command {
 	return steering(s, "retry", "Retry the failed runs of a batch",
-		`Retry the failed runs of a batch, and no others. Refused runs stay refused: their state did not allow the action.`,
+		`Retry the failed runs of a batch, and no others. Of a batch of replays, this also replays the runs that it started and that failed.
+Refused runs stay refused: their state did not allow the action.`,
 		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
 			request := &signalboxv1.RetryBatchRequest{Project: s.Project(), Id: id}
 			response, err := session.Send(ctx, s, s.Batches().RetryBatch, request)

@@ -98,7 +98,7 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 		Project: s.Project(), Format: flags.format, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, Problems: chosen.Problems, Trigger: chosen.Trigger, NotReplayed: chosen.NotReplayed,
 		FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
-		Text: chosen.Text, ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID,
+		Text: chosen.Text, ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID,
 	}, nil
 }
 

@@ -3,7 +3,7 @@ package golden_test
 const batchID = "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f21"
 
 const (
-	runningBatch = `{"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f21", "project": "shop", "action": "replay", "version": "latest", "status": "running", "reason": "the bug is fixed", "rate": 50, "total": "120", "pending": "100", "succeeded": "17", "refused": "2", "failed": "1",
+	runningBatch = `{"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f21", "project": "shop", "action": "replay", "version": "latest", "status": "running", "reason": "the bug is fixed", "rate": 50, "total": "120", "pending": "100", "outcomes": {"started": "17", "open": "4", "completed": "3", "failedSameCause": "9", "failedOtherCause": "1"}, "refused": "2", "failed": "1",
 		"actor": "ada", "requestId": "b-1", "createTime": "2026-11-24T02:58:00Z", "waiting": "Temporal is unavailable", "filter": {"statuses": ["failed"], "workflow": "shop/order", "labels": ["region=eu"]}}`
 	doneBatch = `{"id": "0199a4f4-0000-7c54-8a3c-5a0d1e0b7f20", "project": "shop", "action": "cancel", "status": "completed", "reason": "wrong prices", "rate": 0.5, "total": "3", "succeeded": "2", "failed": "1", "actor": "ada", "requestId": "b-0",
 		"createTime": "2026-11-22T02:58:00Z", "endTime": "2026-11-22T02:58:30Z"}`
@@ -15,7 +15,7 @@ func batchExamples() []example {
 		{name: "batch-list", line: "batch list -p shop", answers: answers{"ListBatches": `{"batches": [` + runningBatch + "," + doneBatch + `]}`}},
 		{name: "batch-list-empty", line: "batch list", answers: answers{"ListBatches": `{}`}},
 		{name: "batch-show", line: "batch show " + batchID, answers: answers{"GetBatch": steered}},
-		{name: "batch-show-items", line: "batch show " + batchID + " --items", answers: answers{"ListBatchItems": `{"items": [{"runId": "` + openID + `", "status": "succeeded", "newRunId": "` + doneID + `", "endTime": "2026-11-24T02:59:00Z"},
+		{name: "batch-show-items", line: "batch show " + batchID + " --items", answers: answers{"ListBatchItems": `{"items": [{"runId": "` + openID + `", "status": "started", "newRunId": "` + doneID + `", "outcome": "failed_same_cause", "endTime": "2026-11-24T02:59:00Z"},
 			{"runId": "` + failedID + `", "status": "failed", "error": "INTERNAL: the database does not answer", "endTime": "2026-11-24T02:59:00Z"}, {"runId": "0199a4f0-2222-7c54-8a3c-5a0d1e0b7f14", "status": "pending"}]}`}},
 		{name: "batch-start", line: "batch start --action replay --status failed -r fixed --request-id b-1", answers: answers{"StartBatch": `{"batch": ` + runningBatch + `, "created": true}`}},
 		{name: "batch-start-wait", line: "batch start --action cancel --status failed -r fixed --request-id b-1 --wait", answers: answers{"StartBatch": `{"batch": ` + doneBatch + `, "created": true}`}},

@@ -55,7 +55,7 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request,
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}
 	switch {
 	case flags.bucket > 0 && chosen.Since == nil:

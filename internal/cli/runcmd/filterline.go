@@ -23,6 +23,7 @@ type filter interface {
 	GetParentRunId() string
 	GetReplayOf() string
 	GetBatchId() string
+	GetStartedByBatchId() string
 	GetNotReplayed() bool
 }
 
@@ -51,6 +52,7 @@ func FilterLine(f filter, last string) string {
 	add("parent", f.GetParentRunId())
 	add("replay of", f.GetReplayOf())
 	add("batch", f.GetBatchId())
+	add("started by batch", f.GetStartedByBatchId())
 	if f.GetNotReplayed() {
 		parts = append(parts, "not replayed")
 	}

@@ -102,7 +102,7 @@ func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
 		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
+		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
 	}, nil
 }
 

@@ -46,7 +46,7 @@ func viewRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 	request := &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Statuses: q.GetStatuses(), Workflow: q.GetWorkflow(), Version: q.GetVersion(), Since: q.GetSince(), Until: q.GetUntil(),
 		Order: q.GetOrder(), Problems: q.GetProblems(), Trigger: q.GetTrigger(), Text: q.GetText(), NotReplayed: q.GetNotReplayed(),
-		ParentRunId: q.GetParentRunId(), ReplayOf: q.GetReplayOf(), BatchId: q.GetBatchId(), FailureGroup: q.GetFailureGroup(), Labels: q.GetLabels(),
+		ParentRunId: q.GetParentRunId(), ReplayOf: q.GetReplayOf(), BatchId: q.GetBatchId(), StartedByBatchId: q.GetStartedByBatchId(), FailureGroup: q.GetFailureGroup(), Labels: q.GetLabels(),
 	}
 	if q.GetPeriod() != nil {
 		request.Since = session.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))

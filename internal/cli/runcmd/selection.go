@@ -20,6 +20,7 @@ type Selection struct {
 	text                       string
 	labels                     []string
 	parent, replayOf, batch    string
+	startedByBatch             string
 	period                     session.Period
 }
 
@@ -32,7 +33,7 @@ type Chosen struct {
 	Text                       string
 	Labels                     []string
 	ParentRunID, ReplayOf      string
-	BatchID                    string
+	BatchID, StartedByBatchID  string
 	Since, Until               *timestamppb.Timestamp // nil where they were not given
 	// Period is the length of time that --since names; 0 if it names a moment or was not given.
 	Period time.Duration
@@ -40,7 +41,7 @@ type Chosen struct {
 
 // SelectionFlags names the flags that Bind adds.
 func SelectionFlags() []string {
-	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "text", "parent", "replay-of", "batch", "failure-group", "label"}
+	return []string{"status", "workflow", "version", "since", "until", "problem", "trigger", "not-replayed", "text", "parent", "replay-of", "batch", "started-by-batch", "failure-group", "label"}
 }
 
 // Bind adds the flags with their completions.
@@ -57,6 +58,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.parent, "parent", "", "only runs that the run with this `ID` started")
 	cmd.Flags().StringVar(&f.replayOf, "replay-of", "", "only replays of the run with this `ID`")
 	cmd.Flags().StringVar(&f.batch, "batch", "", "only runs that the batch with this `ID` selected")
+	cmd.Flags().StringVar(&f.startedByBatch, "started-by-batch", "", "only runs that the batch with this `ID` started: the newest replay of each run")
 	f.period.Bind(cmd, "only runs created")
 	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
@@ -67,7 +69,7 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
 	c := Chosen{
 		Workflow: f.workflow, Version: f.version, Trigger: f.trigger, NotReplayed: f.notReplayed, Text: f.text,
-		ParentRunID: f.parent, ReplayOf: f.replayOf, BatchID: f.batch, FailureGroup: f.failureGroup,
+		ParentRunID: f.parent, ReplayOf: f.replayOf, BatchID: f.batch, StartedByBatchID: f.startedByBatch, FailureGroup: f.failureGroup,
 		Labels: f.labels,
 	}
 	if f.version != "" && f.workflow == "" {

@@ -154,7 +154,7 @@ func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
 	q := &signalboxv1.ViewQuery{
 		Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version, Since: chosen.Since, Until: chosen.Until,
 		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed, ParentRunId: chosen.ParentRunID,
-		ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, FailureGroup: chosen.FailureGroup, Order: f.order, Columns: f.columns, Labels: chosen.Labels,
+		ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Order: f.order, Columns: f.columns, Labels: chosen.Labels,
 	}
 	if chosen.Period != 0 {
 		q.Since, q.Period = nil, durationpb.New(chosen.Period)

@@ -83,16 +83,29 @@ func (p *Publisher) pass(ctx, work context.Context) time.Duration {
 // complete adds what the transaction that reported the failure did not know.
 func (p *Publisher) complete(e event.Event) event.Event {
 	e.Actor, e.Status, e.DataContentType = auth.System().Name, event.Pending, "application/json"
-	if p.o.PublicURL == "" || e.Type == event.DeliveryDeadLettered {
+	if p.o.PublicURL == "" {
 		return e
 	}
-	var data runData
-	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return e
+	switch e.Type {
+	case event.RunFailed, event.RunTimedOut:
+		e.Data = withURL(e.Data, func(d *runData) (err error) {
+			d.URL, err = url.JoinPath(p.o.PublicURL, "runs", d.RunID)
+			return err
+		})
+	case event.BatchEnded:
+		e.Data = withURL(e.Data, func(d *batchData) (err error) {
+			d.URL, err = url.JoinPath(p.o.PublicURL, "p", d.Project, "batches", d.BatchID)
+			return err
+		})
 	}
-	if link, err := url.JoinPath(p.o.PublicURL, "runs", data.RunID); err == nil {
-		data.URL = link
-	}
-	e.Data = encode(data)
 	return e
+}
+
+// withURL returns the data with a link; without one if it cannot be made.
+func withURL[T any](text json.RawMessage, link func(*T) error) json.RawMessage {
+	var data T
+	if json.Unmarshal(text, &data) != nil || link(&data) != nil {
+		return text
+	}
+	return encode(data)
 }

@@ -31,7 +31,7 @@ func (x *Exports) ExportRuns(
 		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(&signalboxv1.ListRunsRequest{
 			Project: m.GetProject(), PageSize: runsPage, PageToken: token, Statuses: m.GetStatuses(), Workflow: m.GetWorkflow(), Version: m.GetVersion(),
 			Since: m.GetSince(), Until: m.GetUntil(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
-			NotReplayed: m.GetNotReplayed(), ParentRunId: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchId: m.GetBatchId(),
+			NotReplayed: m.GetNotReplayed(), ParentRunId: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchId: m.GetBatchId(), StartedByBatchId: m.GetStartedByBatchId(),
 			FailureGroup: m.GetFailureGroup(), Labels: m.GetLabels(),
 		}))
 		if err != nil {

@@ -112,7 +112,8 @@ func (h *Batches) ListBatchItems(
 	items, next, err := page.List(m, itemsDefault, itemsMost,
 		func(after *int64, limit int) ([]batch.Item, error) {
 			return h.service.Items(ctx, batch.ItemFilter{
-				Project: message.ProjectOf(m.GetProject()), Batch: m.GetId(), Status: batch.ItemStatus(m.GetStatus()), After: page.From(after), Limit: limit,
+				Project: message.ProjectOf(m.GetProject()), Batch: m.GetId(), Status: batch.ItemStatus(m.GetStatus()),
+				Outcome: batch.Outcome(m.GetOutcome()), After: page.From(after), Limit: limit,
 			})
 		},
 		func(i batch.Item) int64 { return i.Number })
@@ -120,6 +121,7 @@ func (h *Batches) ListBatchItems(
 	for _, i := range items {
 		res.Items = append(res.Items, &signalboxv1.BatchItem{
 			RunId: i.RunID, Status: string(i.Status), Error: i.Error, NewRunId: i.NewRunID, EndTime: message.Timestamp(i.EndedAt),
+			Outcome: string(i.Outcome),
 		})
 	}
 	return message.Reply(res, err)
@@ -159,7 +161,7 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 	}
 	return &batch.Filter{
 		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, FailureGroup: f.FailureGroup, Labels: f.Labels,
+		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID, FailureGroup: f.FailureGroup, Labels: f.Labels,
 	}, nil
 }
 
@@ -167,15 +169,23 @@ func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
 func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 	m := &signalboxv1.Batch{
 		Id: b.ID, Project: b.Project, Action: string(b.Action), Status: string(b.Status), Reason: b.Reason, Rate: b.Rate,
-		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded, Refused: b.Refused, Failed: b.Failed, Waiting: b.Waiting,
+		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded - b.Started(), Refused: b.Refused, Failed: b.Failed, Waiting: b.Waiting,
 		Actor: b.Actor.Name, RequestId: b.RequestID, Version: b.Version,
 		CreateTime: message.Timestamp(b.CreatedAt), EndTime: message.Timestamp(b.EndedAt),
+	}
+	if b.Action == batch.Replay {
+		m.RunsEndTime = message.Timestamp(b.RunsEndedAt)
+		m.Outcomes = &signalboxv1.BatchOutcomes{
+			Started: b.Started(), Open: b.OpenRuns(), Completed: b.Ended[batch.RunCompleted], FailedSameCause: b.Ended[batch.FailedSameCause],
+			FailedOtherCause: b.Ended[batch.FailedOtherCause], Canceled: b.Ended[batch.RunCanceled], Terminated: b.Ended[batch.RunTerminated],
+			Unknown: b.Ended[batch.RunUnknown],
+		}
 	}
 	if f := b.Filter; f != nil {
 		m.Filter = &signalboxv1.BatchFilter{
 			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
 			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text,
-			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, FailureGroup: f.FailureGroup, Labels: label.Texts(f.Labels),
+			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, StartedByBatchId: f.StartedByBatchID, FailureGroup: f.FailureGroup, Labels: label.Texts(f.Labels),
 		}
 		for _, status := range f.Statuses {
 			m.Filter.Statuses = append(m.Filter.Statuses, string(status))

@@ -22,6 +22,7 @@ type RunFilter interface {
 	GetParentRunId() string
 	GetReplayOf() string
 	GetBatchId() string
+	GetStartedByBatchId() string
 	GetFailureGroup() string
 	GetLabels() []string
 }
@@ -30,7 +31,7 @@ type RunFilter interface {
 func FilterOf(m RunFilter, prefix string) (run.Filter, error) {
 	f := run.Filter{
 		Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
-		NotReplayed: m.GetNotReplayed(), ParentRunID: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchID: m.GetBatchId(),
+		NotReplayed: m.GetNotReplayed(), ParentRunID: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchID: m.GetBatchId(), StartedByBatchID: m.GetStartedByBatchId(),
 		FailureGroup: m.GetFailureGroup(),
 	}
 	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project

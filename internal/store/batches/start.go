@@ -81,7 +81,7 @@ func storable(b batch.Batch, ids []string) error {
 	}
 	if b.Filter != nil {
 		for field, text := range map[string]string{
-			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID,
+			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID, "startedByBatchId": b.Filter.StartedByBatchID,
 		} {
 			if err := sqlrow.Storable("filter."+field, text); err != nil {
 				return err
@@ -153,8 +153,10 @@ func (s *Store) saveSelection(ctx context.Context, c sqldb.Conn, r *row) error {
 	if err != nil {
 		return err
 	}
-	*r, err = s.lock(ctx, c, r.ID)
-	return err
+	if *r, err = s.lock(ctx, c, r.ID); err != nil {
+		return err
+	}
+	return s.reportEnd(ctx, c, *r)
 }
 
 // SelectMore implements [batch.WorkRows].

@@ -12,6 +12,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Cont
 }
 
 const selectBatch = `SELECT id, project, action, reason, rate, version, total, succeeded, refused, failed, waiting, actor_kind, actor_name,
-request_id, fingerprint, created_at, ended_at, filter, paused, selected, selected_at, selected_run FROM batches`
+request_id, fingerprint, created_at, ended_at, filter, paused, selected, selected_at, selected_run, outcomes, runs_ended_at FROM batches`
 
 // row is a batch as it is stored.
 type row struct {
@@ -76,8 +77,13 @@ type row struct {
 func scanBatch(from sqlrow.Scanner) (r row, err error) {
 	err = from.Scan(&r.ID, &r.Project, &r.Action, &r.Reason, &r.Rate, &r.Version, &r.Total, &r.Succeeded, &r.Refused, &r.Failed, &r.Waiting,
 		&r.Actor.Kind, &r.Actor.Name, &r.RequestID, &r.Fingerprint, sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.EndedAt),
-		sqlrow.JSONInto(&r.Filter), &r.paused, &r.selected, sqlrow.TimeInto(&r.at), &r.last)
+		sqlrow.JSONInto(&r.Filter), &r.paused, &r.selected, sqlrow.TimeInto(&r.at), &r.last, sqlrow.JSONInto(&r.Ended), sqlrow.TimeInto(&r.RunsEndedAt))
+	if len(r.Ended) == 0 {
+		r.Ended = nil
+	}
 	switch {
+	case !r.EndedAt.IsZero() && r.Action == batch.Replay && r.RunsEndedAt.IsZero():
+		r.Status = batch.RunsOpen
 	case !r.EndedAt.IsZero():
 		r.Status = batch.Completed
 	case r.paused:
@@ -151,7 +157,9 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 func withStatus(status batch.Status) string {
 	switch status {
 	case batch.Completed:
-		return `ended_at IS NOT NULL`
+		return `ended_at IS NOT NULL AND (action <> 'replay' OR runs_ended_at IS NOT NULL)`
+	case batch.RunsOpen:
+		return `ended_at IS NOT NULL AND action = 'replay' AND runs_ended_at IS NULL`
 	case batch.Paused:
 		return `ended_at IS NULL AND paused`
 	case batch.Selecting:
@@ -174,7 +182,21 @@ func batchesOf(rows []row) []batch.Batch {
 func (s *Store) ListBatchItems(ctx context.Context, f batch.ItemFilter) (list []batch.Item, err error) {
 	var w sqlrow.Where
 	w.Is("batch", "=", f.Batch)
-	w.IsText("status", string(f.Status))
+	switch f.Status {
+	case batch.Started:
+		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> ''`)
+	case batch.Succeeded:
+		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id = ''`)
+	case batch.Pending, batch.Refused, batch.Failed:
+		w.IsText("status", string(f.Status))
+	}
+	switch f.Outcome {
+	case "":
+	case batch.RunOpen:
+		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> '' AND outcome = ''`)
+	default:
+		w.Is("outcome", "=", f.Outcome)
+	}
 	w.Is("number", ">", f.After)
 	err = s.db.Read(ctx, "list batch items", func(ctx context.Context, c sqldb.Conn) error {
 		if _, err := s.find(ctx, c, f.Project, f.Batch, ""); err != nil {
@@ -186,10 +208,13 @@ func (s *Store) ListBatchItems(ctx context.Context, f batch.ItemFilter) (list []
 	return list, err
 }
 
-const selectItem = `SELECT number, run_id, status, begun, ended_at, new_run_id, error FROM batch_items`
+const selectItem = `SELECT number, run_id, status, begun, ended_at, new_run_id, error, outcome FROM batch_items`
 
 func scanItem(from sqlrow.Scanner) (i batch.Item, err error) {
-	err = from.Scan(&i.Number, &i.RunID, &i.Status, &i.Begun, sqlrow.TimeInto(&i.EndedAt), &i.NewRunID, &i.Error)
+	err = from.Scan(&i.Number, &i.RunID, &i.Status, &i.Begun, sqlrow.TimeInto(&i.EndedAt), &i.NewRunID, &i.Error, &i.Outcome)
+	if i.Status == batch.Succeeded && i.NewRunID != "" {
+		i.Status, i.Outcome = batch.Started, cmp.Or(i.Outcome, batch.RunOpen)
+	}
 	return i, err
 }
 
@@ -204,37 +229,6 @@ func (s *Store) PauseBatch(ctx context.Context, project, id string, paused bool,
 			return apperror.New(apperror.Refused, apperror.BatchEnded, "batch %q has ended; there is nothing to pause or resume", id)
 		}
 		if _, err := c.ExecContext(ctx, `UPDATE batches SET paused = $2, waiting = '' WHERE id = $1`, id, paused); err != nil {
-			return err
-		}
-		if r, err = s.find(ctx, c, project, id, ""); err != nil {
-			return err
-		}
-		return ledger.Add(ctx, c, e)
-	})
-	return r.Batch, err
-}
-
-// RetryBatch implements [batch.Store].
-func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entry) (batch.Batch, error) {
-	var r row
-	err := s.db.Write(ctx, "retry batch", func(ctx context.Context, c sqldb.Conn) (err error) {
-		if r, err = s.find(ctx, c, project, id, s.db.Dialect().LockRows); err != nil {
-			return err
-		}
-		// Retention may have deleted items of a batch that has ended: only the remaining ones count.
-		res, err := c.ExecContext(ctx, `UPDATE batch_items SET status = 'pending', ended_at = NULL, error = ''
-WHERE batch = $1 AND status = 'failed'`, id)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return apperror.New(apperror.Refused, apperror.BatchNothingFailed, "no item of batch %q has failed; there is nothing to retry", id)
-		}
-		if _, err := c.ExecContext(ctx, `UPDATE batches SET failed = failed - $2, ended_at = NULL WHERE id = $1`, id, n); err != nil {
 			return err
 		}
 		if r, err = s.find(ctx, c, project, id, ""); err != nil {

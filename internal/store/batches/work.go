@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -69,7 +70,7 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 			return err
 		}
 		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, itemColumns(), open, func(i batch.Item) ([]any, error) { //nolint:mnd // the keys
-			return []any{id, i.Number, i.Status, sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
+			return []any{id, i.Number, stored(i.Status), sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
 		})
 		if err != nil {
 			return err
@@ -78,7 +79,7 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		for _, i := range open {
 			counts[i.Status]++
 		}
-		r.Succeeded += counts[batch.Succeeded]
+		r.Succeeded += counts[batch.Succeeded] + counts[batch.Started]
 		r.Refused += counts[batch.Refused]
 		r.Failed += counts[batch.Failed]
 		if r.Pending() == 0 && r.selected {
@@ -86,8 +87,19 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		}
 		_, err = c.ExecContext(ctx, `UPDATE batches SET succeeded = $2, refused = $3, failed = $4, ended_at = $5, waiting = '' WHERE id = $1`,
 			id, r.Succeeded, r.Refused, r.Failed, sqlrow.Micros(r.EndedAt))
-		return err
+		if err != nil {
+			return err
+		}
+		return s.reportEnd(ctx, c, r)
 	})
+}
+
+// stored returns the status as it is stored: earlier releases have one for both.
+func stored(status batch.ItemStatus) batch.ItemStatus {
+	if status == batch.Started {
+		return batch.Succeeded
+	}
+	return status
 }
 
 func itemColumns() []sqlrow.Column {
@@ -124,6 +136,14 @@ func (s *Store) pending(ctx context.Context, c sqldb.Conn, id string, items []ba
 	return open, nil
 }
 
+// reportEnd writes the event that a batch has ended, where it did. A batch of replays ends later, with the runs that it started.
+func (s *Store) reportEnd(ctx context.Context, c sqldb.Conn, r row) error {
+	if r.EndedAt.IsZero() || r.Action == batch.Replay {
+		return nil
+	}
+	return outbox.AddBatch(ctx, c, s.db.Dialect(), r.Batch)
+}
+
 // CloseBatch implements [batch.WorkRows].
 func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error) {
 	err = s.db.Write(ctx, "close batch", func(ctx context.Context, c sqldb.Conn) error {
@@ -137,8 +157,12 @@ func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone i
 			return err
 		}
 		gone = max(0, r.Pending())
-		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = failed + $2, ended_at = $3, waiting = '' WHERE id = $1`, id, gone, at.UnixMicro())
-		return err
+		r.Failed, r.EndedAt = r.Failed+gone, at
+		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = $2, ended_at = $3, waiting = '' WHERE id = $1`, id, r.Failed, at.UnixMicro())
+		if err != nil {
+			return err
+		}
+		return s.reportEnd(ctx, c, r)
 	})
 	return gone, err
 }

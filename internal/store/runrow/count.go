@@ -52,7 +52,7 @@ func bucketNumber(w *sqlrow.Where, created string, since time.Time, length time.
 
 // byLabel reports whether runs are counted by the rows of a label: nothing else selects fewer.
 func (s Spread) byLabel(f run.Filter) bool {
-	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == ""
+	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == "" && f.StartedByBatchID == ""
 }
 
 // counted adds the conditions of a count, and returns the tables to read if another one selects the runs.

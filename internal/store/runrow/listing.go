@@ -37,7 +37,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		hits = []string{labelled(&w, f, s.label, page)}
 	case f.FailureGroup != "":
 		hits = []string{failed(&w, f, page)}
-	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "":
+	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != "":
 		from := source(&w, &f, s)
 		hits = []string{narrow(&w, f, from, page)}
 	case s.few:
@@ -243,17 +243,15 @@ func immutableConditions(w *sqlrow.Where, f run.Filter) {
 	inFailureGroup(w, "runs.failure_group", f.FailureGroup)
 	// The conditions below read an entry of an index for each run that the other conditions select. COALESCE prevents
 	// Postgres from reading all links or items instead.
-	exists := func(rows string) {
-		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM `+rows+` LIMIT 1), 0) = 1`)
-	}
-	if f.ParentRunID != "" {
-		exists(`run_links l WHERE l.run_id = runs.id AND l.parent = ` + w.Arg(f.ParentRunID))
-	}
-	if f.ReplayOf != "" {
-		exists(`run_links l WHERE l.run_id = runs.id AND l.replay_of = ` + w.Arg(f.ReplayOf))
-	}
-	if f.BatchID != "" {
-		exists(`batch_items b WHERE b.run_id = runs.id AND b.batch = ` + w.Arg(f.BatchID))
+	for _, of := range [][2]string{
+		{f.ParentRunID, `run_links l WHERE l.run_id = runs.id AND l.parent = `},
+		{f.ReplayOf, `run_links l WHERE l.run_id = runs.id AND l.replay_of = `},
+		{f.BatchID, `batch_items b WHERE b.run_id = runs.id AND b.batch = `},
+		{f.StartedByBatchID, `batch_items b WHERE b.new_run_id = runs.id AND b.new_run_id <> '' AND b.batch = `},
+	} {
+		if of[0] != "" {
+			w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM `+of[1]+w.Arg(of[0])+` LIMIT 1), 0) = 1`)
+		}
 	}
 	hasLabels(w, f.Labels)
 	if f.NotReplayed {

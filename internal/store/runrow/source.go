@@ -24,8 +24,9 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		rows = `SELECT run_id FROM run_links WHERE replay_of = ` + w.Arg(f.ReplayOf) + ` AND replay_of <> ''`
 		f.ReplayOf = ""
 	case f.BatchID != "":
-		rows = `SELECT run_id FROM batch_items WHERE batch = ` + w.Arg(f.BatchID)
-		f.BatchID = ""
+		rows, f.BatchID = `SELECT run_id FROM batch_items WHERE batch = `+w.Arg(f.BatchID), ""
+	case f.StartedByBatchID != "":
+		rows, f.StartedByBatchID = `SELECT new_run_id AS run_id FROM batch_items WHERE batch = `+w.Arg(f.StartedByBatchID)+` AND new_run_id <> ''`, ""
 	case f.FailureGroup != "":
 		group := sqlrow.Where{Conditions: []string{`g.failure_group <> ''`}, Args: w.Args}
 		group.IsText("g.project", f.Project)

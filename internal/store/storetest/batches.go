@@ -95,14 +95,14 @@ func testBatches(t *testing.T, open Opener) {
 	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
 	require.True(t, claim(t, s, 0, 1)[0].Begun, "the next claim shows that it was claimed before")
 	require.Equal(t, "r2", claim(t, s, 2, 1)[0].RunID)
-	first[0].Status, first[0].NewRunID = batch.Succeeded, "new"
+	first[0].Status = batch.Succeeded
 	first[1].Status, first[1].Error = batch.Failed, "odd \x00 text"
 	writeItemResults(t, s, 5, first...)
 	writeItemResults(t, s, 6, first...)
 	got := getBatch(t, s, "b1")
 	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()}, "each counts once")
 	require.Equal(t, batch.Running, got.Status)
-	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, NewRunID: "new", EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
+	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
 	require.Equal(t, "odd \uFFFD text", items(t, s, batch.Failed)[0].Error)
 
 	kept, err := s.Batches().SetWaitReason(ctx, "b1", "", "temporal is away")

@@ -15,7 +15,7 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "Labels"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
@@ -115,9 +115,9 @@ func someLabels(random *rand.Rand, labels map[string]string) map[string]string {
 
 // links returns the filter with a condition on each relation of a run to others.
 func links(f run.Filter) []run.Filter {
-	parent, replayed, selectedBy := f, f, f
-	parent.ParentRunID, replayed.ReplayOf, selectedBy.BatchID = "r01", "r00", "b"
-	return []run.Filter{parent, replayed, selectedBy}
+	parent, replayed, selectedBy, startedBy := f, f, f, f
+	parent.ParentRunID, replayed.ReplayOf, selectedBy.BatchID, startedBy.StartedByBatchID = "r01", "r00", "b", "b"
+	return []run.Filter{parent, replayed, selectedBy, startedBy}
 }
 
 // versions returns the IDs of the rows that match, in the order of IDs.

@@ -269,6 +269,7 @@ func eventCases() []test {
 		{"delete events", testDeleteEvents},
 		{"delete history", testDeleteHistory},
 		{"batches", testBatches},
+		{"batch outcomes", testBatchOutcomes},
 		{"runs of batches that no worker has taken", testBatchNotTaken},
 		{"pause a batch", testBatchPause},
 		{"retry what is left of a batch", testBatchRetryOfRemainingItems},

@@ -64,7 +64,17 @@ type data struct {
 	Delivery  string    `json:"deliveryId"`
 	Attempts  int       `json:"attempts"`
 	URL       string    `json:"url"`
-	Owner     struct {
+	BatchID   string    `json:"batchId"`
+	Action    string    `json:"action"`
+	Total     int64     `json:"total"`
+	Failed    int64     `json:"failed"`
+	Runs      struct {
+		Started   int64 `json:"started"`
+		Completed int64 `json:"completed"`
+		Same      int64 `json:"failedSameCause"`
+		Other     int64 `json:"failedOtherCause"`
+	} `json:"runs"`
+	Owner struct {
 		ServerID string `json:"serverId"`
 		Epoch    int64  `json:"epoch"`
 	} `json:"owner"`
@@ -130,6 +140,8 @@ func (n *notice) own(of data) {
 		}
 		n.detail = fmt.Sprintf("Delivery %s, attempts: %d: %s", of.Delivery, of.Attempts, of.Reason)
 		n.labels = map[string]string{"workflow": of.Workflow}
+	case event.BatchEnded:
+		n.batch(of)
 	case webhook.Test:
 		n.alert = "SignalboxTest"
 		n.summary = fmt.Sprintf("Test of webhook %s in project %s", of.Webhook, n.project)
@@ -157,6 +169,23 @@ func (n *notice) run(of data) {
 		if of.Error.Status != 0 {
 			n.detail += fmt.Sprintf(" (status %d)", of.Error.Status)
 		}
+	}
+}
+
+// batch describes the end of a batch, with what became of the runs that it started.
+func (n *notice) batch(of data) {
+	n.alert, n.link, n.labels = "SignalboxBatchEnded", of.URL, map[string]string{"action": of.Action}
+	if of.Failed+of.Runs.Same+of.Runs.Other > 0 {
+		n.severity = warning
+	}
+	n.summary = fmt.Sprintf("A batch of project %s has ended: %s of %d runs", n.project, of.Action, of.Total)
+	n.detail = "Batch " + of.BatchID
+	if of.Failed > 0 {
+		n.detail += fmt.Sprintf(", failed: %d", of.Failed)
+	}
+	if of.Runs.Started > 0 {
+		n.detail += fmt.Sprintf(", runs started: %d, of which completed: %d, failed with the same cause: %d, failed with another cause: %d",
+			of.Runs.Started, of.Runs.Completed, of.Runs.Same, of.Runs.Other)
 	}
 }
 

@@ -3,10 +3,11 @@ import { useProject } from '../app'
 import { clients, milliseconds, usePages } from '../api'
 import type { Batch } from '../gen/signalbox/v1/batch_pb'
 import { type Column, Elapsed, Id, inWords, ListView, Page, PageHead, shortId, StateView, StatusBadge, Time } from '../kit'
+import { shownStatus } from './outcomes'
 import { Progress } from './Progress'
 
 const columns = (project: string): Column<Batch>[] => [
-  { id: 'status', title: 'Status', width: 104, cell: (b) => <StatusBadge of="batch" status={b.status} /> },
+  { id: 'status', title: 'Status', width: 104, cell: (b) => <StatusBadge of="batch" status={shownStatus(b)} /> },
   { id: 'action', title: 'Action', width: 80, cell: (b) => inWords(b.action) },
   { id: 'id', title: 'Batch', width: 130, cell: (b) => <Id id={b.id}><Link to="/p/$project/batches/$id" params={{ project, id: b.id }}>{shortId(b.id)}</Link></Id> },
   { id: 'progress', title: 'Progress', width: 220, grow: true, cell: (b) => <Progress batch={b} /> },

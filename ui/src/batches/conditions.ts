@@ -17,6 +17,7 @@ export function conditions(filter: BatchFilter | undefined, zone: Zone): string 
     filter.parentRunId === '' ? '' : `started by run ${shortId(filter.parentRunId)}`,
     filter.replayOf === '' ? '' : `replays of ${shortId(filter.replayOf)}`,
     filter.batchId === '' ? '' : `of batch ${shortId(filter.batchId)}`,
+    filter.startedByBatchId === '' ? '' : `started by batch ${shortId(filter.startedByBatchId)}`,
     since === undefined ? '' : `queued from ${formatFullTime(since, zone)}`,
     until === undefined ? '' : `queued before ${formatFullTime(until, zone)}`,
     filter.notReplayed ? 'without a replay' : '',

@@ -1,12 +1,13 @@
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
-import { BatchDialog, noFilter } from '../runs'
+import { lazy, Suspense, useState } from 'react'
 import { milliseconds } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
 import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, plural, shortId, Time } from '../kit'
 import { ActionMenu } from './ActionMenu'
 import { KindBadge, runsOf, Series, title, versions, where } from './problem'
 import styles from './problems.module.css'
+
+const ReplayGroup = lazy(async () => ({ default: (await import('../runs/ReplayGroup')).ReplayGroup }))
 
 /** One problem: what, since when, why, what to do, and its runs. */
 export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: OperatorProblem; onClose: () => void; onRuns: (to: string, search: Record<string, string>) => void }) {
@@ -50,7 +51,7 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
           </section>
         )}
       </div>
-      {replaying ? <BatchDialog project={p.project} action="replay" selected={[]} filter={{ ...noFilter, group: p.failureGroup, notReplayed: true }} onClose={() => { setReplaying(false) }} /> : null}
+      {replaying ? <Suspense fallback={null}><ReplayGroup project={p.project} group={p.failureGroup} onClose={() => { setReplaying(false) }} /></Suspense> : null}
     </Drawer>
   )
 }

@@ -6,7 +6,7 @@ const { parseSearch, stringifySearch } = await import('../app/search')
 const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, viewFilter, views, withLabel, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', startedBy: 'b2', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 
@@ -61,7 +61,7 @@ describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
     expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
     expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
-    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', labels: ['order=4711', 'note=a:b, c=d'], failureGroup: 'g1' })
+    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', startedByBatchId: 'b2', labels: ['order=4711', 'note=a:b, c=d'], failureGroup: 'g1' })
     expect(batchFilter(full, 0)).toMatchObject({ text: 'order-4', statuses: ['failed', 'timed_out'] })
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
@@ -70,7 +70,7 @@ describe('the same filter elsewhere', () => {
     expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
     expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe('/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f')
     expect(listCommand('shop', full)).toBe(
-      `signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest`,
+      `signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --order oldest`,
     )
   })
 })

@@ -15,10 +15,11 @@ export interface RunFilter {
   problems: string[]
   /** Key of a group of failed runs, from the page of problems. */
   group: string
-  /** IDs: of the run that started the runs, of the run that they replay, of the batch that selected them. */
+  /** IDs: of the run that started the runs, of the run that they replay, of the batch that selected them, of the batch that started them. */
   parent: string
   replayOf: string
   batch: string
+  startedBy: string
   /** Labels that the runs have, all of them, each as key=value. */
   labels: string[]
   notReplayed: boolean
@@ -43,7 +44,7 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopte
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', labels: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', startedBy: '', labels: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -114,6 +115,7 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     parent: one(search, 'parent'),
     replayOf: one(search, 'replay-of'),
     batch: one(search, 'batch'),
+    startedBy: one(search, 'started-by'),
     labels: readLabels(search, refuse),
     notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
     since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
@@ -150,6 +152,7 @@ export function writeFilter(filter: RunFilter): Search {
     parent: text(filter.parent),
     'replay-of': text(filter.replayOf),
     batch: text(filter.batch),
+    'started-by': text(filter.startedBy),
     label: filter.labels.length === 0 ? undefined : filter.labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
     'not-replayed': filter.notReplayed ? 'true' : undefined,
     since: text(filter.since),
@@ -185,6 +188,7 @@ const selection = (filter: RunFilter, now: number) => ({
   parentRunId: filter.parent,
   replayOf: filter.replayOf,
   batchId: filter.batch,
+  startedByBatchId: filter.startedBy,
   labels: filter.labels,
   notReplayed: filter.notReplayed,
   ...times(filter, now),
@@ -220,6 +224,7 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean 
   parent: filter.parent,
   'replay-of': filter.replayOf,
   batch: filter.batch,
+  'started-by-batch': filter.startedBy,
   label: filter.labels,
   'not-replayed': filter.notReplayed,
   since: filter.since === '' ? filter.from : filter.since,
@@ -246,6 +251,7 @@ export function exportAddress(project: string, filter: RunFilter, format: 'csv' 
     parent_run_id: filter.parent,
     replay_of: filter.replayOf,
     batch_id: filter.batch,
+    started_by_batch_id: filter.startedBy,
     not_replayed: filter.notReplayed ? 'true' : '',
     since: since === undefined ? '' : new Date(since).toISOString(),
     until: until === undefined ? '' : new Date(until).toISOString(),
@@ -274,6 +280,7 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
     filter.parent === '' ? undefined : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
     filter.replayOf === '' ? undefined : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
     filter.batch === '' ? undefined : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
+    filter.startedBy === '' ? undefined : { name: 'started-by', text: `Started by batch ${shortId(filter.startedBy)}`, without: { startedBy: '' } },
     ...filter.labels.map((label) => ({ name: `label ${label}`, text: `Label: ${label}`, without: { labels: filter.labels.filter((other) => other !== label) } })),
     filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
     filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },

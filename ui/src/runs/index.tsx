@@ -1,3 +1,1 @@
-export { BatchDialog } from './BatchDialog'
-export { noFilter } from './filter'
 export { RunsPage } from './RunsPage'

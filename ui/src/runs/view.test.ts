@@ -8,7 +8,7 @@ const { changeShown, columnTitles, filterOf, moveColumn, periodText, readColumns
 const { noFilter, writeFilter } = await import('./filter')
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
+  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', startedBy: 'b2', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
   from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', order: 'oldest' as const,
 }
 const query = (filter: typeof noFilter, columns: string[] = []) => create(ViewQuerySchema, viewQuery(filter, columns))

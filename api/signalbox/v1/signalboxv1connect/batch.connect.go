@@ -66,7 +66,8 @@ type BatchServiceClient interface {
 	PauseBatch(context.Context, *connect.Request[v1.PauseBatchRequest]) (*connect.Response[v1.PauseBatchResponse], error)
 	// UnpauseBatch continues a paused batch. It is refused with BATCH_ENDED when the batch has ended.
 	UnpauseBatch(context.Context, *connect.Request[v1.UnpauseBatchRequest]) (*connect.Response[v1.UnpauseBatchResponse], error)
-	// RetryBatch repeats the failed items only. It is refused with BATCH_NOTHING_FAILED when no item has failed.
+	// RetryBatch repeats the failed items only, and replays again what a batch of replays started and failed: the failed run.
+	// It is refused with BATCH_NOTHING_FAILED when there is neither.
 	RetryBatch(context.Context, *connect.Request[v1.RetryBatchRequest]) (*connect.Response[v1.RetryBatchResponse], error)
 }
 
@@ -189,7 +190,8 @@ type BatchServiceHandler interface {
 	PauseBatch(context.Context, *connect.Request[v1.PauseBatchRequest]) (*connect.Response[v1.PauseBatchResponse], error)
 	// UnpauseBatch continues a paused batch. It is refused with BATCH_ENDED when the batch has ended.
 	UnpauseBatch(context.Context, *connect.Request[v1.UnpauseBatchRequest]) (*connect.Response[v1.UnpauseBatchResponse], error)
-	// RetryBatch repeats the failed items only. It is refused with BATCH_NOTHING_FAILED when no item has failed.
+	// RetryBatch repeats the failed items only, and replays again what a batch of replays started and failed: the failed run.
+	// It is refused with BATCH_NOTHING_FAILED when there is neither.
 	RetryBatch(context.Context, *connect.Request[v1.RetryBatchRequest]) (*connect.Response[v1.RetryBatchResponse], error)
 }
 

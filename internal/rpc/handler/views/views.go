@@ -104,7 +104,7 @@ func queryMessage(q view.Query) *signalboxv1.ViewQuery {
 	m := &signalboxv1.ViewQuery{
 		Workflow: q.Workflow, Version: q.Version, Since: message.Timestamp(q.Since), Until: message.Timestamp(q.Until), Problems: q.Problems,
 		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunId: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchId: q.BatchID, Order: q.Order, Columns: q.Columns, Labels: label.Texts(q.Labels),
+		ReplayOf: q.ReplayOf, BatchId: q.BatchID, StartedByBatchId: q.StartedByBatchID, Order: q.Order, Columns: q.Columns, Labels: label.Texts(q.Labels),
 	}
 	for _, status := range q.Statuses {
 		m.Statuses = append(m.Statuses, string(status))

@@ -149,6 +149,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	tel.API.Refused(ctx, "UNAUTHENTICATED")
 	tel.Webhooks.Attempted(ctx, project, "delivered")
 	tel.Problems.Acknowledged(ctx, project, "FAILED", time.Minute)
+	tel.Batches.RunsEnded(ctx, project, "completed", 1)
 	_, err3 := tel.API.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 		return connect.NewResponse(&emptypb.Empty{}), nil
 	})(ctx, connect.NewRequest(&emptypb.Empty{}))

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/batch.proto.
  */
 export const file_signalbox_v1_batch: GenFile = /*@__PURE__*/
-  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSKFAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgZmaWx0ZXIYECABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDwoHd2FpdGluZxgRIAEoCRIPCgd2ZXJzaW9uGBIgASgJIsICCgtCYXRjaEZpbHRlchIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCRIMCgR0ZXh0GAogASgJEhUKDXBhcmVudF9ydW5faWQYCyABKAkSEQoJcmVwbGF5X29mGAwgASgJEhAKCGJhdGNoX2lkGA0gASgJEg4KBmxhYmVscxgOIAMoCSJ8CglCYXRjaEl0ZW0SDgoGcnVuX2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoCRINCgVlcnJvchgDIAEoCRISCgpuZXdfcnVuX2lkGAQgASgJEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL0AQoRU3RhcnRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDwoHcnVuX2lkcxgDIAMoCRIpCgZmaWx0ZXIYBCABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDgoGcmVhc29uGAUgASgJEgwKBHJhdGUYBiABKAESEgoKcmVxdWVzdF9pZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEg8KB2RyeV9ydW4YCSABKAgSGwoOZXhwZWN0ZWRfdG90YWwYCiABKANIAIgBAUIRCg9fZXhwZWN0ZWRfdG90YWwiRwoOSW5lbGlnaWJsZVJ1bnMSDgoGcmVhc29uGAEgASgJEg0KBWNvdW50GAIgASgDEhYKDnNhbXBsZV9ydW5faWRzGAMgAygJIp0BChJTdGFydEJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgCIAEoCBItCgdwcmV2aWV3GAMgAygLMhwuc2lnbmFsYm94LnYxLkluZWxpZ2libGVSdW5zEhAKCGVsaWdpYmxlGAQgASgDEhEKCXVuY2hhbmdlZBgFIAEoAyIuCg9HZXRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI2ChBHZXRCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIl4KEkxpc3RCYXRjaGVzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhAKCHN0YXR1c2VzGAQgAygJIlQKE0xpc3RCYXRjaGVzUmVzcG9uc2USJAoHYmF0Y2hlcxgBIAMoCzITLnNpZ25hbGJveC52MS5CYXRjaBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiawoVTGlzdEJhdGNoSXRlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSDgoGc3RhdHVzGAUgASgJIlkKFkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2USJgoFaXRlbXMYASADKAsyFy5zaWduYWxib3gudjEuQmF0Y2hJdGVtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIwChFQYXVzZUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjgKElBhdXNlQmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCIyChNVbnBhdXNlQmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOgoUVW5wYXVzZUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giMAoRUmV0cnlCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI4ChJSZXRyeUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gy4wQKDEJhdGNoU2VydmljZRJPCgpTdGFydEJhdGNoEh8uc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXNwb25zZRJOCghHZXRCYXRjaBIdLnNpZ25hbGJveC52MS5HZXRCYXRjaFJlcXVlc3QaHi5zaWduYWxib3gudjEuR2V0QmF0Y2hSZXNwb25zZSIDkAIBElcKC0xpc3RCYXRjaGVzEiAuc2lnbmFsYm94LnYxLkxpc3RCYXRjaGVzUmVxdWVzdBohLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hlc1Jlc3BvbnNlIgOQAgESYAoOTGlzdEJhdGNoSXRlbXMSIy5zaWduYWxib3gudjEuTGlzdEJhdGNoSXRlbXNSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2UiA5ACARJPCgpQYXVzZUJhdGNoEh8uc2lnbmFsYm94LnYxLlBhdXNlQmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlBhdXNlQmF0Y2hSZXNwb25zZRJVCgxVbnBhdXNlQmF0Y2gSIS5zaWduYWxib3gudjEuVW5wYXVzZUJhdGNoUmVxdWVzdBoiLnNpZ25hbGJveC52MS5VbnBhdXNlQmF0Y2hSZXNwb25zZRJPCgpSZXRyeUJhdGNoEh8uc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSLnAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgZmaWx0ZXIYECABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDwoHd2FpdGluZxgRIAEoCRIPCgd2ZXJzaW9uGBIgASgJEi0KCG91dGNvbWVzGBMgASgLMhsuc2lnbmFsYm94LnYxLkJhdGNoT3V0Y29tZXMSMQoNcnVuc19lbmRfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirwEKDUJhdGNoT3V0Y29tZXMSDwoHc3RhcnRlZBgBIAEoAxIMCgRvcGVuGAIgASgDEhEKCWNvbXBsZXRlZBgDIAEoAxIZChFmYWlsZWRfc2FtZV9jYXVzZRgEIAEoAxIaChJmYWlsZWRfb3RoZXJfY2F1c2UYBSABKAMSEAoIY2FuY2VsZWQYBiABKAMSEgoKdGVybWluYXRlZBgHIAEoAxIPCgd1bmtub3duGAggASgDIt8CCgtCYXRjaEZpbHRlchIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCRIMCgR0ZXh0GAogASgJEhUKDXBhcmVudF9ydW5faWQYCyABKAkSEQoJcmVwbGF5X29mGAwgASgJEhAKCGJhdGNoX2lkGA0gASgJEhsKE3N0YXJ0ZWRfYnlfYmF0Y2hfaWQYDyABKAkSDgoGbGFiZWxzGA4gAygJIo0BCglCYXRjaEl0ZW0SDgoGcnVuX2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoCRINCgVlcnJvchgDIAEoCRISCgpuZXdfcnVuX2lkGAQgASgJEiwKCGVuZF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdvdXRjb21lGAYgASgJIvQBChFTdGFydEJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBmFjdGlvbhgCIAEoCRIPCgdydW5faWRzGAMgAygJEikKBmZpbHRlchgEIAEoCzIZLnNpZ25hbGJveC52MS5CYXRjaEZpbHRlchIOCgZyZWFzb24YBSABKAkSDAoEcmF0ZRgGIAEoARISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB3ZlcnNpb24YCCABKAkSDwoHZHJ5X3J1bhgJIAEoCBIbCg5leHBlY3RlZF90b3RhbBgKIAEoA0gAiAEBQhEKD19leHBlY3RlZF90b3RhbCJHCg5JbmVsaWdpYmxlUnVucxIOCgZyZWFzb24YASABKAkSDQoFY291bnQYAiABKAMSFgoOc2FtcGxlX3J1bl9pZHMYAyADKAkinQEKElN0YXJ0QmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaBIPCgdjcmVhdGVkGAIgASgIEi0KB3ByZXZpZXcYAyADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEAoIZWxpZ2libGUYBCABKAMSEQoJdW5jaGFuZ2VkGAUgASgDIi4KD0dldEJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjYKEEdldEJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giXgoSTGlzdEJhdGNoZXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSEAoIc3RhdHVzZXMYBCADKAkiVAoTTGlzdEJhdGNoZXNSZXNwb25zZRIkCgdiYXRjaGVzGAEgAygLMhMuc2lnbmFsYm94LnYxLkJhdGNoEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ8ChVMaXN0QmF0Y2hJdGVtc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIOCgZzdGF0dXMYBSABKAkSDwoHb3V0Y29tZRgGIAEoCSJZChZMaXN0QmF0Y2hJdGVtc1Jlc3BvbnNlEiYKBWl0ZW1zGAEgAygLMhcuc2lnbmFsYm94LnYxLkJhdGNoSXRlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiMAoRUGF1c2VCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI4ChJQYXVzZUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giMgoTVW5wYXVzZUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjoKFFVucGF1c2VCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIjAKEVJldHJ5QmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOAoSUmV0cnlCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoMuMECgxCYXRjaFNlcnZpY2USTwoKU3RhcnRCYXRjaBIfLnNpZ25hbGJveC52MS5TdGFydEJhdGNoUmVxdWVzdBogLnNpZ25hbGJveC52MS5TdGFydEJhdGNoUmVzcG9uc2USTgoIR2V0QmF0Y2gSHS5zaWduYWxib3gudjEuR2V0QmF0Y2hSZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLkdldEJhdGNoUmVzcG9uc2UiA5ACARJXCgtMaXN0QmF0Y2hlcxIgLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hlc1JlcXVlc3QaIS5zaWduYWxib3gudjEuTGlzdEJhdGNoZXNSZXNwb25zZSIDkAIBEmAKDkxpc3RCYXRjaEl0ZW1zEiMuc2lnbmFsYm94LnYxLkxpc3RCYXRjaEl0ZW1zUmVxdWVzdBokLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hJdGVtc1Jlc3BvbnNlIgOQAgESTwoKUGF1c2VCYXRjaBIfLnNpZ25hbGJveC52MS5QYXVzZUJhdGNoUmVxdWVzdBogLnNpZ25hbGJveC52MS5QYXVzZUJhdGNoUmVzcG9uc2USVQoMVW5wYXVzZUJhdGNoEiEuc2lnbmFsYm94LnYxLlVucGF1c2VCYXRjaFJlcXVlc3QaIi5zaWduYWxib3gudjEuVW5wYXVzZUJhdGNoUmVzcG9uc2USTwoKUmV0cnlCYXRjaBIfLnNpZ25hbGJveC52MS5SZXRyeUJhdGNoUmVxdWVzdBogLnNpZ25hbGJveC52MS5SZXRyeUJhdGNoUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Batch is one action on many runs.
@@ -38,7 +38,8 @@ export type Batch = Message<"signalbox.v1.Batch"> & {
   action: string;
 
   /**
-   * selecting (the runs are being recorded), running, paused or completed.
+   * selecting (the runs are being recorded), running, paused, started (every run was replayed, and some of the new runs
+   * have not ended) or completed.
    *
    * @generated from field: string status = 4;
    */
@@ -59,8 +60,8 @@ export type Batch = Message<"signalbox.v1.Batch"> & {
   rate: number;
 
   /**
-   * Number of selected runs. They are divided into pending (not done yet), succeeded (done), refused (the state of the
-   * run does not allow the action) and failed.
+   * Number of selected runs. They are divided into pending (not done yet), succeeded (canceled or terminated; always 0 for a
+   * replay, see outcomes.started), refused (the state of the run does not allow the action) and failed (the action failed).
    *
    * @generated from field: int64 total = 7;
    */
@@ -128,6 +129,20 @@ export type Batch = Message<"signalbox.v1.Batch"> & {
    * @generated from field: string version = 18;
    */
   version: string;
+
+  /**
+   * For a replay: what became of the runs that the batch started; absent otherwise.
+   *
+   * @generated from field: signalbox.v1.BatchOutcomes outcomes = 19;
+   */
+  outcomes?: BatchOutcomes | undefined;
+
+  /**
+   * For a replay: time at which the last of these runs was found to have ended; absent while one is open.
+   *
+   * @generated from field: google.protobuf.Timestamp runs_end_time = 20;
+   */
+  runsEndTime?: Timestamp | undefined;
 };
 
 /**
@@ -136,6 +151,71 @@ export type Batch = Message<"signalbox.v1.Batch"> & {
  */
 export const BatchSchema: GenMessage<Batch> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_batch, 0);
+
+/**
+ * BatchOutcomes is what became of the runs that a batch started. A run that was replayed again by a retry counts once, as
+ * its newest replay.
+ *
+ * @generated from message signalbox.v1.BatchOutcomes
+ */
+export type BatchOutcomes = Message<"signalbox.v1.BatchOutcomes"> & {
+  /**
+   * Number of runs that were started. They are divided into the following.
+   *
+   * @generated from field: int64 started = 1;
+   */
+  started: bigint;
+
+  /**
+   * Queued, running or waiting.
+   *
+   * @generated from field: int64 open = 2;
+   */
+  open: bigint;
+
+  /**
+   * @generated from field: int64 completed = 3;
+   */
+  completed: bigint;
+
+  /**
+   * Failed or timed out, at the same task with the same cause as the run that it replays.
+   *
+   * @generated from field: int64 failed_same_cause = 4;
+   */
+  failedSameCause: bigint;
+
+  /**
+   * Failed or timed out otherwise.
+   *
+   * @generated from field: int64 failed_other_cause = 5;
+   */
+  failedOtherCause: bigint;
+
+  /**
+   * @generated from field: int64 canceled = 6;
+   */
+  canceled: bigint;
+
+  /**
+   * @generated from field: int64 terminated = 7;
+   */
+  terminated: bigint;
+
+  /**
+   * Deleted before their end was recorded.
+   *
+   * @generated from field: int64 unknown = 8;
+   */
+  unknown: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.BatchOutcomes.
+ * Use `create(BatchOutcomesSchema)` to create a new message.
+ */
+export const BatchOutcomesSchema: GenMessage<BatchOutcomes> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_batch, 1);
 
 /**
  * BatchFilter selects runs as ListRuns does, at the time of StartBatch.
@@ -223,6 +303,13 @@ export type BatchFilter = Message<"signalbox.v1.BatchFilter"> & {
   batchId: string;
 
   /**
+   * Only runs that this batch started: the newest replay of each run that it selected.
+   *
+   * @generated from field: string started_by_batch_id = 15;
+   */
+  startedByBatchId: string;
+
+  /**
    * Only runs with all of these labels, each as "key=value".
    *
    * @generated from field: repeated string labels = 14;
@@ -235,7 +322,7 @@ export type BatchFilter = Message<"signalbox.v1.BatchFilter"> & {
  * Use `create(BatchFilterSchema)` to create a new message.
  */
 export const BatchFilterSchema: GenMessage<BatchFilter> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 1);
+  messageDesc(file_signalbox_v1_batch, 2);
 
 /**
  * BatchItem is one run of a batch.
@@ -249,7 +336,7 @@ export type BatchItem = Message<"signalbox.v1.BatchItem"> & {
   runId: string;
 
   /**
-   * pending, succeeded, refused or failed.
+   * pending, succeeded, started (a replay: outcome is what became of it), refused or failed.
    *
    * @generated from field: string status = 2;
    */
@@ -263,7 +350,7 @@ export type BatchItem = Message<"signalbox.v1.BatchItem"> & {
   error: string;
 
   /**
-   * For a replay: the ID of the new run.
+   * For a replay: the ID of the new run; after a retry, of the newest one.
    *
    * @generated from field: string new_run_id = 4;
    */
@@ -273,6 +360,13 @@ export type BatchItem = Message<"signalbox.v1.BatchItem"> & {
    * @generated from field: google.protobuf.Timestamp end_time = 5;
    */
   endTime?: Timestamp | undefined;
+
+  /**
+   * For a replay that was started: open, completed, failed_same_cause, failed_other_cause, canceled, terminated or unknown.
+   *
+   * @generated from field: string outcome = 6;
+   */
+  outcome: string;
 };
 
 /**
@@ -280,7 +374,7 @@ export type BatchItem = Message<"signalbox.v1.BatchItem"> & {
  * Use `create(BatchItemSchema)` to create a new message.
  */
 export const BatchItemSchema: GenMessage<BatchItem> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 2);
+  messageDesc(file_signalbox_v1_batch, 3);
 
 /**
  * @generated from message signalbox.v1.StartBatchRequest
@@ -361,7 +455,7 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
  * Use `create(StartBatchRequestSchema)` to create a new message.
  */
 export const StartBatchRequestSchema: GenMessage<StartBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 3);
+  messageDesc(file_signalbox_v1_batch, 4);
 
 /**
  * IneligibleRuns are selected runs for which the action is refused in their current state.
@@ -395,7 +489,7 @@ export type IneligibleRuns = Message<"signalbox.v1.IneligibleRuns"> & {
  * Use `create(IneligibleRunsSchema)` to create a new message.
  */
 export const IneligibleRunsSchema: GenMessage<IneligibleRuns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 4);
+  messageDesc(file_signalbox_v1_batch, 5);
 
 /**
  * @generated from message signalbox.v1.StartBatchResponse
@@ -444,7 +538,7 @@ export type StartBatchResponse = Message<"signalbox.v1.StartBatchResponse"> & {
  * Use `create(StartBatchResponseSchema)` to create a new message.
  */
 export const StartBatchResponseSchema: GenMessage<StartBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 5);
+  messageDesc(file_signalbox_v1_batch, 6);
 
 /**
  * @generated from message signalbox.v1.GetBatchRequest
@@ -466,7 +560,7 @@ export type GetBatchRequest = Message<"signalbox.v1.GetBatchRequest"> & {
  * Use `create(GetBatchRequestSchema)` to create a new message.
  */
 export const GetBatchRequestSchema: GenMessage<GetBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 6);
+  messageDesc(file_signalbox_v1_batch, 7);
 
 /**
  * @generated from message signalbox.v1.GetBatchResponse
@@ -483,7 +577,7 @@ export type GetBatchResponse = Message<"signalbox.v1.GetBatchResponse"> & {
  * Use `create(GetBatchResponseSchema)` to create a new message.
  */
 export const GetBatchResponseSchema: GenMessage<GetBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 7);
+  messageDesc(file_signalbox_v1_batch, 8);
 
 /**
  * @generated from message signalbox.v1.ListBatchesRequest
@@ -519,7 +613,7 @@ export type ListBatchesRequest = Message<"signalbox.v1.ListBatchesRequest"> & {
  * Use `create(ListBatchesRequestSchema)` to create a new message.
  */
 export const ListBatchesRequestSchema: GenMessage<ListBatchesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 8);
+  messageDesc(file_signalbox_v1_batch, 9);
 
 /**
  * @generated from message signalbox.v1.ListBatchesResponse
@@ -541,7 +635,7 @@ export type ListBatchesResponse = Message<"signalbox.v1.ListBatchesResponse"> & 
  * Use `create(ListBatchesResponseSchema)` to create a new message.
  */
 export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 9);
+  messageDesc(file_signalbox_v1_batch, 10);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsRequest
@@ -575,6 +669,13 @@ export type ListBatchItemsRequest = Message<"signalbox.v1.ListBatchItemsRequest"
    * @generated from field: string status = 5;
    */
   status: string;
+
+  /**
+   * Only items with this outcome.
+   *
+   * @generated from field: string outcome = 6;
+   */
+  outcome: string;
 };
 
 /**
@@ -582,7 +683,7 @@ export type ListBatchItemsRequest = Message<"signalbox.v1.ListBatchItemsRequest"
  * Use `create(ListBatchItemsRequestSchema)` to create a new message.
  */
 export const ListBatchItemsRequestSchema: GenMessage<ListBatchItemsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 10);
+  messageDesc(file_signalbox_v1_batch, 11);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsResponse
@@ -604,7 +705,7 @@ export type ListBatchItemsResponse = Message<"signalbox.v1.ListBatchItemsRespons
  * Use `create(ListBatchItemsResponseSchema)` to create a new message.
  */
 export const ListBatchItemsResponseSchema: GenMessage<ListBatchItemsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 11);
+  messageDesc(file_signalbox_v1_batch, 12);
 
 /**
  * @generated from message signalbox.v1.PauseBatchRequest
@@ -626,7 +727,7 @@ export type PauseBatchRequest = Message<"signalbox.v1.PauseBatchRequest"> & {
  * Use `create(PauseBatchRequestSchema)` to create a new message.
  */
 export const PauseBatchRequestSchema: GenMessage<PauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 12);
+  messageDesc(file_signalbox_v1_batch, 13);
 
 /**
  * @generated from message signalbox.v1.PauseBatchResponse
@@ -643,7 +744,7 @@ export type PauseBatchResponse = Message<"signalbox.v1.PauseBatchResponse"> & {
  * Use `create(PauseBatchResponseSchema)` to create a new message.
  */
 export const PauseBatchResponseSchema: GenMessage<PauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 13);
+  messageDesc(file_signalbox_v1_batch, 14);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchRequest
@@ -665,7 +766,7 @@ export type UnpauseBatchRequest = Message<"signalbox.v1.UnpauseBatchRequest"> & 
  * Use `create(UnpauseBatchRequestSchema)` to create a new message.
  */
 export const UnpauseBatchRequestSchema: GenMessage<UnpauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 14);
+  messageDesc(file_signalbox_v1_batch, 15);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchResponse
@@ -682,7 +783,7 @@ export type UnpauseBatchResponse = Message<"signalbox.v1.UnpauseBatchResponse"> 
  * Use `create(UnpauseBatchResponseSchema)` to create a new message.
  */
 export const UnpauseBatchResponseSchema: GenMessage<UnpauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 15);
+  messageDesc(file_signalbox_v1_batch, 16);
 
 /**
  * @generated from message signalbox.v1.RetryBatchRequest
@@ -704,7 +805,7 @@ export type RetryBatchRequest = Message<"signalbox.v1.RetryBatchRequest"> & {
  * Use `create(RetryBatchRequestSchema)` to create a new message.
  */
 export const RetryBatchRequestSchema: GenMessage<RetryBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 16);
+  messageDesc(file_signalbox_v1_batch, 17);
 
 /**
  * @generated from message signalbox.v1.RetryBatchResponse
@@ -721,7 +822,7 @@ export type RetryBatchResponse = Message<"signalbox.v1.RetryBatchResponse"> & {
  * Use `create(RetryBatchResponseSchema)` to create a new message.
  */
 export const RetryBatchResponseSchema: GenMessage<RetryBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 17);
+  messageDesc(file_signalbox_v1_batch, 18);
 
 /**
  * BatchService applies one action to many runs, as a durable job: it survives restarts, does nothing twice, and records
@@ -791,7 +892,8 @@ export const BatchService: GenService<{
     output: typeof UnpauseBatchResponseSchema;
   },
   /**
-   * RetryBatch repeats the failed items only. It is refused with BATCH_NOTHING_FAILED when no item has failed.
+   * RetryBatch repeats the failed items only, and replays again what a batch of replays started and failed: the failed run.
+   * It is refused with BATCH_NOTHING_FAILED when there is neither.
    *
    * @generated from rpc signalbox.v1.BatchService.RetryBatch
    */
