@@ -2,7 +2,6 @@ package privilege_test
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,10 +72,10 @@ func unprivileged() *syscall.SysProcAttr {
 // openFolder returns a temporary folder that other users can write into: those of testing.T belong to the user of the test.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "privilege")
+	folder, err := os.MkdirTemp("", "privilege") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	require.NoError(t, os.Chmod(folder, 0o777)) //nolint:gosec // the commands run as another user
+	require.NoError(t, os.Chmod(folder, 0o777))
 	return folder
 }
 
@@ -187,6 +186,6 @@ func TestCommandsNeedTheirCredentials(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", c.text)
 		cmd.Dir, cmd.Env = t.TempDir(), platform.Environment(t, platform.Path(t))
 		var exit *exec.ExitError
-		require.True(t, errors.As(cmd.Run(), &exit), c.text)
+		require.ErrorAs(t, cmd.Run(), &exit, c.text)
 	}
 }
