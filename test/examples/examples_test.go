@@ -239,3 +239,29 @@ func files(t platform.T) []string {
 	}
 	return paths
 }
+
+// An answer that arrives before its listen task is not lost: the responder answers at once, in one workflow task of its own.
+func TestAnswersComeAtOnce(t *testing.T) {
+	t.Parallel()
+	const runs = 20
+	s := dev.Get(t)
+	s.Publish(t, `document: {dsl: '1.0.3', namespace: early, name: responder, version: '1.0.0'}
+schedule: {on: {one: {with: {type: test.early.wanted}}}}
+do:
+  - answer: {emit: {event: {with: {type: test.early.granted, source: 'https://example.com/desk', data: '${ {of: $workflow.input[0].data.of} }'}}}}
+`)
+	asker := s.Publish(t, `document: {dsl: '1.0.3', namespace: early, name: asker, version: '1.0.0'}
+do:
+  - ask: {emit: {event: {with: {type: test.early.wanted, source: 'https://example.com/asker', data: '${ {of: $workflow.id} }'}}}}
+  - between: {switch: [{call: {when: .data.of != null, then: pause}}]}
+  - pause: {wait: {milliseconds: 300}}
+  - answer: {listen: {to: {one: {with: {type: test.early.granted}, correlate: {of: {from: .data.of, expect: '${ $workflow.id }'}}}}}}
+`)
+	ids := make([]string, runs)
+	for i := range ids {
+		ids[i] = s.Start(t, asker, `{}`).GetId()
+	}
+	for _, id := range ids {
+		require.JSONEq(t, `[{"of": "`+id+`"}]`, s.Await(t, id, limit, "completed").GetOutput().GetJson())
+	}
+}
