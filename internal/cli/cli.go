@@ -144,12 +144,48 @@ func strictCompletion(root *cobra.Command) {
 func Run(ctx context.Context, options Options, args []string) int {
 	root, s := build(options) //nolint:contextcheck // commands get theirs from Cobra
 	defer s.Close()
+	s.In = session.Interruptible(ctx, s.In)
+	root.SetIn(s.In)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := execute(ctx, root, options, args)
 	if text := exit.Line(err); text != "" {
 		_, _ = fmt.Fprintln(options.Stderr, "error: "+harmless(text)) // an error of standard error cannot be reported
 	}
 	return exit.Code(err)
+}
+
+// interruptGrace is how long a command may take to end by itself after an interrupt: to say what goes on without it.
+const interruptGrace = 700 * time.Millisecond
+
+// execute runs a command. After an interrupt it does not wait for one that cannot end, such as one that opens a FIFO without a writer. The
+// program's own commands, such as the server, have a time of their own to stop.
+func execute(ctx context.Context, root *cobra.Command, options Options, args []string) error {
+	if cmd, _, err := root.Find(args); err == nil && slices.ContainsFunc(options.Commands, func(own *cobra.Command) bool { return within(own, cmd) }) {
+		return root.ExecuteContext(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(interruptGrace):
+		return exit.Errorf(exit.Interrupted, "interrupted")
+	}
+}
+
+// within reports whether a command is another one, or below it.
+func within(above, cmd *cobra.Command) bool {
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if cmd == above {
+			return true
+		}
+	}
+	return false
 }
 
 // harmless keeps what servers and documents put into errors from steering the terminal.

@@ -3,8 +3,6 @@ package controlcmd
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -102,7 +100,10 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 	}, nil
 }
 
-// save writes what arrives. A file gets its name when it is whole.
+// publicMode is the mode of a new file, of which the umask of the caller takes away what it forbids.
+const publicMode = 0o666
+
+// save writes what arrives. A regular file has its old content until it is whole.
 func save(s *session.Session, stream session.Download, err error, path, what string) error {
 	if err != nil {
 		return s.Failed(err, "%s", what)
@@ -110,17 +111,16 @@ func save(s *session.Session, stream session.Download, err error, path, what str
 	if path == "" || path == "-" {
 		return s.Copy(stream, s.Out, what)
 	}
-	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	part, err := session.CreateFile(path, publicMode)
 	if err != nil {
 		return exit.Usagef("--file: %q cannot be written: %w", path, errors.Unwrap(err))
 	}
-	err = errors.Join(s.Copy(stream, part, what), part.Close())
-	if err == nil {
-		err = os.Rename(part.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(part.Name()) // it is of no use
+	defer part.Discard()
+	if err := s.Copy(stream, part, what); err != nil {
 		return err
+	}
+	if err := part.Commit(); err != nil {
+		return fmt.Errorf("%s: write %q: %w", what, path, err)
 	}
 	s.Note("written to %s", path)
 	return nil

@@ -2,6 +2,8 @@ package session
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +37,9 @@ func (c *Confirmation) Ask(s *Session, question string) error {
 	}
 	if err != nil {
 		s.Note("") // the cursor is behind the question
+	}
+	if errors.Is(err, context.Canceled) {
+		return exit.Errorf(exit.Interrupted, "interrupted; nothing was changed")
 	}
 	return exit.Errorf(exit.Failed, "not confirmed; nothing was changed")
 }

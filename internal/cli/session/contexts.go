@@ -100,16 +100,9 @@ func (f ContextFile) Save(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("save the contexts: %w", err)
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".config-*")
-	if err != nil {
+	const private = 0o600
+	if err := WriteFile(path, content, private); err != nil {
 		return fmt.Errorf("save the contexts: %w", err)
-	}
-	_, writeErr := temporary.Write(content)
-	if err := errors.Join(writeErr, temporary.Close()); err != nil {
-		return errors.Join(fmt.Errorf("save the contexts: %w", err), os.Remove(temporary.Name()))
-	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
-		return errors.Join(fmt.Errorf("save the contexts: %w", err), os.Remove(temporary.Name()))
 	}
 	return nil
 }

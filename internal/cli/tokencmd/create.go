@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if err != nil {
 		return err
 	}
-	var file *tokenFile
+	var file *session.File
 	if flags.file != "" {
 		file, err = openTokenFile(flags.file)
 		if err != nil {
@@ -109,7 +108,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 			s.Note("%s exists: no token is created", flags.file)
 			return nil
 		}
-		defer file.discard()
+		defer file.Discard()
 	}
 	ctx, cancel := s.Deadline(cmd.Context())
 	defer cancel()
@@ -123,18 +122,18 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if err != nil {
 		return err
 	}
-	return deliver(s, made, file)
+	return deliver(s, made, file, flags.file)
 }
 
 // deliver writes a token to its file, or prints it.
-func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *tokenFile) error {
+func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *session.File, path string) error {
 	t := made.GetToken()
 	where := "It is printed only once:"
 	if file != nil {
-		if err := file.save(made.GetSecret()); err != nil {
+		if err := saveToken(file, made.GetSecret()); err != nil {
 			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"%s\"", t.GetId(), err, s.Command("token revoke %s", t.GetId()))
 		}
-		made.Secret, where = "", "It is in "+file.path
+		made.Secret, where = "", "It is in "+path
 	}
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), made)
@@ -147,39 +146,25 @@ func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *to
 	return err
 }
 
-// tokenFile is a file that a token is written to. It appears under its name complete or not at all: one that was interrupted must not
-// count as existing.
-type tokenFile struct {
-	path      string
-	temporary *os.File
-}
+// tokenMode is the mode of a token's file, whatever the umask: a service reads it by its group.
+const tokenMode = 0o640
 
 // openTokenFile prepares the file before a token is created, so that no token is lost because it cannot be saved. It returns nil without
-// an error if the file exists.
-func openTokenFile(path string) (*tokenFile, error) {
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+// an error if the file exists: one that was interrupted does not, because the file appears under its name complete or not at all.
+func openTokenFile(path string) (*session.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() {
+		return nil, nil
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".token-*")
-	if err != nil {
-		return nil, err
-	}
-	return &tokenFile{path: path, temporary: temporary}, nil
+	return session.CreateFile(path, tokenMode)
 }
 
-func (f *tokenFile) save(secret string) error {
-	_, err := fmt.Fprintln(f.temporary, secret)
-	const ownerAndGroup = 0o640
-	if err = errors.Join(err, f.temporary.Chmod(ownerAndGroup), f.temporary.Sync(), f.temporary.Close()); err != nil {
-		return err
+func saveToken(f *session.File, secret string) error {
+	_, err := fmt.Fprintln(f, secret)
+	if info, statErr := f.Stat(); statErr == nil && info.Mode().IsRegular() {
+		err = errors.Join(err, f.Chmod(tokenMode))
 	}
-	return os.Rename(f.temporary.Name(), f.path)
-}
-
-// discard removes what was not saved.
-func (f *tokenFile) discard() {
-	_ = f.temporary.Close()           // it is closed if it was saved
-	_ = os.Remove(f.temporary.Name()) // it is gone if it was saved
+	return errors.Join(err, f.Commit())
 }
 
 // bootstrapped is what a server would have answered.

@@ -3,13 +3,13 @@ package workflowcmd
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // withNextVersion writes the next version into the file of a document, and returns the document.
@@ -21,11 +21,7 @@ func withNextVersion(doc document) (document, error) {
 	if err != nil {
 		return doc, exit.Errorf(exit.Failed, "--bump: %s: %w", doc.name, err)
 	}
-	info, err := os.Stat(doc.file)
-	if err != nil {
-		return doc, fmt.Errorf("write the next version: %w", err)
-	}
-	if err := os.WriteFile(doc.file, source, info.Mode().Perm()); err != nil {
+	if err := session.WriteFile(doc.file, source, 0); err != nil {
 		return doc, fmt.Errorf("write the next version: %w", err)
 	}
 	doc.source = source
