@@ -438,7 +438,7 @@ Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion G
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver Migrate MoveRunsCluster OnAdmissible
 OpenImports OpenRuns Location Maintenance Ping Pools Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
-	"Events": `ParkedDue Backlogs Due Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
+	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
 	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
@@ -448,7 +448,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken ListTokens RevokeToken TouchToken",
 	"Sessions":    "CreateSession DeleteSessions EndSession GetSession ListSessions TouchSession",
-	"Batches":     "ActiveBatches ClaimItems CloseBatch RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
+	"Batches":     "ActiveBatches ClaimItems CloseBatch CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
 	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts":    "CheckVerdicts ForgetFailures Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",

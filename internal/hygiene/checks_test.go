@@ -24,22 +24,6 @@ func plant(t *testing.T, archive string) string {
 	return root
 }
 
-// TestPackageCode plants packages that are too large, beside similar ones that are not. The last file of the archive has the findings.
-func TestPackageCode(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("testdata", "package-code.txtar"))
-	require.NoError(t, err)
-	files := txtar.Parse(source).Files
-	want := files[len(files)-1]
-	require.Equal(t, "findings", want.Name)
-
-	tree, err := hygiene.Load(plant(t, string(source)))
-	require.NoError(t, err)
-	require.Equal(t, string(want.Data), render(hygiene.PackageCode(tree, 9, map[string]hygiene.Ceiling{
-		"larger": {Code: 11, Why: "a reason"}, "just": {Code: 11, Why: "a reason that is gone"},
-	})))
-}
-
 func TestLogDurations(t *testing.T) {
 	t.Parallel()
 	tree, err := hygiene.Load(plant(t, `-- a/a.go --

@@ -2,7 +2,7 @@
 // reviewers should not have to.
 //
 // Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a
-// package must not link at all. Smaller checks cover the sizes of packages and binaries, the page of the architecture,
+// package must not link at all. Smaller checks cover the sizes of binaries, the page of the architecture,
 // the modules, and links in the documentation. Every check is a function from sources to findings and is tested on
 // planted input; one test per check then runs it on the repository.
 //

@@ -39,14 +39,6 @@ func TestEveryPackageIsInTheArchitecture(t *testing.T) {
 	require.NotEmpty(t, hygiene.Unlisted(tree, string(page)+"\n| `internal/redact` `keyring` | again |\n"), "duplicates are found")
 }
 
-func TestNoPackageIsTooLarge(t *testing.T) {
-	t.Parallel()
-	clean(t, hygiene.PackageCode(repository(t), 2000, map[string]hygiene.Ceiling{
-		"dsl":        {3150, "the parser fills unexported fields of the model; after a split these would have to be exported"},
-		"dsl/interp": {3400, "one state machine: its frames, moves and records share its state"},
-	}))
-}
-
 func TestLogsHaveDurationsInSeconds(t *testing.T) {
 	t.Parallel()
 	clean(t, hygiene.LogDurations(repository(t)))
