@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,8 @@ type terminal struct {
 	typed  string   // what a person types
 	out    *os.File // standard output, if it is not the terminal
 	env    []string
+	// interrupt is Ctrl-C or SIGTERM: how the command is ended once it blocks.
+	interrupt string
 }
 
 // run returns all that was written to the terminal, and the exit code.
@@ -43,10 +46,14 @@ func (c terminal) run(t *testing.T, args ...string) (screen string, code int) {
 	if c.out != nil {
 		cmd.Stdout = c.out
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // for Ctrl-C
 	require.NoError(t, cmd.Start())
 	require.NoError(t, tty.Close())
 	_, err = io.WriteString(person, c.typed)
 	require.NoError(t, err)
+	if c.interrupt != "" {
+		c.end(t, cmd, person)
+	}
 	var shown bytes.Buffer
 	if _, err := io.Copy(&shown, person); !errors.Is(err, syscall.EIO) { // a terminal without a program answers so
 		require.NoError(t, err)
@@ -54,6 +61,42 @@ func (c terminal) run(t *testing.T, args ...string) (screen string, code int) {
 	_ = cmd.Wait() // the exit code says the same
 	require.NoError(t, ctx.Err(), shown.String())
 	return shown.String(), cmd.ProcessState.ExitCode()
+}
+
+// end interrupts a command when it blocks, and requires that it ends within a second.
+func (c terminal) end(t *testing.T, cmd *exec.Cmd, person *os.File) {
+	t.Helper()
+	// What the command does until it blocks takes processor time; then it takes none.
+	used := func() string {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		require.NoError(t, err)
+		return strings.Join(strings.Fields(string(stat))[13:15], " ")
+	}
+	last, quiet := "", 0
+	platform.Eventually(t, soon, func() string {
+		now := used()
+		if quiet++; now != last {
+			last, quiet = now, 0
+		}
+		if quiet < 20 {
+			return "the command does not block"
+		}
+		return ""
+	})
+	begin := time.Now()
+	if c.interrupt == "Ctrl-C" {
+		_, err := person.Write([]byte{3})
+		require.NoError(t, err)
+	} else {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	}
+	platform.Eventually(t, soon, func() string {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid)); err == nil && strings.Fields(string(state))[2] != "Z" {
+			return "the command has not ended"
+		}
+		return ""
+	})
+	t.Logf("ended after %v", time.Since(begin))
 }
 
 // colourful is an environment in which programs may use colours.
@@ -78,6 +121,7 @@ func TestTerminal(t *testing.T) {
 	s.Await(t, s.Start(t, name, "").GetId(), soon, "completed")
 	t.Run("colour", func(t *testing.T) { testColour(t, s, name) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, s, name) })
+	t.Run("interrupts", func(t *testing.T) { testInterrupts(t, s, name) })
 	t.Run("question", func(t *testing.T) { testQuestion(t, s, name) })
 }
 
@@ -150,4 +194,40 @@ func testQuestion(t *testing.T, s *platform.Server, name string) {
 	deleted := piped(t, s, "workflow", "delete", other)
 	require.Equal(t, platform.ExitOK, deleted.Code, "a script is not asked: %s", deleted)
 	require.NotContains(t, deleted.String(), question)
+}
+
+// Ctrl-C and SIGTERM end a command within a second while it asks, reads the terminal, or waits for the other end of a FIFO.
+func testInterrupts(t *testing.T, s *platform.Server, name string) {
+	run := s.Start(t, s.Publish(t, platform.Document("terminal-waits", "  - w: {wait: PT1H}\n")), "").GetId()
+	batch := []string{"batch", "start", "--action", "terminate", "--workflow", "terminal-waits", "--reason", "test"}
+	unwritten, unread := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, errors.Join(syscall.Mkfifo(unwritten, 0o600), syscall.Mkfifo(unread, 0o600)))
+	for begun, args := range map[string][]string{
+		"[y/N] delete":     {"workflow", "delete", name},
+		"[y/N] terminate":  batch,
+		"[y/N] context":    {"context", "delete", "local"},
+		"input":            {"run", "start", name, "--input", "-"},
+		"data":             {"event", "send", "--type", "t", "--source", "/s", "--data", "-"},
+		"events":           {"event", "send", "--file", "-"},
+		"document":         {"workflow", "publish", "-"},
+		"validate":         {"workflow", "validate", "-"},
+		"FIFO to read":     {"workflow", "validate", unwritten},
+		"FIFO to write":    {"run", "export", run, "--file", unread},
+		"watch of a run":   {"run", "watch", run},
+		"wait for the end": {"run", "start", "terminal-waits", "--wait"},
+	} {
+		for _, how := range []string{"Ctrl-C", "SIGTERM"} {
+			t.Run(begun+" "+how, func(t *testing.T) {
+				t.Parallel()
+				c := terminal{server: s, interrupt: how}
+				if args[0] == "context" {
+					c.env = []string{"XDG_CONFIG_HOME=" + t.TempDir()}
+					_, code := terminal{server: s, env: c.env}.run(t, "context", "set", "local", "--address", s.Address)
+					require.Zero(t, code)
+				}
+				screen, code := c.run(t, args...)
+				require.Equal(t, platform.ExitInterrupted, code, screen)
+			})
+		}
+	}
 }

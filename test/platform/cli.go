@@ -19,6 +19,7 @@ const cliLimit = 90 * time.Second
 const (
 	ExitOK          = 0
 	ExitFailed      = 1
+	ExitInterrupted = 130
 	ExitUsage       = 2
 	ExitNotFound    = 3
 	ExitRefused     = 4
