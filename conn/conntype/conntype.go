@@ -99,7 +99,10 @@ type WorkerStatus struct {
 	Name       string
 	TaskQueues []string
 	// Running: a worker was started and has not died. Polling: its task queues are polled, and the connection is up.
+	// A worker whose pollers wait for a free slot counts as polling.
 	Running, Polling bool
+	// BusySince is since when the pollers of the worker wait for a free slot; zero while they do not, or it is not known.
+	BusySince time.Time
 	// Generation is the one that the running worker belongs to.
 	Generation int
 	// Since is when the running worker was started.

@@ -3,11 +3,14 @@ package interp
 // Version is the version of the interpretation. It increases when the same document and the same history would lead to
 // other effects than before; a run keeps the version it started with. Version 2 added listen and emit; 3 pauses,
 // granted steps, other runs and secrets; 4 limits: fuel that includes the cost of built-in functions, recorded steps,
-// steps per run, large values.
-const Version = 4
+// steps per run, large values; 5 workflow tasks that end after a time of calls.
+const Version = 5
 
 // BoundedSince is the first version with limits for runs. Runs of older versions continue without them.
 const BoundedSince = 4
+
+// PacedSince is the first version whose workflow tasks end after a time of calls.
+const PacedSince = 5
 
 // Limits limit the compute of one run. All are counted, never measured by a clock.
 type Limits struct {

@@ -27,25 +27,26 @@ func newWorkers(c *components) *workers {
 		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
 		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable, Propagate: c.telemetry.Propagates(),
 	})
-	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint)
-	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
 	cfg := c.cfg.Worker
+	executes := engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
+		Children: c.runs.children,
+		Events:   c.events.service,
+		Quota:    c.quotas.grant,
+		Extend: func(_ string, r temporalworker.Registry) {
+			c.events.dispatchers.Register(r)
+			schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
+		},
+		Served:          c.events.serve,
+		Projects:        c.cfg.Projects,
+		WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
+		Activities:      cfg.MaxConcurrentActivities,
+		LocalActivities: cfg.MaxConcurrentLocalActivities,
+		StopTimeout:     cfg.StopTimeout,
+	})
+	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint, executes.Busy)
+	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
 	return &workers{
-		Workers: engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
-			Children: c.runs.children,
-			Events:   c.events.service,
-			Quota:    c.quotas.grant,
-			Extend: func(_ string, r temporalworker.Registry) {
-				c.events.dispatchers.Register(r)
-				schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
-			},
-			Served:          c.events.serve,
-			Projects:        c.cfg.Projects,
-			WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
-			Activities:      cfg.MaxConcurrentActivities,
-			LocalActivities: cfg.MaxConcurrentLocalActivities,
-			StopTimeout:     cfg.StopTimeout,
-		}),
+		Workers:   executes,
 		heartbeat: heartbeat,
 		calls: func(context.Context) error {
 			caller.Close()

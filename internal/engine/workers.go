@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	registry "github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 const (
@@ -86,6 +89,9 @@ type Workers struct {
 	taking  bool // whether the worker for handed over calls is registered
 	listErr error
 
+	using sync.Mutex        // guards usage alone: workers are built while the other one is held
+	usage map[string]*usage // of the running workers, by project
+
 	life context.Context //nolint:containedctx // the workers' lifetime, which bounds the loading of documents; the root of activities
 }
 
@@ -93,6 +99,7 @@ type Workers struct {
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
 		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)), serving: map[string]bool{},
+		usage: map[string]*usage{},
 	}
 	w.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
 		w.refresh(ctx)
@@ -230,8 +237,39 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	return fresh, nil
 }
 
+// usage is the use of the slots of one worker.
+type usage struct{ workflowTasks, activities fairshare.Usage }
+
+// BusySince is when its pollers of one kind began to wait for a free slot; zero while none do.
+func (u *usage) BusySince() time.Time {
+	if since := u.workflowTasks.BusySince(); !since.IsZero() {
+		return since
+	}
+	return u.activities.BusySince()
+}
+
+// busyWorker is a worker that reports whether it is busy, for its connection.
+type busyWorker struct {
+	worker.Worker
+	*usage
+}
+
+// Busy returns the projects for which the pollers of this process wait for a free slot.
+func (w *Workers) Busy() []registry.Busy {
+	w.using.Lock()
+	defer w.using.Unlock()
+	var list []registry.Busy
+	for _, name := range slices.Sorted(maps.Keys(w.usage)) {
+		b := registry.Busy{Project: name, WorkflowTasks: w.usage[name].workflowTasks.BusySince(), Activities: w.usage[name].activities.BusySince()}
+		if !b.WorkflowTasks.IsZero() || !b.Activities.IsZero() {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
 // tuner limits the concurrent work of a project's worker.
-func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
+func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 	workflowTasks, err := w.shares.Slots(name, w.opts.WorkflowTasks)
 	if err != nil {
 		return nil, err
@@ -242,7 +280,7 @@ func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
 		return supplier
 	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier: workflowTasks, ActivitySlotSupplier: fixed(w.opts.Activities),
+		WorkflowSlotSupplier: used.workflowTasks.Of(workflowTasks), ActivitySlotSupplier: used.activities.Of(fixed(w.opts.Activities)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
@@ -254,7 +292,8 @@ func (w *Workers) tuner(name string) (worker.WorkerTuner, error) {
 }
 
 func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
-	tuner, err := w.tuner(name)
+	used := &usage{}
+	tuner, err := w.tuner(name, used)
 	if err != nil {
 		return nil, err
 	}
@@ -279,5 +318,8 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)
 	}
-	return fresh, nil
+	w.using.Lock()
+	defer w.using.Unlock()
+	w.usage[name] = used
+	return busyWorker{fresh, used}, nil
 }

@@ -15,17 +15,21 @@ func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Dur
 	if err != nil {
 		return err
 	}
+	busy, err := sqlrow.AsJSON(w.Busy, len(w.Busy) == 0)
+	if err != nil {
+		return err
+	}
 	now := s.db.Dialect().Now
 	return s.db.Write(ctx, "write a worker's sign of life", func(ctx context.Context, c sqldb.Conn) error {
 		if _, err := c.ExecContext(ctx, `DELETE FROM workers WHERE beat_at < `+now+` - $1`, forget.Microseconds()); err != nil {
 			return err
 		}
 		f := w.Fingerprint
-		_, err := c.ExecContext(ctx, `INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, `+now+`)
+		_, err := c.ExecContext(ctx, `INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, busy, beat_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, `+now+`)
 ON CONFLICT (server_id) DO UPDATE SET contract = excluded.contract, address = excluded.address, namespace = excluded.namespace,
-namespace_id = excluded.namespace_id, projects = excluded.projects, started_at = excluded.started_at, beat_at = excluded.beat_at`,
-			sqlrow.Mended(w.ServerID), sqlrow.Mended(f.Contract), sqlrow.Mended(f.Address), sqlrow.Mended(f.Namespace), sqlrow.Mended(f.NamespaceID), projects, w.StartedAt.UnixMicro())
+namespace_id = excluded.namespace_id, projects = excluded.projects, started_at = excluded.started_at, busy = excluded.busy, beat_at = excluded.beat_at`,
+			sqlrow.Mended(w.ServerID), sqlrow.Mended(f.Contract), sqlrow.Mended(f.Address), sqlrow.Mended(f.Namespace), sqlrow.Mended(f.NamespaceID), projects, w.StartedAt.UnixMicro(), busy)
 		return err
 	})
 }
@@ -41,7 +45,7 @@ func (s *Store) LeaveWorker(ctx context.Context, serverID string) error {
 // ListWorkers implements [worker.Store].
 func (s *Store) ListWorkers(ctx context.Context, within time.Duration, limit int) (list []worker.Worker, err error) {
 	err = s.db.Read(ctx, "list workers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at
+		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at, busy
 FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
 		return err
 	})
@@ -51,6 +55,6 @@ FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+sq
 func scanWorker(row sqlrow.Scanner) (w worker.Worker, err error) {
 	f := &w.Fingerprint
 	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, sqlrow.JSONInto(&w.Projects),
-		sqlrow.TimeInto(&w.StartedAt), sqlrow.TimeInto(&w.BeatAt))
+		sqlrow.TimeInto(&w.StartedAt), sqlrow.TimeInto(&w.BeatAt), sqlrow.JSONInto(&w.Busy))
 	return w, err
 }

@@ -16,13 +16,14 @@ type Heartbeat struct {
 	store       Store
 	self        Worker
 	fingerprint func() Fingerprint
+	busy        func() []Busy
 	failing     bool
 }
 
 // NewHeartbeat returns the heartbeat of a process that serves the projects, or all projects when there are none. fingerprint is called
-// for every heartbeat: the namespace's ID is unknown until Temporal was reached.
-func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint) *Heartbeat {
-	h := &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint}
+// for every heartbeat: the namespace's ID is unknown until Temporal was reached. So is busy.
+func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint, busy func() []Busy) *Heartbeat {
+	h := &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint, busy: busy}
 	h.Loop = loop.New(h.beat)
 	return h
 }
@@ -40,7 +41,7 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 
 func (h *Heartbeat) beat(ctx, _ context.Context) time.Duration {
 	w := h.self
-	w.Fingerprint = h.fingerprint()
+	w.Fingerprint, w.Busy = h.fingerprint(), h.busy()
 	err := h.store.BeatWorker(ctx, w, forgetAfter)
 	if err != nil && ctx.Err() == nil && !h.failing {
 		logger.FromContext(ctx).WarnContext(ctx, "Heartbeat could not be written; trying again", "error", err)

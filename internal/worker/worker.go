@@ -69,6 +69,27 @@ type Worker struct {
 	StartedAt time.Time
 	// BeatAt is the time of its last heartbeat, by the database's clock.
 	BeatAt time.Time
+	// Busy are the projects whose task queues it does not poll now, because its slots are in use.
+	Busy []Busy
+}
+
+// Busy reports that a worker takes no more tasks of a project until one of those in progress ends, or there is
+// processor time for them.
+type Busy struct {
+	Project string `json:"project"`
+	// WorkflowTasks and Activities are since when its pollers for these wait for a free slot; zero where they do not.
+	WorkflowTasks time.Time `json:"workflowTasks,omitzero"`
+	Activities    time.Time `json:"activities,omitzero"`
+}
+
+// BusyWith returns the entry of a project, zero where the worker is not busy with it.
+func (w Worker) BusyWith(project string) Busy {
+	for _, b := range w.Busy {
+		if b.Project == project {
+			return b
+		}
+	}
+	return Busy{}
 }
 
 // Serves reports whether the worker executes runs of the project.

@@ -29,6 +29,9 @@ const (
 // generation. The client must be passed to worker.New as it is, and must not be kept.
 type Factory func(client.Client) (worker.Worker, error)
 
+// busy is a worker that reports since when its pollers wait for a free slot, which keeps them from polling; zero while they do not.
+type busy interface{ BusySince() time.Time }
+
 // Set is a worker set: a factory, and the worker that runs now.
 type Set struct {
 	Name    string
@@ -200,12 +203,15 @@ func (s *Set) Status(up bool) conntype.WorkerStatus {
 		return out
 	}
 	out.Running, out.Polling = true, up
+	if b, reports := r.worker.(busy); reports {
+		out.BusySince = b.BusySince()
+	}
 	for _, queue := range r.info.Queues {
 		p := r.client.Polls().Queue(queue)
 		if p.Last.After(out.LastPoll) {
 			out.LastPoll = p.Last
 		}
-		out.Polling = out.Polling && p.OK
+		out.Polling = out.Polling && (p.OK || p.Err == nil && !out.BusySince.IsZero())
 		if !p.OK && p.Err != nil {
 			out.Error = p.Err.Error()
 		}

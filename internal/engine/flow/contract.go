@@ -90,7 +90,10 @@ type Limits struct {
 	// LocalCalls and LocalBytes bound the local activities and their results in one workflow task, LocalWidth those in
 	// flight at once, LocalResult one result. Calls beyond these bounds become activities.
 	LocalCalls, LocalBytes, LocalWidth int
-	LocalResult                        int64
+	// LocalSpan bounds the time from the first local activity of one workflow task to the end of the last one, so that
+	// their records soon reach the rows, and a lost worker repeats only the calls of that time. 0: unlimited.
+	LocalSpan   time.Duration
+	LocalResult int64
 	// BarrierFuel bounds the compute of one workflow task.
 	BarrierFuel int64
 	// RecordBytes bounds the records of one workflow task, which stay in memory until Temporal accepts it. 0:
@@ -142,6 +145,7 @@ func DefaultLimits() Limits {
 		LocalCalls:    400,
 		LocalBytes:    1 << 20,
 		LocalWidth:    200,
+		LocalSpan:     700 * time.Millisecond,
 		LocalResult:   64 << 10,
 		LocalRoom:     3 << 20,
 		LocalTimeout:  time.Second,
@@ -166,6 +170,9 @@ func DefaultLimits() Limits {
 // of returns the limits of a run. Those that decide commands stay as they were when the run began: the changes of
 // version interp.BoundedSince are reverted here for runs of older versions, unless the worker has custom limits.
 func (l Limits) of(in Input) Limits {
+	if in.Interpreter < interp.PacedSince {
+		l.LocalSpan = 0
+	}
 	if in.Interpreter >= interp.BoundedSince {
 		l.Machine.Steps = in.MaxSteps
 		return l

@@ -55,6 +55,7 @@ type driver struct {
 
 	// since the start of the workflow task
 	localCalls, localBytes int
+	localSince             time.Time // the start of its first local call
 	recordBytes, sentBytes int
 	fuelMark               int64
 
@@ -342,6 +343,7 @@ func (d *driver) startTimer(e interp.StartTimer) {
 // taskFull reports whether the workflow task has grown so large that it must end before it does more.
 func (d *driver) taskFull() bool {
 	return d.localCalls >= d.limits.LocalCalls || d.localBytes >= d.limits.LocalBytes ||
+		d.limits.LocalSpan > 0 && d.localCalls > 0 && workflow.Now(d.ctx).Sub(d.localSince) >= d.limits.LocalSpan ||
 		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel || d.limits.RecordBytes > 0 && d.recordBytes >= d.limits.RecordBytes
 }
 

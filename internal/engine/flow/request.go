@@ -118,7 +118,9 @@ func (d *driver) startLocalCall(e *effect) {
 		options.ScheduleToCloseTimeout = wire.Timeout + time.Second
 	}
 	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.contextOf(e.id), options))
-	d.localCalls++
+	if d.localCalls++; d.localCalls == 1 {
+		d.localSince = workflow.Now(d.ctx)
+	}
 	d.events += eventsPerLocal
 	d.startRequest(e, d.decoded(workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)), cancel)
 }

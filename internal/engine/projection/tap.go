@@ -60,9 +60,17 @@ type task struct {
 	// try.
 	update *records
 	sent   time.Time
+	// reporting reports the run as started while its first task takes long; nil for other tasks.
+	reporting *time.Timer
 }
 
 const (
+	// startedAfter is the time after which the run of a first workflow task that is still in this process is reported as
+	// started. Most first tasks end sooner, and their records report it without a write of their own.
+	startedAfter = 300 * time.Millisecond
+	// startedPosition is the position of that report. The records of every workflow task are beyond it: the first task
+	// of an execution starts at the third event of its history.
+	startedPosition = 1
 	// maxHold bounds the time for which the completion of a workflow task is held back, and holdUntil the age of the
 	// task up to which it is: Temporal gives a task to another worker after ten seconds.
 	maxHold   = 2 * time.Second
@@ -195,18 +203,44 @@ func (t *Tap) opened(response *workflowservice.PollWorkflowTaskQueueResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if before, ok := t.open[e]; ok {
-		delete(t.tasks, before)
+		t.drop(before, t.tasks[before])
 	}
 	delete(t.records, e)
 	now := t.now()
-	t.tasks[token] = &task{
+	opened := &task{
 		execution: e, queue: response.GetWorkflowExecutionTaskQueue().GetName(), opened: now, replayed: response.GetPreviousStartedEventId(),
 	}
+	if opened.replayed == 0 {
+		started := now
+		if at := response.GetStartedTime(); at != nil {
+			started = at.AsTime() // as in the records of the task
+		}
+		opened.reporting = time.AfterFunc(startedAfter, func() { t.reportStarted(token, started) })
+	}
+	t.tasks[token] = opened
 	t.open[e] = token
 	if now.Sub(t.swept) > answeredWithin {
 		t.swept = now
 		t.dropUnanswered(now)
 	}
+}
+
+// reportStarted reports that a run has started: Temporal gave its first workflow task to this process, which still has
+// it. The report holds nothing that depends on the task's acceptance, so the records of the next try cannot contradict
+// it. Without it, a run would be queued until the end of its first task: seconds, if the task makes many calls or waits
+// for processor time. In a later execution of a run's chain it has no effect, because the row is ahead of it.
+func (t *Tap) reportStarted(token string, started time.Time) {
+	t.mu.Lock()
+	task := t.tasks[token]
+	waits := task != nil && task.update == nil
+	t.mu.Unlock()
+	if !waits {
+		return
+	}
+	t.accept(task.queue, run.Update{
+		RunID: task.execution.WorkflowID, ExecutionID: task.execution.RunID, Position: startedPosition,
+		State: &run.State{Status: run.Running, Since: started, StartedAt: started},
+	}, t.now())
 }
 
 // dropUnanswered drops the completions without a response that cannot receive one any more.
@@ -285,6 +319,9 @@ func (t *Tap) forget(token string) *task {
 
 // drop removes a task. Only one token of an execution is open in this process.
 func (t *Tap) drop(token string, task *task) {
+	if task.reporting != nil {
+		task.reporting.Stop()
+	}
 	delete(t.tasks, token)
 	delete(t.open, task.execution)
 	delete(t.records, task.execution)

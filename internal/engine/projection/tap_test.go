@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -455,4 +457,35 @@ func TestManyExecutionsAtOnce(t *testing.T) {
 		require.Greater(t, u.Position, last[u.ExecutionID])
 		last[u.ExecutionID] = u.Position
 	}
+}
+
+// A run whose first task takes long is running as soon as a worker has taken it; its records, which Temporal has not accepted yet, are not
+// reported. A task that ends soon, or that a worker loses before it is reported, is reported by its records alone.
+func TestLongFirstTaskIsReportedAsStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		polled := func(id, token string, previous int64) {
+			response := task(id, token)
+			response.StartedTime, response.PreviousStartedEventId = timestamppb.New(at(7)), previous
+			require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, response, nil))
+			w.record(id, previous+3, one(1, interp.StatusRunning))
+		}
+		polled("long", "t1", 0)
+		polled("short", "t2", 0)
+		polled("failed", "t3", 0)
+		polled("later", "t4", 30)
+		require.NoError(t, w.complete("t2", nil))
+		require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: []byte("t3")}, nil, nil))
+		require.Equal(t, []string{"short@3: 1 running"}, w.taken())
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Len(t, w.accepted, 1)
+		started := w.accepted[0]
+		require.Equal(t, &run.State{Status: run.Running, Since: at(7), StartedAt: at(7)}, started.State)
+		require.Equal(t, []string{"long@1:"}, w.taken())
+		require.NoError(t, w.complete("t1", nil))
+		require.Equal(t, []string{"long@3: 1 running"}, w.taken(), "beyond the position of the report")
+		require.NoError(t, w.complete("t4", nil))
+	})
 }

@@ -117,6 +117,7 @@ func (k workflowTask) accept(id string) []run.Update {
 	w := wire{Tap: tap}
 	open := task("", "token")
 	open.WorkflowExecution.WorkflowId, open.WorkflowExecution.RunId = e.WorkflowID, e.RunID
+	open.PreviousStartedEventId = 1 // the start of a first task is reported if the task takes long, which a busy machine decides
 	if err := w.call(nil, open, nil); err != nil {
 		panic(err)
 	}
@@ -250,7 +251,7 @@ func TestRecordsOfALongRunAreBounded(t *testing.T) {
 		w.Records(execution("long"), 3, r, steps, nil)
 	}
 	require.NoError(t, w.complete("token", nil))
-	u := w.accepted[0]
+	u := w.accepted[len(w.accepted)-1] // the first may be the report of the start
 	require.Less(t, cap(u.Steps), 3*9_500, "what is summarized is dropped on the way")
 	joined := projection.Join(run.Update{RunID: u.RunID}, u)
 	require.Len(t, joined.Steps, 9_000)

@@ -48,7 +48,7 @@ func TestOnlyCausesInTheRunArePoison(t *testing.T) {
 			require.Equal(t, run.ForeignWorker, d.Verdict.Cause)
 		}
 		f = failing(cause, time.Hour)
-		f.Execution, f.Row.StatusAt = nil, ago(time.Hour)
+		f.Execution, f.Row.StatusAt, f.Row.MovedAt = nil, ago(time.Hour), ago(time.Hour)
 		f.Reported = "PayloadsTooLarge"
 		require.Equal(t, diagnose.Describe, diagnose.Decide(reported(f, diagnose.Failure{At: ago(time.Second), Text: "why", Cause: run.Deadlock})).Action,
 			"poison requires Temporal's confirmation that the task fails now")

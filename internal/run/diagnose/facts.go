@@ -46,8 +46,11 @@ type Queue struct {
 
 // Pollers are the pollers for one kind of task, and the backlog of that kind.
 type Pollers struct {
-	// Alive is how many pollers are live.
+	// Alive is how many pollers are live. A live worker counts that does not poll because it is busy.
 	Alive int
+	// BusyBy is the live worker that is busy for the longest time, and BusySince since when; empty where none is.
+	BusyBy    string
+	BusySince time.Time
 	// StaleBy is the identity of the dead poller that polled last, and StaleAt when; empty where Temporal lists none.
 	StaleBy string
 	StaleAt time.Time
@@ -136,13 +139,30 @@ type Worker struct {
 	Live, Compatible bool
 	// Fingerprint is the worker's fingerprint for messages: its contract, Temporal and namespace.
 	Fingerprint string
+	// BusySince is since when its pollers for the queue in question wait for a free slot: it executes tasks and takes no others until one of
+	// them ends. It is zero where they do not wait.
+	BusySince time.Time
 }
 
 // CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.
-// The heartbeats of a Signalbox worker end sooner: a worker without them no longer polls.
+// The heartbeats of a Signalbox worker end sooner: a worker without them no longer polls. A live one may not have polled for long, or be
+// listed no more, while its slots are in use.
 func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) {
+	busy := func(w Worker) bool { return w.Live && w.Compatible && !w.BusySince.IsZero() }
+	for _, w := range workers {
+		if !busy(w) {
+			continue
+		}
+		p.Alive++
+		if p.BusyBy == "" || w.BusySince.Before(p.BusySince) {
+			p.BusyBy, p.BusySince = w.Identity, w.BusySince
+		}
+	}
 	for _, l := range listed {
 		at := slices.IndexFunc(workers, func(w Worker) bool { return w.Identity == l.Identity })
+		if at >= 0 && busy(workers[at]) {
+			continue // counted
+		}
 		dead := at >= 0 && !workers[at].Live
 		if !dead && now.Sub(l.LastAccess) <= PollCycle {
 			p.Alive++

@@ -245,16 +245,24 @@ func (p *pass) queue(ctx context.Context, project string) *Queue {
 		logger.FromContext(ctx).DebugContext(ctx, "Task queue could not be described", "project", project, "error", err)
 		return nil
 	}
-	all := slices.Collect(maps.Values(p.w.workers))
+	busy := map[string]worker.Busy{}
 	var serving []Worker
 	for _, k := range p.workers {
-		if len(k.Projects) == 0 || slices.Contains(k.Projects, project) {
+		busy[k.ServerID] = k.BusyWith(project)
+		if k.Serves(project) {
 			serving = append(serving, p.w.workers[k.ServerID])
 		}
 	}
+	with := func(since func(worker.Busy) time.Time) []Worker {
+		all := slices.Collect(maps.Values(p.w.workers))
+		for i := range all {
+			all[i].BusySince = since(busy[all[i].Identity])
+		}
+		return all
+	}
 	q := &Queue{Name: state.Name, Elsewhere: Elsewhere(serving)}
-	q.Workflow = CountPollers(state.Workflow.Pollers, all, p.now)
-	q.Activity = CountPollers(state.Activity.Pollers, all, p.now)
+	q.Workflow = CountPollers(state.Workflow.Pollers, with(func(b worker.Busy) time.Time { return b.WorkflowTasks }), p.now)
+	q.Activity = CountPollers(state.Activity.Pollers, with(func(b worker.Busy) time.Time { return b.Activities }), p.now)
 	q.Workflow.Backlog, q.Workflow.Age = state.Workflow.Backlog, state.Workflow.Age
 	q.Activity.Backlog, q.Activity.Age = state.Activity.Backlog, state.Activity.Age
 	return q

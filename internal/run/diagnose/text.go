@@ -44,6 +44,9 @@ func (f diagnosis) verdict(code string) Decision {
 		v.Detail = f.backlog()
 		v.Advice = fmt.Sprintf("add workers for task queue %s, or raise worker.max_concurrent_workflow_tasks and worker.max_concurrent_activities; "+
 			"`signalbox worker list` shows those that run", queue)
+		if f.backlogged().BusyBy != "" {
+			v.Advice += fmt.Sprintf(", `signalbox run list --project %s --status running` the runs that they execute", project)
+		}
 	case run.ExecutionMissing:
 		v.Detail = "Temporal has no execution of this run: it was deleted there, or its data was lost"
 		v.Advice = fmt.Sprintf("the reconciler ends it unless the run may be in another Temporal: see `signalbox system reconcile --dry-run`, "+
@@ -59,12 +62,27 @@ func (f diagnosis) verdict(code string) Decision {
 	return Decision{Action: Report, Verdict: v}
 }
 
+// forActivity reports whether the run waits for an activity, not for a workflow task.
+func (f diagnosis) forActivity() bool { return f.Execution != nil && f.Execution.Task == nil }
+
+// backlogged returns the pollers for what the run waits for.
+func (f diagnosis) backlogged() Pollers {
+	if f.forActivity() {
+		return f.Queue.Activity
+	}
+	return f.Queue.Workflow
+}
+
 func (f diagnosis) backlog() string {
-	p, kind := f.Queue.Workflow, "workflow tasks"
-	if f.Execution != nil && f.Execution.Task == nil {
-		p, kind = f.Queue.Activity, "activities"
+	p, kind := f.backlogged(), "workflow tasks"
+	if f.forActivity() {
+		kind = "activities"
 	}
 	text := fmt.Sprintf("task queue %s has pollers, but its %s wait", f.Queue.Name, kind)
+	if p.BusyBy != "" {
+		text = fmt.Sprintf("the %s of task queue %s wait: worker %s is busy, all its slots for them are in use or wait for processor time since %s",
+			kind, f.Queue.Name, p.BusyBy, stamp(p.BusySince))
+	}
 	if p.Backlog > 0 {
 		text += fmt.Sprintf(": about %d, the oldest for %s", p.Backlog, p.Age.Round(time.Second))
 	}

@@ -121,6 +121,12 @@ type diagnosis struct {
 	since time.Time
 }
 
+// withoutRecords reports whether no workflow task of the run has been accepted yet: it is queued, or its first task is being executed or was
+// lost.
+func (r Row) withoutRecords() bool {
+	return r.Status == run.Queued || r.Status == run.Running && r.MovedAt.IsZero()
+}
+
 // disconnected keeps the stored verdict until the connection has been unusable for After: a short outage does not make a run stuck.
 func (f diagnosis) disconnected() Decision {
 	if f.Now.Sub(f.Connection.DownSince) <= f.After {
@@ -141,7 +147,7 @@ func (f diagnosis) noPoller(p Pollers) Decision {
 // the next attempt may have succeeded without a new record.
 func (f diagnosis) withoutExecution() Decision {
 	switch {
-	case f.Failure != nil && f.Row.Status == run.Queued && !f.Failure.At.Before(f.since), f.Reported != "":
+	case f.Failure != nil && f.Row.withoutRecords() && !f.Failure.At.Before(f.since), f.Reported != "":
 		b := f.failureCause()
 		if b.cause == "" || run.InRun(b.cause, b.twoBuilds) && f.Now.Sub(f.since) >= f.PoisonAfter {
 			return Decision{Action: Describe} // only the execution shows the cause, or that the run is poison

@@ -29,7 +29,7 @@ func rows() map[string]diagnose.Row {
 		"queued starting":  row(run.Queued, func(r *diagnose.Row) { r.QueuedReason = run.QueuedStarting }),
 		"queued engine":    row(run.Queued, func(r *diagnose.Row) { r.QueuedReason = run.QueuedEngine }),
 		"queued admission": row(run.Queued, func(r *diagnose.Row) { r.QueuedReason = run.QueuedAdmission }),
-		"running":          row(run.Running, func(*diagnose.Row) {}),
+		"running":          row(run.Running, func(r *diagnose.Row) { r.MovedAt = r.StatusAt }),
 		"waiting timer":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "timer", ago(2*time.Minute) }),
 		"waiting retry":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "retry", ago(2*time.Minute) }),
 		"waiting event":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "event", ago(2*time.Minute) }),
@@ -295,4 +295,48 @@ func TestDetailIsShort(t *testing.T) {
 	d := diagnose.Decide(f)
 	require.NotContains(t, d.Verdict.Detail, "\n")
 	require.Less(t, len(d.Verdict.Detail), 600)
+}
+
+// TestBusyWorkersAreNotStale: a live worker whose slots are in use does not poll, for as long as that takes, and Temporal forgets it after
+// five minutes.
+func TestBusyWorkersAreNotStale(t *testing.T) {
+	t.Parallel()
+	busy := diagnose.Worker{Identity: "w1", Live: true, Compatible: true, BusySince: ago(2 * time.Minute)}
+	free, dead, elsewhere := busy, busy, busy
+	free.BusySince, dead.Live, elsewhere.Compatible = time.Time{}, false, false
+	polled := []diagnose.Poller{{Identity: "w1", LastAccess: ago(2 * time.Minute)}}
+	executes := diagnose.Pollers{Alive: 1, BusyBy: "w1", BusySince: ago(2 * time.Minute)}
+	for _, tt := range []struct {
+		worker diagnose.Worker
+		listed []diagnose.Poller
+		want   diagnose.Pollers
+	}{
+		{busy, polled, executes},
+		{busy, nil, executes},
+		{busy, []diagnose.Poller{{Identity: "w1", LastAccess: ago(time.Second)}}, executes},
+		{free, polled, diagnose.Pollers{StaleBy: "w1", StaleAt: ago(2 * time.Minute)}},
+		{dead, polled, diagnose.Pollers{StaleBy: "w1", StaleAt: ago(2 * time.Minute)}},
+		{elsewhere, nil, diagnose.Pollers{}},
+	} {
+		require.Equal(t, tt.want, diagnose.CountPollers(tt.listed, []diagnose.Worker{tt.worker}, now))
+	}
+	f := facts(rows()["queued worker"])
+	f.Queue.Workflow = executes
+	f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 273, 2*time.Minute
+	d := diagnose.Decide(f)
+	require.Equal(t, run.Backlog, d.Verdict.Code)
+	require.Equal(t, "the workflow tasks of task queue signalbox-shop wait: worker w1 is busy, all its slots for them are in use or wait for "+
+		"processor time since 2026-03-01T11:58:00Z: about 273, the oldest for 2m0s", d.Verdict.Detail)
+	require.Contains(t, d.Verdict.Advice, "`signalbox run list --project shop --status running`")
+}
+
+// TestFirstTaskThatFails: a run whose first workflow task a worker has taken is running, and has no records. Its failures count as those of a
+// queued run.
+func TestFirstTaskThatFails(t *testing.T) {
+	t.Parallel()
+	f := facts(rows()["running"])
+	f.Failure = &diagnose.Failure{At: ago(9 * time.Minute), Text: "panic", Cause: run.Panic}
+	require.Equal(t, diagnose.Describe, diagnose.Decide(f).Action, "it has records: the next attempt may have succeeded")
+	f.Row.MovedAt = time.Time{}
+	require.Equal(t, run.TaskFailing, diagnose.Decide(f).Verdict.Code)
 }

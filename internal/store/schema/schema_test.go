@@ -398,6 +398,15 @@ func fixtures() map[int64]fixture {
 				`SELECT i.outcome FROM batches b JOIN batch_items i ON i.batch = b.id WHERE b.runs_ended_at = 9`: "completed",
 			},
 		},
+		46: {
+			insert: []string{
+				`INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at, busy)
+					VALUES ('host-46', 'c', 'a', 'n', 'i', '[]', 1, 1, '[{"project":"shop"}]')`,
+			},
+			want: map[string]string{
+				`SELECT busy FROM workers WHERE server_id = 'host-46'`: `[{"project":"shop"}]`,
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -39,12 +39,15 @@ func testWorkers(t *testing.T, open Opener) {
 
 	// Its next heartbeat contains its changes.
 	one.Fingerprint.NamespaceID, one.Projects = "n2", nil
+	one.Busy = []worker.Busy{{Project: "shop", WorkflowTasks: at(3)}}
 	require.Eventually(t, func() bool {
 		require.NoError(t, a.BeatWorker(ctx, one, time.Hour))
 		return list(time.Hour, 10)[0].BeatAt.After(first)
 	}, 10*time.Second, time.Millisecond)
 	got = list(time.Hour, 10)
 	require.Equal(t, []any{"n2", 0}, []any{got[0].Fingerprint.NamespaceID, len(got[0].Projects)})
+	require.Equal(t, one.Busy, got[0].Busy)
+	one.Busy = nil
 
 	two := one
 	two.ServerID = "host-0"
