@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -46,7 +47,9 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 }
 
 // authMiddleware returns the middleware that authenticates requests.
-func (o Options) authMiddleware() *permission.AuthMiddleware {
+//
+// unrouted reports whether no path of the API, nor of anything else, matches a request.
+func (o Options) authMiddleware(unrouted func(*http.Request) bool) *permission.AuthMiddleware {
 	options := permission.AuthOptions{Rate: o.Access.Rate, Burst: o.Access.Burst, Refused: o.Access.Refused}
 	if o.Access.Authenticator != nil {
 		options.Tokens = o.Access.Authenticator
@@ -55,7 +58,7 @@ func (o Options) authMiddleware() *permission.AuthMiddleware {
 		}
 	}
 	if o.UI != nil {
-		options.Public = o.UI.Serves
+		options.Public = func(r *http.Request) bool { return o.UI.Serves(r.URL.Path) || isNavigation(r) && unrouted(r) }
 	}
 	return permission.NewAuthMiddleware(options)
 }
@@ -138,6 +141,11 @@ func (t *timedBody) bound() {
 func (t *timedBody) limit() { _ = t.control.SetReadDeadline(time.Now().Add(t.timeout)) }
 
 // notFound answers requests for unknown paths.
+// isNavigation reports whether a request is one of a browser for a page.
+func isNavigation(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
+}
+
 func notFound(w http.ResponseWriter, r *http.Request) {
 	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
 		fmt.Sprintf("there is nothing at %s; GET / lists the paths", r.URL.Path)), http.StatusNotFound)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -41,8 +40,11 @@ const welcome = `Signalbox
 /metrics                metrics for Prometheus
 `
 
+// unrouted is the pattern of the paths that no other pattern matches.
+const unrouted = "/"
+
 // routes returns the handler of all paths of the port.
-func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (http.Handler, error) {
+func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*http.ServeMux, error) {
 	mux := http.NewServeMux()
 	services := o.services(access, stop)
 	names := make([]string, 0, len(services)+1)
@@ -84,9 +86,9 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (http
 	missing := http.HandlerFunc(notFound)
 	mux.Handle("/{$}", readOnly(o.home()))
 	if o.UI == nil {
-		mux.Handle("/", missing)
+		mux.Handle(unrouted, missing)
 	} else {
-		mux.Handle("/", o.pages(missing))
+		mux.Handle(unrouted, o.pages(missing))
 	}
 	return mux, nil
 }
@@ -95,7 +97,7 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (http
 func (o Options) home() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
-		if o.UI != nil && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html") {
+		if o.UI != nil && isNavigation(r) {
 			o.UI.Handler(http.HandlerFunc(notFound)).ServeHTTP(w, r)
 			return
 		}
@@ -104,12 +106,17 @@ func (o Options) home() http.Handler {
 	})
 }
 
-// pages returns the handler of the other paths of the UI.
+// pages returns the handler of the other paths of the UI, and of all that do not exist: a browser gets a page for these.
 func (o Options) pages(missing http.Handler) http.Handler {
 	ui := readOnly(o.UI.Handler(missing))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if o.UI.Serves(r.URL.Path) {
 			ui.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Vary", "Accept")
+		if isNavigation(r) {
+			o.UI.NotFound(w, r)
 			return
 		}
 		missing.ServeHTTP(w, r)

@@ -127,6 +127,8 @@ type Options struct {
 type UI interface {
 	// Serves reports whether a path belongs to the UI.
 	Serves(path string) bool
+	// NotFound answers with the page for a path that does not exist.
+	NotFound(w http.ResponseWriter, r *http.Request)
 	// Handler answers GET and HEAD for such paths; missing answers those for files that do not exist.
 	Handler(missing http.Handler) http.Handler
 }
@@ -195,7 +197,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	opts     Options
 	access   *permission.AuthMiddleware
-	routes   http.Handler
+	routes   *http.ServeMux
 	stopping *stopping
 
 	mu       sync.Mutex
@@ -209,7 +211,10 @@ type Server struct {
 // NewServer wires the server. It fails only if the protos' REST paths contradict each other.
 func NewServer(opts Options) (*Server, error) {
 	s := &Server{opts: opts.withDefaults(), stopping: newStopping()}
-	s.access = s.opts.authMiddleware()
+	s.access = s.opts.authMiddleware(func(r *http.Request) bool {
+		_, pattern := s.routes.Handler(r)
+		return pattern == unrouted
+	})
 	routes, err := s.opts.routes(s.access, s.stopping)
 	if err != nil {
 		return nil, err

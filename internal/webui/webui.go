@@ -107,21 +107,30 @@ func (u *UI) Handler(missing http.Handler) http.Handler {
 		case u.document == nil:
 			unbuilt(w, r)
 		default:
-			u.page(w, r)
+			u.page(w, r, http.StatusOK)
 		}
 	})
 }
 
+// NotFound answers with the page for a path that does not exist, and the status 404. It contains no data.
+func (u *UI) NotFound(w http.ResponseWriter, r *http.Request) {
+	if u.document == nil {
+		unbuilt(w, r)
+		return
+	}
+	u.page(w, r, http.StatusNotFound)
+}
+
 // page sends the document with a new nonce. Forms and links to other sites must not reveal the path, but requests of this origin must name
 // their origin, so that the server can distinguish them from those of other pages.
-func (u *UI) page(w http.ResponseWriter, r *http.Request) {
+func (u *UI) page(w http.ResponseWriter, r *http.Request, status int) {
 	nonce := rand.Text()
 	h := w.Header()
 	h.Set("Content-Security-Policy", fmt.Sprintf(policy, nonce))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	send(w, r, http.StatusOK, bytes.ReplaceAll(u.document, []byte(nonceMark), []byte(nonce)))
+	send(w, r, status, bytes.ReplaceAll(u.document, []byte(nonceMark), []byte(nonce)))
 }
 
 // send writes an HTML page.

@@ -47,8 +47,8 @@ type AuthOptions struct {
 	Rate  float64
 	Burst int
 	Now   func() time.Time
-	// Public, if set, reports further paths that need no token, because what they return contains no data.
-	Public func(path string) bool
+	// Public, if set, reports further requests that need no token, because what is returned contains no data.
+	Public func(r *http.Request) bool
 	// Refused, if set, is called with the reason (of package apperror) of each refusal.
 	Refused func(ctx context.Context, reason string)
 }
@@ -116,7 +116,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), auth.Local())))
 			return
 		}
-		if m.isOpen(r.URL.Path) {
+		if m.isOpen(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -153,10 +153,11 @@ func secure(h http.Header, encrypted bool) {
 	}
 }
 
-// isOpen reports whether a path needs no token.
-func (m *AuthMiddleware) isOpen(path string) bool {
+// isOpen reports whether a request needs no token.
+func (m *AuthMiddleware) isOpen(r *http.Request) bool {
+	path := r.URL.Path
 	return path == "/livez" || path == "/readyz" || path == "/" || strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
-		m.opts.Public != nil && m.opts.Public(path)
+		m.opts.Public != nil && m.opts.Public(r)
 }
 
 // authenticate returns the actor of a request.

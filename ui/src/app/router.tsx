@@ -1,7 +1,7 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { type ErrorComponentProps, createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
-import { clients } from '../api'
-import { Button, Page, StateView } from '../kit'
+import { callError, clients } from '../api'
+import { Button, currentPreferences, Page, StateView } from '../kit'
 import { AppShell } from './AppShell'
 import { parseSearch, type Search, stringifySearch } from './search'
 
@@ -35,7 +35,13 @@ const home = createRoute({
   path: '/',
   beforeLoad: async ({ context }) => {
     const { firstProject } = await import('./project')
-    const project = await firstProject(context.queries, clients)
+    let project: string
+    try {
+      project = await firstProject(context.queries, clients)
+    } catch (error) {
+      if (callError(error).kind === 'signed-out') throw redirect({ to: '/sign-in', search: { next: '/' } as never })
+      project = currentPreferences().project // its page shows what is wrong, and recovers by itself
+    }
     throw project === '' ? redirect({ to: '/projects' }) : redirect({ to: '/p/$project/runs', params: { project } })
   },
 })

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launch, open, violations } from '../../browser'
@@ -20,7 +22,51 @@ async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
+/** The addresses of all pages, as the router has them, with values in place of parameters. */
+function addresses(): string[] {
+  const source = readFileSync(join(import.meta.dirname, '../../../src/app/router.tsx'), 'utf8')
+  const found = [...source.matchAll(/\b(page|top)\('([^']+)'/g)].map(([, kind, path]) => (kind === 'page' ? `/p/default${path ?? ''}` : (path ?? '')))
+  return ['/', ...found].map((path) => path.replaceAll(/\$\w+/g, 'default'))
+}
+
 describe('sign-in', () => {
+  it('is what the front door shows, and leads to the page behind it', async () => {
+    const { context, page } = await open(browser, server.address, '/')
+    await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+    await signIn(page, server.admin)
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
+    expect(new URL(page.url()).pathname).toBe('/p/default/runs')
+    await context.close()
+  })
+
+  it('is asked for on every page without a session, and on no page with the session of a viewer', async () => {
+    const { context, page, faults } = await open(browser, server.address, '/')
+    for (const address of addresses()) {
+      await page.goto(`${server.address}${address}`)
+      await page.getByLabel('Token').waitFor()
+      expect(await page.getByText('This page failed').count(), address).toBe(0)
+    }
+    await signIn(page, server.viewer)
+    for (const address of addresses().filter((one) => one !== '/sign-in')) {
+      await page.goto(`${server.address}${address}`)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      expect(await page.getByLabel('Token').count(), address).toBe(0)
+      expect(await page.getByText('This page failed').count(), address).toBe(0)
+    }
+    expect(faults.filter((fault) => !/40[134]/.test(fault))).toEqual([])
+    await context.close()
+  })
+
+  it('does not hide that there is no page', async () => {
+    const { context, page } = await open(browser, server.address, '/sign-in?next=/no/such/page')
+    await signIn(page, server.admin)
+    await page.getByText('There is no page at this address.').waitFor()
+    const answer = await page.goto(`${server.address}/problem`)
+    expect(answer?.status()).toBe(404)
+    await page.getByText('There is no page at this address.').waitFor()
+    await context.close()
+  })
+
   it('refuses a wrong token with the reason, and nothing of the server is shown before', async () => {
     const { context, page } = await open(browser, server.address, '/sign-in')
     await signIn(page, 'sbx_wrong')
