@@ -140,7 +140,7 @@ func TestEventsInEveryEncoding(t *testing.T) {
 	a := p.do("POST", posts, text, "Content-Type", structured+"; charset=utf-8")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 	require.Equal(t, "application/json", a.header.Get("Content-Type"))
-	require.JSONEq(t, `{"accepted":[{"id":"1","source":"/orders","position":1,"duplicate":false}]}`, a.body)
+	require.JSONEq(t, `{"accepted":[{"id":"1","source":"/orders","position":1,"duplicate":false,"different":false}]}`, a.body)
 	require.True(t, events.deadline, "it is a call like any other")
 
 	a = p.do("POST", posts, `{"n":12345678901234567890,"x":1.10}`, "Content-Type", "application/json", "ce-specversion", "1.0", "ce-id", "2",
@@ -150,7 +150,7 @@ func TestEventsInEveryEncoding(t *testing.T) {
 	a = p.do("POST", posts, "["+text+","+strings.Replace(text, `"id":"1"`, `"id":"3"`, 1)+"]", "Content-Type", "application/cloudevents-batch+json")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 	require.JSONEq(t, `{"accepted":[
-		{"id":"1","source":"/orders","position":1,"duplicate":true},{"id":"3","source":"/orders","position":3,"duplicate":false}
+		{"id":"1","source":"/orders","position":1,"duplicate":true,"different":false},{"id":"3","source":"/orders","position":3,"duplicate":false,"different":false}
 	]}`, a.body)
 
 	client := signalboxv1connect.NewEventServiceClient(p.client, p.base, connect.WithGRPCWeb())

@@ -42,7 +42,13 @@ func TestBrowsersGetTheUIAndProgramsTheListOfPaths(t *testing.T) {
 	head := p.do("HEAD", "/p/shop/runs", "", "Accept", browser)
 	require.Equal(t, http.StatusOK, head.status)
 	require.Empty(t, head.body)
-	for _, path := range []string{"/assets/missing.js", "/index.html", "/nowhere", "/p", "/v1/p"} {
+	for _, path := range []string{"/index.html", "/nowhere", "/p", "/problem/1"} {
+		page := p.do("GET", path, "", "Accept", browser)
+		require.Equal(t, http.StatusNotFound, page.status, path)
+		require.Contains(t, page.body, "Run Studio", "a browser gets the frame, which says that there is no such page")
+		p.do("GET", path, "", "Accept", "application/json").fails(404, "UNIMPLEMENTED")
+	}
+	for _, path := range []string{"/assets/missing.js", "/v1/p"} {
 		require.Equal(t, "application/json", p.do("GET", path, "", "Accept", browser).header.Get("Content-Type"), path)
 		p.do("GET", path, "", "Accept", browser).fails(404, "UNIMPLEMENTED")
 	}
@@ -75,8 +81,12 @@ func TestUINeedsNoTokenButItsDataDoes(t *testing.T) {
 		require.Equal(t, http.StatusOK, g.do("GET", path, "").status, path)
 	}
 	g.do("GET", "/assets/missing.js", "").fails(404, "UNIMPLEMENTED")
-	for _, path := range []string{"/v1/projects", "/nowhere", "/p", "/index.html", "/metrics"} {
+	for _, path := range []string{"/v1/projects", "/v1/nowhere", "/metrics", "/signalbox.v1.RunService/GetRun"} {
 		require.Equal(t, http.StatusUnauthorized, g.do("GET", path, "", "Accept", browser).status, path)
+	}
+	for _, path := range []string{"/nowhere", "/p", "/index.html"} {
+		require.Equal(t, http.StatusUnauthorized, g.do("GET", path, "").status, path)
+		require.Equal(t, http.StatusNotFound, g.do("GET", path, "", "Accept", browser).status, path)
 	}
 	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
 	require.Equal(t, http.StatusOK, g.do("GET", "/v1/projects", "", viewer...).status)

@@ -67,8 +67,10 @@ func pages(examples, secrets string) []page {
 			before: append(failing(), "until "+problem+" -o name | grep .; do :; done", "group=$("+problem+" -o json --jq '.[0].failureGroup')"),
 		},
 		{
-			name: "batches.md", id: "signalbox batch list -o name | head -1", commands: 7,
-			before: append(failing(), "signalbox workflow publish order.yaml", "signalbox run list -o name > ids.txt"),
+			// The batch of the page's last commands has runs that failed again.
+			name: "batches.md", id: "cat batch.txt", commands: 7,
+			before: append(failing(), "signalbox batch start --action replay --status failed --reason again --wait || true",
+				"signalbox batch list -o name | head -1 > batch.txt", "signalbox workflow publish order.yaml", "signalbox run list -o name > ids.txt"),
 		},
 		{name: "connection.md", commands: 5},
 		{name: "dispatchers.md", commands: 5},
