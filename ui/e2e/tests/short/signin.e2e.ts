@@ -43,14 +43,16 @@ describe('sign-in', () => {
     const { context, page, faults } = await open(browser, server.address, '/')
     for (const address of addresses()) {
       await page.goto(`${server.address}${address}`)
-      await page.getByLabel('Token').waitFor()
+      await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
       expect(await page.getByText('This page failed').count(), address).toBe(0)
     }
+    await page.goto(`${server.address}/sign-in`)
     await signIn(page, server.viewer)
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
     for (const address of addresses().filter((one) => one !== '/sign-in')) {
       await page.goto(`${server.address}${address}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
-      expect(await page.getByLabel('Token').count(), address).toBe(0)
+      expect(await page.getByRole('button', { name: 'Sign in', exact: true }).count(), address).toBe(0)
       expect(await page.getByText('This page failed').count(), address).toBe(0)
     }
     expect(faults.filter((fault) => !/40[134]/.test(fault))).toEqual([])
