@@ -53,6 +53,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	c.starter = s.sealed.Engine(c.engine)
 	c.placement = placement.New(placement.Options{
 		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID { return clusterOf(c.fingerprint()) },
+		ExecutesRuns: p.cfg.HasRole(config.RoleWorker),
 	})
 	c.certificate = &clientCertificate{temporal: c.temporal, now: time.Now, log: p.log}
 	return c, nil

@@ -42,6 +42,8 @@ type Options struct {
 	// Here returns the Temporal that this process is connected to, without a namespace ID until it was reached. It must
 	// not block.
 	Here func() run.ClusterID
+	// ExecutesRuns reports whether this process executes runs.
+	ExecutesRuns bool
 }
 
 // Monitor compares the Temporals for one process.
@@ -81,27 +83,22 @@ func (m *Monitor) Check(ctx context.Context, project string) error {
 		m.read(ctx)
 	}
 	live, known := m.opts.Registry.Live(ctx)
-	if m.refusal(live) != nil {
-		m.read(ctx) // the runs may have moved here since the last comparison
-		if err := m.refusal(live); err != nil {
-			return err
-		}
-	}
-	if !known || m.opts.Registry.Check(project, live) == nil {
+	if !known || m.check(project, live) == nil {
 		return nil
 	}
 	if live, known = m.opts.Registry.LiveNow(ctx); !known {
 		return nil
 	}
-	return m.opts.Registry.Check(project, live)
+	return m.check(project, live)
 }
 
-// refusal returns the result of [Refusal]; nil until the recorded Temporal was read.
-func (m *Monitor) refusal(live []worker.Worker) error {
+func (m *Monitor) check(project string, live []worker.Worker) error {
 	if recorded := m.recorded.Load(); recorded != nil {
-		return Refusal(m.facts(*recorded, live))
+		if err := Refusal(m.facts(*recorded, live)); err != nil {
+			return err
+		}
 	}
-	return nil
+	return m.opts.Registry.Check(project, live)
 }
 
 // read reads the recorded Temporal.
@@ -115,7 +112,7 @@ func (m *Monitor) read(ctx context.Context) {
 
 // facts returns the input of a comparison.
 func (m *Monitor) facts(recorded run.RunsCluster, live []worker.Worker) Facts {
-	return Facts{Here: m.opts.Here(), Recorded: recorded, Workers: live}
+	return Facts{Here: m.opts.Here(), Recorded: recorded, Workers: live, ExecutesRuns: m.opts.ExecutesRuns}
 }
 
 func (m *Monitor) compare(ctx, _ context.Context) time.Duration {

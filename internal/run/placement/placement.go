@@ -31,6 +31,8 @@ type Facts struct {
 	// Recorded is zero until the runs were first compared.
 	Recorded run.RunsCluster
 	Workers  []worker.Worker
+	// ExecutesRuns reports whether this process executes runs itself, also before it is one of Workers.
+	ExecutesRuns bool
 }
 
 // Mismatch is a difference between Temporals.
@@ -53,7 +55,7 @@ func Compare(f Facts) Mismatch {
 		advice := "point temporal.address and temporal.namespace of this server back there, or, if the move is meant, end the runs that were left behind"
 		if len(there) > 0 {
 			detail += ", where live workers are connected: " + list(there)
-			advice = "point temporal.address and temporal.namespace of this server back there, or, if the move is meant, stop the workers that are connected there and end the runs that were left behind"
+			advice = "point temporal.address and temporal.namespace of this server back there, or, if the move is meant, stop the workers that are connected there"
 		}
 		return Mismatch{Other: f.Recorded.ClusterID, RunsThere: true, Detail: detail + "; " + advice}
 	}
@@ -74,11 +76,13 @@ func Compare(f Facts) Mismatch {
 		"make temporal.address and temporal.namespace the same in all processes on this database", run.ClusterName(f.Here), run.ClusterName(other), list(others))}
 }
 
-// Refusal returns why this process must not start runs: the recorded Temporal, which may have open runs, is another one.
-// Workers that are connected here do not change that, because a run that is started here is missing in the Temporal of
-// the others as soon as the address is corrected.
+// Refusal returns why this process must not start runs: the runs are in another Temporal, and workers are connected
+// there, or none is connected here. During a deliberate move to another Temporal, workers are connected here alone.
 func Refusal(f Facts) error {
 	if !f.elsewhere() {
+		return nil
+	}
+	if executed := f.ExecutesRuns || len(f.connectedTo(f.Here)) > 0; executed && len(f.connectedTo(f.Recorded.ClusterID)) == 0 {
 		return nil
 	}
 	return apperror.New(apperror.Refused, apperror.ContractMismatch, "nothing was started: %s", Compare(f).Detail)

@@ -55,13 +55,19 @@ func TestCompareAndRefuse(t *testing.T) {
 		"runs and workers are in another":  {placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
 		"runs are in another, no worker":   {placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
 		"runs are in another, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, true,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, false,
+		},
+		"runs are in another, this process executes runs": {
+			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
+		},
+		"runs and workers are in another, this process executes runs": {
+			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
 		},
 		"runs are in another, a worker connects there": {
 			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
 		},
 		"runs are in another, a worker connects": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, true,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
 		},
 	}
 	for name, tt := range tests {
@@ -201,13 +207,13 @@ func TestMonitor(t *testing.T) {
 		w := &fakes{recorded: recorded(a), workers: []worker.Worker{live("w2", b)}}
 		ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(w, nil)))
 		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }})
-		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started", "although all workers are here")
-		w.set(func() { w.recorded = recorded(b) })
-		require.NoError(t, m.Check(ctx, "default"), "a refusal reads the recorded Temporal again")
+		require.NoError(t, m.Check(ctx, "default"), "all workers are here: the move may be deliberate")
 		require.EqualError(t, m.Check(ctx, "shop"), "no worker serves it")
+		w.set(func() { w.workers = append(w.workers, live("w1", a)) })
+		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
 		w.set(func() { w.away = errors.New("away") })
-		require.NoError(t, m.Check(ctx, "shop"), "unknown workers are no reason to refuse")
-		w.set(func() { w.away, w.recorded, w.workers = nil, recorded(a), append(w.workers, live("w1", a)) })
+		require.NoError(t, m.Check(ctx, "default"), "unknown workers are no reason to refuse")
+		w.set(func() { w.away = nil })
 
 		require.NoError(t, m.Start(ctx))
 		const different, again = "Processes on this database use different Temporals", "All processes on this database use one Temporal again"
