@@ -12,7 +12,7 @@ import (
 type batches struct {
 	service *batch.Service
 	runner  *batch.Runner
-	// observer stores what became of the runs that batches started.
+	// observer stores the outcomes of the runs that batches started.
 	observer *batch.Observer
 }
 

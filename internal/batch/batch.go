@@ -61,7 +61,7 @@ type ItemStatus string
 const (
 	Pending   ItemStatus = "pending"
 	Succeeded ItemStatus = "succeeded"
-	// Started: the run was replayed. [Item.Outcome] is what became of the new run.
+	// Started: the run was replayed. [Item.Outcome] is that of the new run.
 	Started ItemStatus = "started"
 	// Refused: the run's state does not allow the action, or the run does not exist. A retry would have the same result.
 	Refused ItemStatus = "refused"
@@ -187,7 +187,7 @@ type Item struct {
 	Error string
 	// NewRunID is the newest run that a replay started. A retry replays it.
 	NewRunID string
-	// Outcome is what became of it, of an item that is [Started].
+	// Outcome is that of the new run, of an item that is [Started].
 	Outcome Outcome
 	EndedAt time.Time
 	// Begun: an earlier attempt began, which may have succeeded without a record.

@@ -20,13 +20,13 @@ const (
 	observerLock = "batch-outcomes"
 )
 
-// Metrics counts what became of the runs that batches started.
+// Metrics counts the outcomes of the runs that batches started.
 type Metrics interface {
 	// RunsEnded counts n runs.
 	RunsEnded(ctx context.Context, project string, outcome string, n int64)
 }
 
-// Observer stores what became of the runs that batches started, in one elected process. It reads the rows of the open ones, so that the
+// Observer stores the outcomes of the runs that batches started, in one elected process. It reads the rows of the open ones, so that the
 // end of a run costs nothing more.
 type Observer struct {
 	*loop.Loop

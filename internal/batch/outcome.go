@@ -6,7 +6,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Outcome is what became of a run that a batch started.
+// Outcome is how a run that a batch started ended, or that it is open.
 type Outcome string
 
 // The outcomes.
@@ -52,7 +52,7 @@ type StartedRun struct {
 	FailureGroup, SelectedGroup string
 }
 
-// Outcome returns what became of the run.
+// Outcome returns the outcome of the run.
 func (r StartedRun) Outcome() Outcome {
 	switch r.Status {
 	case "":

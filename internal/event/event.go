@@ -2,8 +2,8 @@
 // triggers and listeners that it is matched with, and the deliveries that start runs and wake waiting ones.
 //
 // An event is committed before it is acknowledged. Positions number the events of a project in the order of their commits,
-// without gaps, so that "accepted before" is well defined: an event is delivered to a listener only if its position is
-// higher than that of the newest event at the listener's commit.
+// without gaps, so that "accepted before" is well defined. The newest event at the commit of a listener divides the events: the commit itself
+// delivers the ones up to it that the listener takes, matching those behind it.
 package event
 
 import (

@@ -140,12 +140,12 @@ func (t *timedBody) bound() {
 // limit sets the deadline. Some readers have no deadlines.
 func (t *timedBody) limit() { _ = t.control.SetReadDeadline(time.Now().Add(t.timeout)) }
 
-// notFound answers requests for unknown paths.
 // isNavigation reports whether a request is one of a browser for a page.
 func isNavigation(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
 }
 
+// notFound answers requests for unknown paths.
 func notFound(w http.ResponseWriter, r *http.Request) {
 	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
 		fmt.Sprintf("there is nothing at %s; GET / lists the paths", r.URL.Path)), http.StatusNotFound)

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Batches counts what became of the runs that batches started.
+// Batches counts the outcomes of the runs that batches started.
 type Batches struct{ ended metric.Int64Counter }
 
 func newBatches(meter metric.Meter) (*Batches, error) {

@@ -67,7 +67,7 @@ type Telemetry struct {
 	Webhooks *Webhooks
 	// Problems measures how long problems are open.
 	Problems *Problems
-	// Batches counts what became of the runs that batches started.
+	// Batches counts the outcomes of the runs that batches started.
 	Batches *Batches
 	// Tracing makes spans; nil if there are no traces.
 	Tracing *tracing.Tracer

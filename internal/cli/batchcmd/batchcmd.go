@@ -45,7 +45,7 @@ func show(s *session.Session, b *signalboxv1.Batch) error {
 		{Name: "status", Value: b.GetStatus()},
 		{Name: "waiting", Value: b.GetWaiting()},
 		{Name: "runs", Value: counts(b)},
-		{Name: "outcomes", Value: became(b)},
+		{Name: "outcomes", Value: outcomeCounts(b)},
 		{Name: "filter", Value: filterLine(b.GetFilter())},
 		{Name: "reason", Value: b.GetReason()},
 		{Name: "rate", Value: fmt.Sprintf("%g/s", b.GetRate())},
@@ -88,8 +88,8 @@ func counts(b *signalboxv1.Batch) string {
 	return fmt.Sprint(b.GetTotal()) + line
 }
 
-// became lists what became of the runs that a batch started.
-func became(b *signalboxv1.Batch) string {
+// outcomeCounts lists the outcomes of the runs that a batch started.
+func outcomeCounts(b *signalboxv1.Batch) string {
 	o := b.GetOutcomes()
 	failed := o.GetFailedSameCause() + o.GetFailedOtherCause()
 	word := "failed"

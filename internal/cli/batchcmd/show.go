@@ -52,7 +52,7 @@ func list(ctx context.Context, s *session.Session, statuses []string, limit int)
 		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "OUTCOMES", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
 		Row: func(b *signalboxv1.Batch) []string {
 			return []string{
-				b.GetId(), action(b), b.GetStatus(), counts(b), became(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
+				b.GetId(), action(b), b.GetStatus(), counts(b), outcomeCounts(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
 				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
 			}
 		},

@@ -18,7 +18,7 @@ type batchData struct {
 	Succeeded int64 `json:"succeeded"`
 	Refused   int64 `json:"refused"`
 	Failed    int64 `json:"failed"`
-	// Runs is what became of the runs that a batch of replays started; nil for others.
+	// Runs are the outcomes of the runs that a batch of replays started; nil for others.
 	Runs      *batchRuns `json:"runs,omitempty"`
 	CreatedAt time.Time  `json:"createdAt"`
 	EndedAt   time.Time  `json:"endedAt"`

@@ -49,7 +49,7 @@
 // [Interests] stores subscriptions to events: listeners of runs, triggers of workflows with the sets of events
 // that they have collected, and timers.
 //
-// [Interests.Listen], [Interests.Unlisten], [Interests.GetListener] and [Interests.ListTimers] are those of sealed.EventStore and
+// [Deliveries.Listen], [Interests.Unlisten], [Interests.GetListener] and [Interests.ListTimers] are those of sealed.EventStore and
 // event.TimerStore. The other methods, and [EndListeners], run in a transaction of their caller: subscriptions change
 // with the publication of their workflow and the end of their run.
 //

@@ -2,9 +2,7 @@ package storetest
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -178,72 +176,25 @@ func testEarlierEventsAreBounded(t *testing.T, open Opener) {
 // by matching.
 func testEarlierAgainstPublish(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
-	const rounds = 60
 	insert(t, stores[0], newRun("r", 0))
-	o := fence(t, stores[2], "host-1")
-	errs := make(chan error, 3)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := range rounds {
-			if _, _, err := stores[0].Events().Publish(t.Context(), here, newEvents(fmt.Sprint(i, "-"), 2)); err != nil {
-				errs <- err
-				return
-			}
-		}
-	})
-	wg.Go(func() {
-		for i := range rounds {
-			if _, err := stores[1].Events().Listen(t.Context(), fromStart(fmt.Sprintf("l%03d", i), "r", "test.event")); err != nil {
-				errs <- err
-				return
-			}
-		}
-	})
-	matched := map[string][]int64{}
-	wg.Go(func() {
-		for routed := 0; routed < 2*rounds; {
-			batch, err := stores[2].Events().Unrouted(t.Context(), here, 5)
-			if err != nil {
-				errs <- err
-				return
-			}
-			ids, err := awaiting(t.Context(), stores[2], batch)
-			if err != nil {
-				errs <- err
-				return
-			}
-			var routings []event.Routing
-			for _, e := range batch.Events {
-				for _, id := range ids {
-					if l, _ := getListener(t, stores[2], id); e.Position > l.Since {
-						matched[id] = append(matched[id], e.Position)
-					}
-				}
-				routings = append(routings, routing(e.Position, event.Unmatched))
-			}
-			if err := stores[2].Events().CommitRouting(t.Context(), here, o, routings); err != nil {
-				errs <- err
-				return
-			}
-			routed += len(batch.Events)
-		}
-	})
-	wg.Wait()
-	close(errs)
-	for err := range errs {
-		require.NoError(t, err)
-	}
+	known := listenAgainstPublish(t, stores, func(i int) event.Listener { return fromStart(roundID(i), "r", "test.event") })
 	all, early := make([]int64, 2*rounds), map[int64]bool{}
 	for i := range all {
 		all[i] = int64(i + 1)
 	}
 	for i := range rounds {
-		id := fmt.Sprintf("l%03d", i)
+		id := roundID(i)
+		l, found := getListener(t, stores[0], id)
+		require.True(t, found)
 		got := deliveredTo(t, stores[0], "r", id)
 		for _, position := range got {
 			early[position] = true
 		}
-		got = append(got, matched[id]...)
+		for position, listeners := range known {
+			if listeners[id] && position > l.Since {
+				got = append(got, position)
+			}
+		}
 		slices.SortFunc(got, cmp.Compare[int64])
 		require.Equal(t, all, got, id)
 	}

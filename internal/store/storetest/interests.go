@@ -223,11 +223,16 @@ func testListenersByValue(t *testing.T, open Opener) {
 	require.Empty(t, found.Listeners, "of another project")
 }
 
-// testListenAgainstPublish: for each event and each listener, either the event was accepted before, or the listener is
-// read when the event is matched.
-func testListenAgainstPublish(t *testing.T, open Opener) {
-	stores := []Store{open(t), open(t), open(t)}
-	const rounds = 60
+// rounds is the number of listeners in [listenAgainstPublish], and half of that of its events.
+const rounds = 60
+
+// roundID is the ID of one of its listeners.
+func roundID(i int) string { return fmt.Sprintf("l%03d", i) }
+
+// listenAgainstPublish publishes events, commits listeners and routes the events, all at the same time. It returns for each event the
+// listeners that were read when it was matched.
+func listenAgainstPublish(t *testing.T, stores []Store, listener func(i int) event.Listener) map[int64]map[string]bool {
+	t.Helper()
 	errs := make(chan error, 3)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -240,14 +245,14 @@ func testListenAgainstPublish(t *testing.T, open Opener) {
 	})
 	wg.Go(func() {
 		for i := range rounds {
-			if _, err := stores[1].Events().Listen(t.Context(), listener(fmt.Sprintf("l%03d", i), "r", "test.event")); err != nil {
+			if _, err := stores[1].Events().Listen(t.Context(), listener(i)); err != nil {
 				errs <- err
 				return
 			}
 		}
 	})
 	o := fence(t, stores[2], "host-1")
-	known := map[int64]map[string]bool{} // for each event, the listeners that were read when it was matched
+	known := map[int64]map[string]bool{}
 	wg.Go(func() {
 		for len(known) < 2*rounds {
 			batch, err := stores[2].Events().Unrouted(t.Context(), here, 5)
@@ -279,8 +284,16 @@ func testListenAgainstPublish(t *testing.T, open Opener) {
 	for err := range errs {
 		require.NoError(t, err)
 	}
+	return known
+}
+
+// testListenAgainstPublish: for each event and each listener, either the event was accepted before, or the listener is
+// read when the event is matched.
+func testListenAgainstPublish(t *testing.T, open Opener) {
+	stores := []Store{open(t), open(t), open(t)}
+	known := listenAgainstPublish(t, stores, func(i int) event.Listener { return listener(roundID(i), "r", "test.event") })
 	for i := range rounds {
-		l, found := getListener(t, stores[0], fmt.Sprintf("l%03d", i))
+		l, found := getListener(t, stores[0], roundID(i))
 		require.True(t, found)
 		for position, listeners := range known {
 			if position > l.Since {

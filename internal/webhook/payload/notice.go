@@ -172,7 +172,7 @@ func (n *notice) run(of data) {
 	}
 }
 
-// batch describes the end of a batch, with what became of the runs that it started.
+// batch describes the end of a batch, with the outcomes of the runs that it started.
 func (n *notice) batch(of data) {
 	n.alert, n.link, n.labels = "SignalboxBatchEnded", of.URL, map[string]string{"action": of.Action}
 	if of.Failed+of.Runs.Same+of.Runs.Other > 0 {
