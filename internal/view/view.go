@@ -89,7 +89,7 @@ type Query struct {
 
 // Columns returns the columns that a list of runs can have.
 func Columns() []string {
-	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "duration", "steps", "problem", "labels"}
+	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps", "problem", "labels"}
 }
 
 // QueryOf returns the query with the conditions of a filter.

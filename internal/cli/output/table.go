@@ -298,6 +298,14 @@ func Took(d time.Duration) string {
 	}
 }
 
+// Between writes the time from start to end; nothing if one of them is not known.
+func Between(start, end *timestamppb.Timestamp) string {
+	if start == nil || end == nil {
+		return ""
+	}
+	return Took(end.AsTime().Sub(start.AsTime()))
+}
+
 // Span writes how long something has lasted, in its two largest units: "3m12s", "1h", "1d3h".
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour

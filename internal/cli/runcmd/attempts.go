@@ -44,10 +44,7 @@ func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
 		began = output.Moment(a.GetStartTime())
 	}
 	if a.GetEndTime() != nil {
-		ended, took = output.Moment(a.GetEndTime()), unknown
-		if a.GetStartTime() != nil {
-			took = output.Took(a.GetEndTime().AsTime().Sub(a.GetStartTime().AsTime()))
-		}
+		ended, took = output.Moment(a.GetEndTime()), cmp.Or(output.Between(a.GetStartTime(), a.GetEndTime()), unknown)
 	}
 	if a.GetHttpStatus() != 0 {
 		status = fmt.Sprint(a.GetHttpStatus())

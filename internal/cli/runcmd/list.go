@@ -59,12 +59,12 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
+		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+WAITED FOR START", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
 		Row: func(run *signalboxv1.Run) []string {
 			return []string{
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
 				stepCount(run), took(run), s.Age(run.GetCreateTime()),
-				output.Moment(run.GetCreateTime()), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
+				output.Moment(run.GetCreateTime()), startDelay(run), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
 				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
 			}
 		},

@@ -53,6 +53,7 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 		{Name: "created", Value: created(run)},
 		{Name: "started", Value: output.Moment(run.GetStartTime())},
 		{Name: "ended", Value: output.Moment(run.GetEndTime())},
+		{Name: "waited for start", Value: startDelay(run)},
 		{Name: "duration", Value: took(run)},
 	}
 	if trigger := run.GetTrigger(); wide || trigger != "api" {
@@ -190,11 +191,12 @@ func steps(run *signalboxv1.Run) string {
 	return text
 }
 
-func took(run *signalboxv1.Run) string {
-	if run.GetEndTime() == nil || run.GetCreateTime() == nil {
-		return ""
-	}
-	return output.Took(run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()))
+// took is the time from the start to the end of a run.
+func took(run *signalboxv1.Run) string { return output.Between(run.GetStartTime(), run.GetEndTime()) }
+
+// startDelay is the time that a run waited for its start, or until it ended without one.
+func startDelay(run *signalboxv1.Run) string {
+	return output.Between(run.GetCreateTime(), cmp.Or(run.GetStartTime(), run.GetEndTime()))
 }
 
 // stuckCode is a verdict's code, with the cause where it has one.

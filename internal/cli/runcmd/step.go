@@ -60,7 +60,7 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "status", Value: stepOutcome(step)},
 		{Name: "started", Value: output.Moment(step.GetStartTime())},
 		{Name: "ended", Value: output.Moment(step.GetEndTime())},
-		{Name: "duration", Value: stepTook(step)},
+		{Name: "duration", Value: output.Between(step.GetStartTime(), step.GetEndTime())},
 		{Name: "attempts", Value: tries(step)},
 		{Name: "detail", Value: stepDetail(step, s.Now())},
 		{Name: "error", Value: problem},

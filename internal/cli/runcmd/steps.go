@@ -138,7 +138,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), stepTook(step), step.GetPath(), problem, stepDetail(step, now),
+		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, stepDetail(step, now),
 		output.Moment(step.GetStartTime()),
 	}
 }

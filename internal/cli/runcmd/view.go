@@ -183,7 +183,7 @@ func stepLine(step *signalboxv1.Step, style output.Style) string {
 	if n := lastAttempt(step); n > 1 {
 		line += fmt.Sprintf(" try %d", n)
 	}
-	if took := stepTook(step); took != "" {
+	if took := output.Between(step.GetStartTime(), step.GetEndTime()); took != "" {
 		line += " " + took
 	}
 	line += " " + output.Visible(step.GetPath())
@@ -230,13 +230,6 @@ func until(step *signalboxv1.Step) string {
 		return ""
 	}
 	return " until " + step.GetWaitUntil().AsTime().Format("15:04:05Z07:00")
-}
-
-func stepTook(step *signalboxv1.Step) string {
-	if step.GetStartTime() == nil || step.GetEndTime() == nil {
-		return ""
-	}
-	return output.Took(step.GetEndTime().AsTime().Sub(step.GetStartTime().AsTime()))
 }
 
 func problemLine(problem *signalboxv1.Problem) string {

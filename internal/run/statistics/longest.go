@@ -13,10 +13,11 @@ import (
 // MaxCompared is how many open runs, the oldest ones, and how many ended runs, the newest ones, a list by length compares.
 const MaxCompared = 10_000
 
-// Length is when a run began and ended.
+// Length is when a run started and ended.
 type Length struct {
-	ID        string
-	CreatedAt time.Time
+	ID string
+	// StartedAt is zero while the run has not started.
+	StartedAt time.Time
 	// EndedAt is zero while the run is open.
 	EndedAt time.Time
 }
@@ -35,7 +36,11 @@ func (l Length) at(t time.Time) LengthCursor {
 	if end.IsZero() || end.After(t) {
 		end = t
 	}
-	return LengthCursor{At: t, Length: end.Sub(l.CreatedAt), ID: l.ID}
+	var length time.Duration // of a run that has not started
+	if d := between(l.StartedAt, end); d != nil {
+		length = max(*d, 0)
+	}
+	return LengthCursor{At: t, Length: length, ID: l.ID}
 }
 
 // compare orders a list: the longest first, of the same length the newest.

@@ -34,6 +34,8 @@ type bench struct {
 	latest string
 	window statistics.Window
 	filter run.Filter
+	// lengths are the open runs in a list by length.
+	lengths []statistics.Length
 }
 
 func (b *bench) service() *statistics.Service {
@@ -49,7 +51,10 @@ func (b *bench) ReadCells(context.Context, []string) ([]statistics.TaskRows, err
 	return b.cells, nil
 }
 
-func (b *bench) ReadLengths(context.Context, run.Filter) ([]statistics.Length, error) {
+func (b *bench) ReadLengths(_ context.Context, f run.Filter) ([]statistics.Length, error) {
+	if f.OldestFirst {
+		return b.lengths, nil
+	}
 	return nil, nil
 }
 

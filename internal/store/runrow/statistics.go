@@ -215,9 +215,9 @@ func (s *Statistics) ReadLengths(ctx context.Context, f run.Filter) (list []stat
 		if err != nil {
 			return err
 		}
-		query, args := Page(f, `id, created_at, ended_at`, spread)
+		query, args := Page(f, `id, started_at, ended_at`, spread)
 		list, err = sqlrow.Collect(ctx, c, query, args, func(row sqlrow.Scanner) (l statistics.Length, err error) {
-			return l, row.Scan(&l.ID, sqlrow.TimeInto(&l.CreatedAt), sqlrow.TimeInto(&l.EndedAt))
+			return l, row.Scan(&l.ID, sqlrow.TimeInto(&l.StartedAt), sqlrow.TimeInto(&l.EndedAt))
 		})
 		return err
 	})

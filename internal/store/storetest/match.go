@@ -146,7 +146,7 @@ func selected(t *testing.T, s Store, f run.Filter) []string {
 	ids := []string{}
 	for i, v := range list {
 		require.Equal(t, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence}, v)
-		require.Equal(t, statistics.Length{ID: full[i].ID, CreatedAt: full[i].CreatedAt, EndedAt: full[i].EndedAt}, lengths[i])
+		require.Equal(t, statistics.Length{ID: full[i].ID, StartedAt: full[i].StartedAt, EndedAt: full[i].EndedAt}, lengths[i])
 		ids = append(ids, v.ID)
 	}
 	slices.Sort(ids)

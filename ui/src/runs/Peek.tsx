@@ -4,7 +4,7 @@ import { ChevronDown, ChevronUp } from 'lucide-react'
 import { clients, hasEnded, milliseconds, useRun } from '../api'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import { type Alert, AlertSlot, Ago, Button, CancelRequestedBadge, Drawer, Elapsed, ErrorView, Facts, formatCount, Id, inWords, shortId, Skeleton, StatusBadge, statusWord, Time } from '../kit'
-import { RunDuration, statusDetail } from './columns'
+import { RunDuration, StartDelay, statusDetail } from './columns'
 import { type Label, LabelChips } from '../labels'
 import { triggerWord } from './filter'
 import styles from './runs.module.css'
@@ -44,6 +44,7 @@ export function Peek({ project, id, listed, onLabel, onClose, onPrevious, onNext
               ['Trigger', triggerWord(shown.trigger)],
               ['Queued', <Time at={milliseconds(shown.createTime)} />],
               ['Started', <Time at={milliseconds(shown.startTime)} unknown="Not started" />],
+              ['Waited for start', <StartDelay run={shown} />],
               ['Duration', <RunDuration run={shown} />],
             ]}
           />

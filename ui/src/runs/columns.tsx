@@ -18,8 +18,11 @@ export function statusDetail(run: Run): string {
   return run.queuePosition === undefined ? reason : `${reason} #${formatCount(run.queuePosition)}`
 }
 
-/** The time that a run has taken since it was queued, ticking while it is open. */
-export const RunDuration = ({ run }: { run: Run }) => <Elapsed from={milliseconds(run.createTime)} to={milliseconds(run.endTime)} />
+/** The time from the start of a run to its end, ticking while it is open. */
+export const RunDuration = ({ run }: { run: Run }) => <Elapsed from={milliseconds(run.startTime)} to={milliseconds(run.endTime)} />
+
+/** The time for which a run waited for its start, or until it ended without one; ticking while it waits. */
+export const StartDelay = ({ run }: { run: Run }) => <Elapsed from={milliseconds(run.createTime)} to={milliseconds(run.startTime ?? run.endTime)} />
 
 /** What is wrong with a run: stuck, asked to cancel, or the error that ended it. */
 function RunProblem({ run }: { run: Run }) {
@@ -104,6 +107,7 @@ export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen
       cell: (run) => <Time plain at={milliseconds(run.createTime)} />,
     },
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
+    { id: 'waited', title: 'Waited for start', width: 104, align: 'end', cell: (run) => <StartDelay run={run} /> },
     { id: 'duration', title: 'Duration', width: 70, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
     { id: 'steps', title: 'Steps', width: 78, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
     { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },

@@ -27,9 +27,9 @@ describe('inOrder', () => {
 
 describe('the order by length', () => {
   it('takes the age of open runs at the time of the list', () => {
-    const lasting = (id: string, start: number, end?: number) => create(RunSchema, { id, createTime: { seconds: BigInt(start) }, ...(end === undefined ? {} : { endTime: { seconds: BigInt(end) } }) })
-    const runs = [lasting('short', 0, 5), lasting('open', 10), lasting('long', 1, 100), lasting('younger', 30)]
-    expect(runs.sort(inOrder('longest', 50_000)).map((r) => r.id)).toEqual(['long', 'open', 'younger', 'short'])
+    const lasting = (id: string, start: number, end?: number) => create(RunSchema, { id, createTime: { seconds: 0n }, startTime: { seconds: BigInt(start) }, ...(end === undefined ? {} : { endTime: { seconds: BigInt(end) } }) })
+    const runs = [lasting('short', 0, 5), lasting('open', 10), lasting('long', 1, 100), lasting('younger', 30), create(RunSchema, { id: 'queued', createTime: { seconds: 0n } })]
+    expect(runs.sort(inOrder('longest', 50_000)).map((r) => r.id)).toEqual(['long', 'open', 'younger', 'short', 'queued'])
   })
 })
 

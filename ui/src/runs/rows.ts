@@ -40,14 +40,14 @@ const byID: Compare = (a, b) => (a.id === b.id ? 0 : a.id < b.id ? -1 : 1)
 const byCreation: Compare = (a, b) => sign(moment(a.createTime) - moment(b.createTime)) || byID(a, b)
 
 /**
- * inOrder returns the order of the server: by time of creation, then ID; or the longest first, where the length of an open run is its age
- * at `time`, milliseconds since the epoch.
+ * inOrder returns the order of the server: by time of creation, then ID; or the longest first, where an open run lasts until
+ * `time`, milliseconds since the epoch, and one without a start 0.
  */
 export function inOrder(order: Order, time: number): Compare {
   if (order === 'oldest') return byCreation
   if (order === 'newest') return (a, b) => -byCreation(a, b)
   const at = BigInt(Math.round(time)) * 1_000_000n
-  const length = (run: Run) => (run.endTime === undefined ? at : moment(run.endTime)) - moment(run.createTime)
+  const length = (run: Run) => (run.startTime === undefined ? 0n : (run.endTime === undefined ? at : moment(run.endTime)) - moment(run.startTime))
   return (a, b) => -(sign(length(a) - length(b)) || byID(a, b))
 }
 

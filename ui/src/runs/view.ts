@@ -6,7 +6,7 @@ import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMill
 
 /** The columns that a list can have, with their titles, in the order of a new list. The server has the same IDs. */
 export const columnTitles: Record<string, string> = {
-  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', duration: 'Duration', steps: 'Steps', problem: 'Problem', labels: 'Labels',
+  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', waited: 'Waited for start', duration: 'Duration', steps: 'Steps', problem: 'Problem', labels: 'Labels',
 }
 
 /** The columns of those who chose none. */
@@ -16,7 +16,7 @@ export const standardColumns = ['status', 'run', 'workflow', 'trigger', 'queued'
 export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', 'labels']
 
 /** The parts of a card that share one line below the first two. */
-const cardFacts = ['trigger', 'actor', 'started', 'duration', 'steps']
+const cardFacts = ['trigger', 'actor', 'started', 'waited', 'duration', 'steps']
 
 /** cardLines returns what a card shows in lines below its first two. The labels have a line if the run has any. */
 export function cardLines(columns: readonly string[], run: { labels: Record<string, string> }): { facts: string[]; labels: boolean } {
