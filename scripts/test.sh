@@ -15,7 +15,7 @@ status=0
 events() {
 	local folder=$1
 	shift
-	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=10m -ldflags='-s -w' "$@") || status=1
+	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=20m -ldflags='-s -w' "$@") || status=1
 }
 
 # plain prints the packages of the root module that run without the race detector.

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,10 +140,15 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 		run := x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "")
 		x.Await(t, run.GetId(), patience, "waiting")
 		f.Fail("SignalWorkflowExecution", serviceerror.NewPermissionDenied("signals are not allowed", ""))
-		require.Equal(t, platform.ExitOK, x.CLI(t, "event", "send", "--type", kind, "--source", "/refused", "--id", "1").Code)
-		require.NotContains(t, x.CLI(t, "event", "list", "--dead").Stdout, "/refused")
+		// The run takes events that were accepted before it listens without a signal, so events are sent until one needs a signal.
+		sent := 0
 		platform.Eventually(t, patience, func() string {
-			list, event := x.CLI(t, "event", "list", "--retrying"), x.CLI(t, "event", "show", "1")
+			list := x.CLI(t, "event", "list", "--retrying")
+			if !strings.Contains(list.Stdout, "/refused") {
+				sent++
+				require.Equal(t, platform.ExitOK, x.CLI(t, "event", "send", "--type", kind, "--source", "/refused", "--id", strconv.Itoa(sent)).Code)
+			}
+			event := x.CLI(t, "event", "show", strconv.Itoa(sent))
 			lag, _, err := counter.Metric(t.Context(), x.Server, "dispatcher_inbox_lag_seconds", `project="default"`)
 			switch {
 			case err != nil:
@@ -156,6 +162,7 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 			}
 			return ""
 		})
+		require.NotContains(t, x.CLI(t, "event", "list", "--dead").Stdout, "/refused")
 		f.Clear()
 		platform.Eventually(t, patience, func() string {
 			lag, _, err := counter.Metric(t.Context(), x.Server, "dispatcher_inbox_lag_seconds", `project="default"`)

@@ -30,7 +30,7 @@ type stack struct {
 var shared *platform.Shared[*stack]
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(s *platform.Suite) { shared = platform.Share(s, newStack) }))
+	os.Exit(platform.MainParallel(m, 3, func(s *platform.Suite) { shared = platform.Share(s, newStack) }))
 }
 
 func newStack(t platform.T) *stack {

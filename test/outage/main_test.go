@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 8, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 4, func(*platform.Suite) {}))
 }
 
 const (

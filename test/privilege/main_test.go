@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 3, func(*platform.Suite) {}))
 }
 
 const (
@@ -63,6 +63,7 @@ func start(t *testing.T) *environment {
 		Temporal: platform.Address(port), Store: e.store(t, runtime), Redis: e.redis.URL(),
 		Env: []string{
 			"SIGNALBOX_STORE_AUTO_MIGRATE=false", "SIGNALBOX_TEMPORAL_TLS_DISABLED=true",
+			"SIGNALBOX_EVENTS_MAX_LOOKBACK=1", // so that a run has a warning
 			"SIGNALBOX_REDIS_USERNAME=signalbox", "SIGNALBOX_REDIS_PASSWORD_FILE=" + password, "SIGNALBOX_REDIS_PREFIX=signalbox:",
 		},
 	}

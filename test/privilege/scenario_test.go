@@ -139,6 +139,16 @@ func (e *environment) events(t *testing.T) {
 	e.cli(t, "event", "show", "--position", list[0].Position.String())
 	e.cli(t, "event", "redeliver", "--position", list[0].Position.String(), "--reason", "again")
 	e.cli(t, "workflow", "delete", "p/together")
+
+	// The first task takes one of the earlier events, of which it looks through one, and the second does not take it again.
+	early := e.begun(t, e.publish(t, "early", "  - begin: {listen: {to: {one: {with: {type: begin}}}}}\n"+
+		"  - first: {listen: {to: {one: {with: {type: early}}}}}\n  - second: {listen: {to: {one: {with: {type: early}}}}}\n"), "", "waiting")
+	for _, kind := range []string{"early", "early", "begin"} {
+		e.cli(t, "event", "send", "--type", kind, "--source", "/p")
+	}
+	e.until(t, "EVENTS_NOT_SEARCHED", "run", "show", early)
+	e.cli(t, "event", "send", "--type", "early", "--source", "/p")
+	e.Await(t, early, soon, "completed")
 }
 
 // webhooks has a webhook that is managed, and deliveries to it, also of the failure of a run.
