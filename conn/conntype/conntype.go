@@ -35,6 +35,41 @@ const (
 	NotPolling       Kind = "not_polling"       // a worker set does not poll
 )
 
+// Title says what is wrong with the connection, in one sentence without addresses; empty while it is connected.
+func (s Status) Title() string {
+	switch s.Kind {
+	case Unreachable:
+		return "Temporal cannot be reached"
+	case Hung:
+		return "Temporal does not answer"
+	case NamespaceMissing:
+		return "Temporal has no namespace of the configured name"
+	case AuthFailed:
+		return "Temporal refuses the credentials of this server"
+	case TLSError:
+		return "The TLS connection to Temporal fails"
+	case Slow:
+		return "Temporal answers slowly"
+	case Limited:
+		return "Temporal refuses or delays most requests"
+	case NotPolling:
+		return "Workers of this server do not poll"
+	case None:
+	}
+	switch s.State {
+	case Connecting:
+		return "This server has not been connected to Temporal yet"
+	case Degraded:
+		return "The connection to Temporal is degraded"
+	case Down:
+		return "Temporal is not available"
+	case Closed:
+		return "This server is stopping and has closed its connection to Temporal"
+	case Connected:
+	}
+	return ""
+}
+
 // BreakerState is the state of the circuit breaker.
 type BreakerState string
 

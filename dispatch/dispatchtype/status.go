@@ -145,6 +145,7 @@ type WorkerStatus string
 const (
 	WorkerAlive   WorkerStatus = "alive"   // its heartbeat is current
 	WorkerLate    WorkerStatus = "late"    // its heartbeat has expired
+	WorkerDead    WorkerStatus = "dead"    // its heartbeat has expired, and three times its lifetime has passed since the last one
 	WorkerStopped WorkerStatus = "stopped" // it resigned its heartbeat
 	WorkerSilent  WorkerStatus = "silent"  // registered, without a heartbeat
 	WorkerUnknown WorkerStatus = "unknown" // registered, and its heartbeat cannot be read
@@ -152,7 +153,7 @@ const (
 
 // WorkerStatuses returns all statuses of a worker.
 func WorkerStatuses() []WorkerStatus {
-	return []WorkerStatus{WorkerAlive, WorkerLate, WorkerStopped, WorkerSilent, WorkerUnknown}
+	return []WorkerStatus{WorkerAlive, WorkerLate, WorkerDead, WorkerStopped, WorkerSilent, WorkerUnknown}
 }
 
 // Worker is a process with its heartbeat and its registrations.

@@ -51,7 +51,7 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 		Serving:           func(ctx context.Context) bool { return c.health.Report(ctx).Status != health.Unavailable },
 		Interceptors:      c.telemetry.Interceptors(),
 		Access:            rpc.Access{Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
-		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID},
+		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID, QueuesRuns: cfg.Runs.QueueWhenUnavailable.Enabled},
 		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue, Platform: newStatus(c),
 	}
 	if cfg.Auth.Mode == config.ModeTokens {

@@ -124,7 +124,7 @@ func (a *api) end(t *testing.T, id, status string, change func(*signalboxv1.Run)
 	run, err := a.find(id)
 	require.NoError(t, err)
 	a.seq++
-	run.Status, run.Sequence, run.EndTime = status, a.seq, timestamppb.New(run.GetCreateTime().AsTime().Add(1500*time.Millisecond))
+	run.Status, run.Sequence, run.StartTime, run.EndTime = status, a.seq, run.GetCreateTime(), timestamppb.New(run.GetCreateTime().AsTime().Add(1500*time.Millisecond))
 	if change != nil {
 		change(run)
 	}

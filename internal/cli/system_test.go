@@ -28,6 +28,11 @@ func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusR
 	return connect.NewResponse(proto.CloneOf(a.platform.status)), nil
 }
 
+func (a *api) GetConnection(context.Context, *connect.Request[signalboxv1.GetConnectionRequest]) (*connect.Response[signalboxv1.GetConnectionResponse], error) {
+	c := a.platform.status.GetConnection()
+	return connect.NewResponse(&signalboxv1.GetConnectionResponse{State: c.GetState(), Since: c.GetSince(), Title: c.GetTitle()}), nil
+}
+
 func (a *api) ListQueues(context.Context, *connect.Request[signalboxv1.ListQueuesRequest]) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListQueuesResponse{Time: before(0), Queues: []*signalboxv1.Queue{
 		{

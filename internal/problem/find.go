@@ -219,7 +219,7 @@ func (l *live) addConnection(c conntype.Status) {
 		return
 	}
 	f := Finding{
-		ID: idOf(Platform, "", string(TemporalNotConnected)), Kind: Platform, Code: TemporalNotConnected, Title: "Temporal is " + string(c.State),
+		ID: idOf(Platform, "", string(TemporalNotConnected)), Kind: Platform, Code: TemporalNotConnected, Title: c.Title(),
 		Cause: string(c.Kind), Detail: c.LastError, First: c.Since, Last: c.LastErrorAt, Runbook: connectionRunbook(c),
 		Advice: "restore Temporal, or correct the temporal settings; `signalbox system status` shows the connection",
 	}

@@ -227,6 +227,6 @@ func TestWorkers(t *testing.T) {
 	page := p.do("GET", "/v1/workers?pageSize=2", "").ok()
 	require.Len(t, page["workers"], 2)
 	require.Equal(t, []any{"c"}, ids("?pageSize=2&pageToken="+page["nextPageToken"].(string)))
-	p.do("GET", "/v1/workers?states=dead", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
+	p.do("GET", "/v1/workers?states=gone", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
 	p.do("GET", "/v1/workers?project=nowhere", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }

@@ -138,7 +138,7 @@ func TestSystemStatus(t *testing.T) {
 		"connection": {
 			"state": "down", "kind": "hung", "since": "`+at+`", "address": "127.0.0.1:7233", "namespace": "default", "namespaceId": "n-1",
 			"lastError": "no answer", "lastErrorTime": "`+at+`", "generation": 2, "latency": "0.001234s", "attempts": 7,
-			"nextAttemptTime": "2026-01-31T12:00:01Z", "draining": 1,
+			"nextAttemptTime": "2026-01-31T12:00:01Z", "draining": 1, "title": "Temporal does not answer",
 			"breaker": {"state": "open", "failures": 10, "openTime": "`+at+`", "nextProbeTime": "2026-01-31T12:01:00Z"},
 			"statistics": {
 				"uptime": "3600s", "downtime": "1.500s", "connections": 2, "outages": 1, "lastOutage": "1s", "longestOutage": "2s",
@@ -161,6 +161,12 @@ func TestSystemStatus(t *testing.T) {
 			"pools": [{"name": "read", "inUse": 1, "limit": 4, "waits": 2}], "error": "unknown; see the server's log for the cause"
 		}
 	}`, body.body)
+
+	connection := p.do("GET", "/v1/system/connection", "").ok()
+	delete(connection, "time")
+	require.Equal(t, map[string]any{
+		"state": "down", "kind": "hung", "since": at, "title": "Temporal does not answer", "queuesRuns": false,
+	}, connection)
 
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
 	status := p.do("GET", "/v1/system/status", "").ok()

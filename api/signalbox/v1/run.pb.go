@@ -2216,7 +2216,7 @@ type ListRunsRequest struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until,proto3" json:"until,omitempty"`
 	// Only the run with this request ID.
 	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from creation to end,
+	// Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from start to end,
 	// of an open run to the time of the first page. Longest compares the 10,000 oldest open runs and the 10,000 newest ended
 	// runs that match. WatchService has no order "longest".
 	Order string `protobuf:"bytes,10,opt,name=order,proto3" json:"order,omitempty"`

@@ -158,7 +158,9 @@ type Connection struct {
 	// The server's workers, by name.
 	WorkerSets []*WorkerSet `protobuf:"bytes,15,rep,name=worker_sets,json=workerSets,proto3" json:"worker_sets,omitempty"`
 	// Number of replaced generations that still finish work in flight.
-	Draining      int64 `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
+	Draining int64 `protobuf:"varint,16,opt,name=draining,proto3" json:"draining,omitempty"`
+	// What is wrong with the connection, in one sentence without addresses; empty while it is connected.
+	Title         string `protobuf:"bytes,17,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +307,136 @@ func (x *Connection) GetDraining() int64 {
 	return 0
 }
 
+func (x *Connection) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+type GetConnectionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetConnectionRequest) Reset() {
+	*x = GetConnectionRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetConnectionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetConnectionRequest) ProtoMessage() {}
+
+func (x *GetConnectionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetConnectionRequest.ProtoReflect.Descriptor instead.
+func (*GetConnectionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{3}
+}
+
+type GetConnectionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// State, kind, since and title as in Connection.
+	State string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	Kind  string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Title string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	// Whether new runs are accepted as queued while Temporal is unavailable. Otherwise they are refused.
+	QueuesRuns bool `protobuf:"varint,5,opt,name=queues_runs,json=queuesRuns,proto3" json:"queues_runs,omitempty"`
+	// The server's current time, from which clients compute ages.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetConnectionResponse) Reset() {
+	*x = GetConnectionResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetConnectionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetConnectionResponse) ProtoMessage() {}
+
+func (x *GetConnectionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetConnectionResponse.ProtoReflect.Descriptor instead.
+func (*GetConnectionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetConnectionResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *GetConnectionResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GetConnectionResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetConnectionResponse) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *GetConnectionResponse) GetQueuesRuns() bool {
+	if x != nil {
+		return x.QueuesRuns
+	}
+	return false
+}
+
+func (x *GetConnectionResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
 type Breaker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -322,7 +454,7 @@ type Breaker struct {
 
 func (x *Breaker) Reset() {
 	*x = Breaker{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	mi := &file_signalbox_v1_system_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +466,7 @@ func (x *Breaker) String() string {
 func (*Breaker) ProtoMessage() {}
 
 func (x *Breaker) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[3]
+	mi := &file_signalbox_v1_system_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +479,7 @@ func (x *Breaker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breaker.ProtoReflect.Descriptor instead.
 func (*Breaker) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Breaker) GetState() string {
@@ -400,7 +532,7 @@ type ConnectionStatistics struct {
 
 func (x *ConnectionStatistics) Reset() {
 	*x = ConnectionStatistics{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	mi := &file_signalbox_v1_system_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -412,7 +544,7 @@ func (x *ConnectionStatistics) String() string {
 func (*ConnectionStatistics) ProtoMessage() {}
 
 func (x *ConnectionStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[4]
+	mi := &file_signalbox_v1_system_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -425,7 +557,7 @@ func (x *ConnectionStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionStatistics.ProtoReflect.Descriptor instead.
 func (*ConnectionStatistics) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ConnectionStatistics) GetUptime() *durationpb.Duration {
@@ -503,7 +635,7 @@ type WorkerSet struct {
 
 func (x *WorkerSet) Reset() {
 	*x = WorkerSet{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[5]
+	mi := &file_signalbox_v1_system_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +647,7 @@ func (x *WorkerSet) String() string {
 func (*WorkerSet) ProtoMessage() {}
 
 func (x *WorkerSet) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[5]
+	mi := &file_signalbox_v1_system_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +660,7 @@ func (x *WorkerSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerSet.ProtoReflect.Descriptor instead.
 func (*WorkerSet) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WorkerSet) GetName() string {
@@ -613,7 +745,7 @@ type QueueMode struct {
 
 func (x *QueueMode) Reset() {
 	*x = QueueMode{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[6]
+	mi := &file_signalbox_v1_system_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +757,7 @@ func (x *QueueMode) String() string {
 func (*QueueMode) ProtoMessage() {}
 
 func (x *QueueMode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[6]
+	mi := &file_signalbox_v1_system_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +770,7 @@ func (x *QueueMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueMode.ProtoReflect.Descriptor instead.
 func (*QueueMode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *QueueMode) GetEnabled() bool {
@@ -695,7 +827,7 @@ type Reconciler struct {
 
 func (x *Reconciler) Reset() {
 	*x = Reconciler{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[7]
+	mi := &file_signalbox_v1_system_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +839,7 @@ func (x *Reconciler) String() string {
 func (*Reconciler) ProtoMessage() {}
 
 func (x *Reconciler) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[7]
+	mi := &file_signalbox_v1_system_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +852,7 @@ func (x *Reconciler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconciler.ProtoReflect.Descriptor instead.
 func (*Reconciler) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Reconciler) GetLastTime() *timestamppb.Timestamp {
@@ -783,7 +915,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[8]
+	mi := &file_signalbox_v1_system_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -795,7 +927,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[8]
+	mi := &file_signalbox_v1_system_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -808,7 +940,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Worker) GetServerId() string {
@@ -882,7 +1014,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[9]
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1026,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[9]
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1039,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
 }
 
 type GetStatusResponse struct {
@@ -940,7 +1072,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[10]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1084,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[10]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1097,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -1087,7 +1219,7 @@ type StoreFacts struct {
 
 func (x *StoreFacts) Reset() {
 	*x = StoreFacts{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1231,7 @@ func (x *StoreFacts) String() string {
 func (*StoreFacts) ProtoMessage() {}
 
 func (x *StoreFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1244,7 @@ func (x *StoreFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreFacts.ProtoReflect.Descriptor instead.
 func (*StoreFacts) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StoreFacts) GetDriver() string {
@@ -1194,7 +1326,7 @@ type ConnectionPool struct {
 
 func (x *ConnectionPool) Reset() {
 	*x = ConnectionPool{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1338,7 @@ func (x *ConnectionPool) String() string {
 func (*ConnectionPool) ProtoMessage() {}
 
 func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1351,7 @@ func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionPool.ProtoReflect.Descriptor instead.
 func (*ConnectionPool) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConnectionPool) GetName() string {
@@ -1261,7 +1393,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +1405,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +1418,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListQueuesRequest) GetPageSize() int32 {
@@ -1316,7 +1448,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1460,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1473,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*Queue {
@@ -1382,7 +1514,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1526,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1539,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Queue) GetProject() string {
@@ -1462,7 +1594,7 @@ type QueueLine struct {
 
 func (x *QueueLine) Reset() {
 	*x = QueueLine{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1606,7 @@ func (x *QueueLine) String() string {
 func (*QueueLine) ProtoMessage() {}
 
 func (x *QueueLine) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1619,7 @@ func (x *QueueLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueLine.ProtoReflect.Descriptor instead.
 func (*QueueLine) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *QueueLine) GetPollers() int64 {
@@ -1539,7 +1671,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1683,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1696,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Dependency) GetName() string {
@@ -1603,7 +1735,7 @@ type ResetBreakerRequest struct {
 
 func (x *ResetBreakerRequest) Reset() {
 	*x = ResetBreakerRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1747,7 @@ func (x *ResetBreakerRequest) String() string {
 func (*ResetBreakerRequest) ProtoMessage() {}
 
 func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1760,7 @@ func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
 func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
 }
 
 type ResetBreakerResponse struct {
@@ -1641,7 +1773,7 @@ type ResetBreakerResponse struct {
 
 func (x *ResetBreakerResponse) Reset() {
 	*x = ResetBreakerResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1785,7 @@ func (x *ResetBreakerResponse) String() string {
 func (*ResetBreakerResponse) ProtoMessage() {}
 
 func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1798,7 @@ func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
 func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResetBreakerResponse) GetConnection() *Connection {
@@ -1686,7 +1818,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1830,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1843,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReconcileRequest) GetDryRun() bool {
@@ -1746,7 +1878,7 @@ type ReconcileResponse struct {
 
 func (x *ReconcileResponse) Reset() {
 	*x = ReconcileResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1890,7 @@ func (x *ReconcileResponse) String() string {
 func (*ReconcileResponse) ProtoMessage() {}
 
 func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1903,7 @@ func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
 func (*ReconcileResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReconcileResponse) GetChecked() int64 {
@@ -1855,7 +1987,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1999,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2012,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Correction) GetKind() string {
@@ -1935,7 +2067,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +2079,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +2092,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -1999,7 +2131,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2143,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2156,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
 }
 
 type GetMaintenanceResponse struct {
@@ -2036,7 +2168,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2180,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2193,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2083,7 +2215,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2227,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2240,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -2135,7 +2267,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2279,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2292,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2179,7 +2311,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x12GetVersionResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12 \n" +
 	"\vinterpreter\x18\x02 \x01(\x05R\vinterpreter\x12\x1b\n" +
-	"\tserver_id\x18\x03 \x01(\tR\bserverId\"\xaa\x05\n" +
+	"\tserver_id\x18\x03 \x01(\tR\bserverId\"\xc0\x05\n" +
 	"\n" +
 	"Connection\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
@@ -2204,7 +2336,17 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"statistics\x128\n" +
 	"\vworker_sets\x18\x0f \x03(\v2\x17.signalbox.v1.WorkerSetR\n" +
 	"workerSets\x12\x1a\n" +
-	"\bdraining\x18\x10 \x01(\x03R\bdraining\"\xb8\x01\n" +
+	"\bdraining\x18\x10 \x01(\x03R\bdraining\x12\x14\n" +
+	"\x05title\x18\x11 \x01(\tR\x05title\"\x16\n" +
+	"\x14GetConnectionRequest\"\xda\x01\n" +
+	"\x15GetConnectionResponse\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x1f\n" +
+	"\vqueues_runs\x18\x05 \x01(\bR\n" +
+	"queuesRuns\x12.\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb8\x01\n" +
 	"\aBreaker\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1a\n" +
 	"\bfailures\x18\x02 \x01(\x03R\bfailures\x127\n" +
@@ -2364,10 +2506,11 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
 	"\x16SetMaintenanceResponse\x12;\n" +
-	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xc3\x06\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xbf\a\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
-	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12j\n" +
+	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12z\n" +
+	"\rGetConnection\x12\".signalbox.v1.GetConnectionRequest\x1a#.signalbox.v1.GetConnectionResponse\" \x82\xd3\xe4\x93\x02\x17\x12\x15/v1/system/connection\x90\x02\x01\x12j\n" +
 	"\tGetStatus\x12\x1e.signalbox.v1.GetStatusRequest\x1a\x1f.signalbox.v1.GetStatusResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/status\x90\x02\x01\x12m\n" +
 	"\n" +
 	"ListQueues\x12\x1f.signalbox.v1.ListQueuesRequest\x1a .signalbox.v1.ListQueuesResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/queues\x90\x02\x01\x12z\n" +
@@ -2388,103 +2531,109 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
 	(*Connection)(nil),             // 2: signalbox.v1.Connection
-	(*Breaker)(nil),                // 3: signalbox.v1.Breaker
-	(*ConnectionStatistics)(nil),   // 4: signalbox.v1.ConnectionStatistics
-	(*WorkerSet)(nil),              // 5: signalbox.v1.WorkerSet
-	(*QueueMode)(nil),              // 6: signalbox.v1.QueueMode
-	(*Reconciler)(nil),             // 7: signalbox.v1.Reconciler
-	(*Worker)(nil),                 // 8: signalbox.v1.Worker
-	(*GetStatusRequest)(nil),       // 9: signalbox.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),      // 10: signalbox.v1.GetStatusResponse
-	(*StoreFacts)(nil),             // 11: signalbox.v1.StoreFacts
-	(*ConnectionPool)(nil),         // 12: signalbox.v1.ConnectionPool
-	(*ListQueuesRequest)(nil),      // 13: signalbox.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),     // 14: signalbox.v1.ListQueuesResponse
-	(*Queue)(nil),                  // 15: signalbox.v1.Queue
-	(*QueueLine)(nil),              // 16: signalbox.v1.QueueLine
-	(*Dependency)(nil),             // 17: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),    // 18: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),   // 19: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),       // 20: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),      // 21: signalbox.v1.ReconcileResponse
-	(*Correction)(nil),             // 22: signalbox.v1.Correction
-	(*Maintenance)(nil),            // 23: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 24: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 25: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 26: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 27: signalbox.v1.SetMaintenanceResponse
-	(*timestamppb.Timestamp)(nil),  // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 29: google.protobuf.Duration
+	(*GetConnectionRequest)(nil),   // 3: signalbox.v1.GetConnectionRequest
+	(*GetConnectionResponse)(nil),  // 4: signalbox.v1.GetConnectionResponse
+	(*Breaker)(nil),                // 5: signalbox.v1.Breaker
+	(*ConnectionStatistics)(nil),   // 6: signalbox.v1.ConnectionStatistics
+	(*WorkerSet)(nil),              // 7: signalbox.v1.WorkerSet
+	(*QueueMode)(nil),              // 8: signalbox.v1.QueueMode
+	(*Reconciler)(nil),             // 9: signalbox.v1.Reconciler
+	(*Worker)(nil),                 // 10: signalbox.v1.Worker
+	(*GetStatusRequest)(nil),       // 11: signalbox.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),      // 12: signalbox.v1.GetStatusResponse
+	(*StoreFacts)(nil),             // 13: signalbox.v1.StoreFacts
+	(*ConnectionPool)(nil),         // 14: signalbox.v1.ConnectionPool
+	(*ListQueuesRequest)(nil),      // 15: signalbox.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),     // 16: signalbox.v1.ListQueuesResponse
+	(*Queue)(nil),                  // 17: signalbox.v1.Queue
+	(*QueueLine)(nil),              // 18: signalbox.v1.QueueLine
+	(*Dependency)(nil),             // 19: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),    // 20: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),   // 21: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),       // 22: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),      // 23: signalbox.v1.ReconcileResponse
+	(*Correction)(nil),             // 24: signalbox.v1.Correction
+	(*Maintenance)(nil),            // 25: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 26: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 27: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 28: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 29: signalbox.v1.SetMaintenanceResponse
+	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 31: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	28, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	28, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	29, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	28, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
-	3,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
-	4,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
-	5,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	28, // 7: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	28, // 8: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	29, // 9: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	29, // 10: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	29, // 11: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	29, // 12: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	28, // 13: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	28, // 14: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	28, // 15: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	29, // 16: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	28, // 17: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	28, // 18: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	28, // 19: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	28, // 20: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 21: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
-	6,  // 22: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
-	7,  // 23: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
-	8,  // 24: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	28, // 25: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	17, // 26: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	23, // 27: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	11, // 28: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	29, // 29: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
-	12, // 30: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	15, // 31: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	28, // 32: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	16, // 33: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	16, // 34: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	28, // 35: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	29, // 36: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	28, // 37: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 38: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	22, // 39: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	29, // 40: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	28, // 41: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	23, // 42: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	23, // 43: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 44: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	9,  // 45: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	13, // 46: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	18, // 47: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	20, // 48: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	24, // 49: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	26, // 50: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 51: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	10, // 52: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	14, // 53: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	19, // 54: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	21, // 55: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	25, // 56: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	27, // 57: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	51, // [51:58] is the sub-list for method output_type
-	44, // [44:51] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	30, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	30, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	31, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	30, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
+	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
+	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
+	30, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	30, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	30, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	30, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	31, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	31, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	31, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	31, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	30, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	30, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	30, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	31, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	30, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	30, // 20: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	30, // 21: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	30, // 22: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 23: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
+	8,  // 24: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
+	9,  // 25: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
+	10, // 26: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
+	30, // 27: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	19, // 28: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	25, // 29: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	13, // 30: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
+	31, // 31: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	14, // 32: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	17, // 33: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	30, // 34: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	18, // 35: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	18, // 36: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	30, // 37: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	31, // 38: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	30, // 39: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 40: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	24, // 41: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	31, // 42: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	30, // 43: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	25, // 44: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	25, // 45: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 46: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 47: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 48: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 49: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 50: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 51: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	26, // 52: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	28, // 53: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 54: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 55: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 56: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 57: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 58: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 59: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	27, // 60: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	29, // 61: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	54, // [54:62] is the sub-list for method output_type
+	46, // [46:54] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -2492,15 +2641,15 @@ func file_signalbox_v1_system_proto_init() {
 	if File_signalbox_v1_system_proto != nil {
 		return
 	}
-	file_signalbox_v1_system_proto_msgTypes[11].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[16].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[13].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

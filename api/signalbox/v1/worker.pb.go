@@ -29,7 +29,8 @@ type WorkerProcess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ID of the process. It is new at each start.
 	ServerId string `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
-	// alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it reported its stop), silent (registered,
+	// alive, late (no heartbeat in time; dispatchers evict it soon), dead (none for
+	// three times that time), stopped (it reported its stop), silent (registered,
 	// but without a heartbeat) or unknown (registered, and heartbeats cannot be read).
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Signalbox's version.

@@ -61,6 +61,9 @@ func (s Sources) Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatch
 	return list, all.errors, nil
 }
 
+// deadAfter is how many lifetimes of a heartbeat pass without one before a worker is reported as dead.
+const deadAfter = 3
+
 func workerOf(server string, e *lease.Entry, stale time.Duration) *dispatchtype.Worker {
 	w := &dispatchtype.Worker{ServerID: server, HeartbeatAt: e.RenewedAt, Age: e.Age(), StaleIn: stale - e.Age()}
 	switch e.State {
@@ -70,6 +73,9 @@ func workerOf(server string, e *lease.Entry, stale time.Duration) *dispatchtype.
 		w.Status = dispatchtype.WorkerStopped
 	default:
 		w.Status = dispatchtype.WorkerLate
+		if w.Age >= deadAfter*stale {
+			w.Status = dispatchtype.WorkerDead
+		}
 	}
 	if err := json.Unmarshal(e.Value, &w.Heartbeat); err != nil {
 		w.Heartbeat = dispatchtype.Heartbeat{}

@@ -123,6 +123,8 @@ func systemExamples() []example {
 			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true}]}`}},
 		{name: "system-status-down", line: "system status", answers: answers{"GetStatus": `{"version": "1.2.3", "serverId": "host-1-abc", "roles": ["api"], ` + down + `, "workersError": "unknown: Redis does not answer",
 			"dependencies": [{"name": "redis", "state": "down", "since": "2026-11-24T02:55:00Z", "error": "connection refused"}], "maintenance": {"active": true, "reason": "upgrade of the database", "actor": "ada", "since": "2026-11-24T02:30:00Z"}}`}},
+		{name: "system-connection", line: "system connection", answers: answers{"GetConnection": `{"state": "connected", "since": "2026-11-23T03:00:00Z", "queuesRuns": true}`}},
+		{name: "system-connection-down", line: "system connection", answers: answers{"GetConnection": `{"state": "down", "kind": "unreachable", "since": "2026-11-24T02:50:00Z", "title": "Temporal cannot be reached", "queuesRuns": true}`}},
 		{name: "system-queues", line: "system queues", answers: answers{"ListQueues": `{"time": "2026-11-24T03:00:00Z", "queues": [{"project": "shop", "name": "signalbox-shop", "workflowTasks": {"pollers": "2", "lastPollTime": "2026-11-24T02:59:58Z", "backlog": "3", "backlogAge": "12s"}, "activities": {"pollers": "0", "backlog": "0"}},
 			{"project": "billing", "name": "signalbox-billing", "error": "deadline exceeded"}]}`}},
 		{name: "system-queues-empty", line: "system queues", answers: answers{"ListQueues": `{}`}},

@@ -19,7 +19,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
+	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
 	return noun
 }
 
@@ -49,6 +49,44 @@ It exits with 0 whenever the server answers, in any state of the connection: scr
 	}
 	s.BindServer(cmd)
 	return cmd
+}
+
+func connectionCommand(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "connection",
+		Short: "Show the state of the connection to Temporal, which every caller may read",
+		Long: `Show whether the server at --address is connected to Temporal, since when, and what becomes of new runs. It needs no role;
+"signalbox system status", for callers with a role in all projects, shows the address and the last error, too.`,
+		Example: `  signalbox system connection
+  signalbox system connection --jq .state`,
+		Args: session.Args(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := session.Call(cmd.Context(), s, s.System().GetConnection, &signalboxv1.GetConnectionRequest{}, "get the connection to Temporal")
+			if err != nil {
+				return err
+			}
+			fields := []output.Field{
+				{Name: "state", Value: output.Visible(c.GetState())},
+				{Name: "since", Value: output.Moment(c.GetSince())},
+				{Name: "problem", Value: output.Visible(c.GetTitle())},
+				{Name: "new runs", Value: newRuns(c)},
+			}
+			return s.Card(c, fields)
+		},
+	}
+	s.BindServer(cmd)
+	return cmd
+}
+
+// newRuns is what becomes of the runs that are started now.
+func newRuns(c *signalboxv1.GetConnectionResponse) string {
+	switch {
+	case c.GetState() == stateConnected, c.GetState() == stateDegraded:
+		return "start"
+	case c.GetQueuesRuns():
+		return "are queued until Temporal is available"
+	}
+	return "are refused until Temporal is available"
 }
 
 func resetCommand(s *session.Session) *cobra.Command {

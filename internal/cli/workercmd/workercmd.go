@@ -40,7 +40,7 @@ func listCommand(s *session.Session) *cobra.Command {
 sent no heartbeat in time, and the dispatchers are about to evict it), stopped, or silent (registered with a
 dispatcher, without a heartbeat).`,
 		Example: `  signalbox worker list
-  signalbox worker list --project shop --state late,silent`,
+  signalbox worker list --project shop --state late,dead`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, flags)

@@ -26,6 +26,8 @@ type SystemInfo struct {
 	Interpreter int
 	// ServerID identifies this start of the process.
 	ServerID string
+	// QueuesRuns: new runs are queued while Temporal is unavailable.
+	QueuesRuns bool
 }
 
 // Engine is this process's connection to Temporal.
@@ -62,6 +64,17 @@ func (h *System) GetVersion(
 ) (*connect.Response[signalboxv1.GetVersionResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetVersionResponse{
 		Version: h.info.Version, Interpreter: int32(h.info.Interpreter), ServerId: h.info.ServerID, //nolint:gosec // counts up from 1
+	}), nil
+}
+
+// GetConnection returns the state of the connection to Temporal.
+func (h *System) GetConnection(
+	context.Context, *connect.Request[signalboxv1.GetConnectionRequest],
+) (*connect.Response[signalboxv1.GetConnectionResponse], error) {
+	c := h.service.Connection()
+	return connect.NewResponse(&signalboxv1.GetConnectionResponse{
+		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since), Title: c.Title(),
+		QueuesRuns: h.info.QueuesRuns, Time: timestamppb.Now(),
 	}), nil
 }
 
@@ -196,7 +209,7 @@ func maintenanceMessage(m maintenance.State) *signalboxv1.Maintenance {
 func connectionMessage(c conntype.Status) *signalboxv1.Connection {
 	statistics := c.Statistics
 	m := &signalboxv1.Connection{
-		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since),
+		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since), Title: c.Title(),
 		Address: c.Address, Namespace: c.Namespace, NamespaceId: c.NamespaceID,
 		LastError: c.LastError, LastErrorTime: message.Timestamp(c.LastErrorAt),
 		Generation: int64(c.Generation), Latency: durationpb.New(c.Latency.Truncate(time.Microsecond)),

@@ -79,6 +79,7 @@ func Table() []Rule {
 func system() []Rule {
 	return []Rule{
 		{"GetVersion", "", Nowhere, ""},
+		{"GetConnection", "", Nowhere, "the page of every project shows it"},
 		{"GetStatus", auth.Viewer, Everywhere, "the response contains addresses and projects"},
 		{"ListQueues", auth.Viewer, Everywhere, "the response contains projects"},
 		{"ResetBreaker", auth.Admin, Everywhere, ""},

@@ -5,7 +5,7 @@ import {
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
-import { callError, clients, milliseconds, setCSRFToken, useLink, useProblemCounts, useSignInNeeded, useSystemStatus } from '../api'
+import { callError, clients, milliseconds, setCSRFToken, useConnection, useLink, useProblemCounts, useSignInNeeded } from '../api'
 import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
 import { useCaller } from './access'
@@ -140,8 +140,7 @@ function ProjectSwitcher({ project }: { project: string }) {
 /** Two facts, never merged: the link from the browser to the server, and the server's connection to Temporal. */
 function LinkState() {
   const link = useLink()
-  const status = useSystemStatus()
-  const connection = status.data?.connection
+  const connection = useConnection().data
   const offset = Date.now() - performance.now()
   const words = { live: 'Live', reconnecting: 'Reconnecting', offline: 'Offline' }
   return (
@@ -152,7 +151,7 @@ function LinkState() {
           {link.state === 'live' ? null : <> <Elapsed from={offset + link.since} /></>}
         </span>
       </Tooltip>
-      <Tooltip text={connection === undefined ? 'The state of the connection to Temporal is not known here.' : <>As seen by this server since <Time at={milliseconds(connection.since)} />{connection.lastError === '' ? null : <><br />{connection.lastError}</>}</>}>
+      <Tooltip text={connection === undefined ? 'The state of the connection to Temporal is not known here.' : <>{connection.title === '' ? 'As seen by this server' : connection.title} since <Time at={milliseconds(connection.since)} /></>}>
         <RouterLink to="/system" className={styles.state}>
           <span className={styles.wide}>Temporal: </span>
           {connection === undefined || link.state !== 'live' ? <span className={styles.unknown}><TriangleAlert size={14} aria-hidden /> Unknown</span> : <StatusBadge of="connection" status={connection.state} />}

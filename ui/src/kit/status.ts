@@ -1,5 +1,5 @@
 import {
-  Ban, Check, CircleCheck, CircleDashed, CircleX, Clock, Flag, Gauge, Heart, HeartPulse, CircleHelp, Hourglass, Inbox, Loader, LogOut, Moon, OctagonX,
+  Ban, Check, CircleCheck, CircleDashed, CircleX, Clock, Flag, Gauge, Heart, HeartOff, HeartPulse, CircleHelp, Hourglass, Inbox, Loader, LogOut, Moon, OctagonX,
   Play, Plug, Route, Shield, SkipForward, Skull, Square, TimerOff, TriangleAlert, Unplug, Wrench, type LucideIcon,
 } from 'lucide-react'
 
@@ -69,6 +69,7 @@ export const vocabularies = {
   worker: {
     alive: w(Heart, 'Alive', 'green'),
     late: w(HeartPulse, 'Late', 'amber'),
+    dead: w(HeartOff, 'Dead', 'red'),
     silent: w(CircleHelp, 'Silent', 'amber'),
     unknown: w(CircleHelp, 'Unknown', 'amber'),
     stopped: w(Square, 'Stopped', 'slate'),

@@ -1,17 +1,16 @@
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
-import { hasEnded, milliseconds, useRun, useSystemStatus } from '../api'
+import { hasEnded, milliseconds, useConnection, useRun } from '../api'
 import { type Alert, Ago, Button, Countdown, Elapsed, formatCount, Id, statusWord, Time } from '../kit'
 import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
-import type { Connection } from '../gen/signalbox/v1/system_pb'
+import type { GetConnectionResponse } from '../gen/signalbox/v1/system_pb'
 
 /** useRunAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
 export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string) => void, onWaits: () => void): Alert[] {
   const open = !hasEnded(run.status)
-  // A caller who may not read the status sees no alert about Temporal.
-  const status = useSystemStatus()
+  const connection = useConnection()
   const alerts: (Alert | undefined)[] = [
-    open ? temporalDown(status.data?.connection) : undefined,
+    open ? temporalDown(connection.data) : undefined,
     stuck(run),
     failed(run, failures, onStep),
     ...(open ? retries(run, onStep) : []),
@@ -26,12 +25,11 @@ export function useRunAlerts(run: Run, failures: Step[], onStep: (number: string
   return alerts.filter((alert) => alert !== undefined)
 }
 
-function temporalDown(connection: Connection | undefined): Alert | undefined {
+function temporalDown(connection: GetConnectionResponse | undefined): Alert | undefined {
   if (connection === undefined || connection.state !== 'down') return undefined
   return {
-    id: 'temporal', tone: 'red', title: 'Temporal is not available to this server: the run goes on when it is available again',
+    id: 'temporal', tone: 'red', title: `${connection.title}: the run goes on when Temporal is available again`,
     since: <>since <Time at={milliseconds(connection.since)} /></>,
-    detail: connection.lastError === '' ? undefined : connection.lastError,
     actions: <Link to="/system">System</Link>,
   }
 }

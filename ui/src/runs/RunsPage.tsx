@@ -1,13 +1,13 @@
-import { useQueries, useQueryClient } from '@tanstack/react-query'
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Download, Pause, Play, RefreshCw } from 'lucide-react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { callError, clients, milliseconds, now, useSystemStatus } from '../api'
+import { callError, clients, milliseconds, now, useConnection } from '../api'
 import { rememberList } from '../app/list'
 import { one, type Search, usePageKeys, useRefusal, useViews } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Ago, AlertSlot, Button, cardHeight, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, useLinkRefusal, usePhone, setPreferences, usePreferences } from '../kit'
+import { Ago, type Alert, AlertSlot, Button, cardHeight, command, CopyButton, copyCLI, DataTable, Elapsed, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, Time, useLinkRefusal, usePhone, setPreferences, usePreferences } from '../kit'
 import type { Label } from '../labels'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
@@ -192,7 +192,7 @@ export function RunsPage() {
           </>
         }
       />
-      <EngineAlert />
+      <PlatformAlerts project={project} />
       <div className={styles.tools}>
         <ViewBar
           project={project}
@@ -295,23 +295,33 @@ function SearchField({ value, onCommit }: { value: string; onCommit: (text: stri
   return <TextField label="Beginning of a run ID or request ID" labelHidden type="search" placeholder="Run ID or request ID" value={text} onChange={(event) => { setText(event.target.value) }} />
 }
 
-/** What the state of Temporal means for this page; nothing while it is connected or not known. */
-function EngineAlert() {
-  const { data } = useSystemStatus()
-  const connection = data?.connection
-  if (connection?.state !== 'down') return null
-  return (
-    <AlertSlot
-      alerts={[{
-        id: 'engine',
-        tone: 'red',
-        title: 'Temporal is down',
-        since: <Ago at={milliseconds(connection.since)} />,
-        detail: `The runs show what was known before. New runs are ${data?.queueMode?.enabled ? 'queued until Temporal is back' : 'refused'}.`,
-      }]}
-    />
-  )
+/** What keeps runs of the project from going on: the connection to Temporal, the dispatcher, the workers; for every role. */
+function PlatformAlerts({ project }: { project: string }) {
+  const { data: connection } = useConnection()
+  const problems = useQuery({
+    queryKey: ['platform-problems', project],
+    queryFn: ({ signal }) => clients.problems.listProblems({ project, kinds: ['platform'], states: ['open', 'acknowledged'], pageSize: 10 }, { signal }),
+    refetchInterval: 10_000,
+    retry: false,
+  })
+  const alerts: Alert[] = []
+  if (connection !== undefined && connection.title !== '') {
+    const down = connection.state === 'down'
+    alerts.push({
+      id: 'engine',
+      tone: down ? 'red' : 'amber',
+      title: connection.title,
+      since: <Since at={milliseconds(connection.since)} />,
+      detail: down ? `The runs show what was known before. New runs are ${connection.queuesRuns ? 'queued until Temporal is available again' : 'refused'}.` : undefined,
+    })
+  }
+  for (const problem of problems.data?.problems ?? []) {
+    alerts.push({ id: problem.id, tone: 'amber', title: problem.title, since: <Since at={milliseconds(problem.firstTime)} />, detail: problem.detail, actions: <Link to="/problems">Problems</Link> })
+  }
+  return <AlertSlot alerts={alerts} />
 }
+
+const Since = ({ at }: { at: number | undefined }) => <>since <Time at={at} unknown="unknown" />{at === undefined ? null : <> (<Elapsed from={at} />)</>}</>
 
 /** Whether the list is refused because of the project. The workflow of a filter may be missing, too. */
 function isDenied(error: unknown, filter: RunFilter): boolean {

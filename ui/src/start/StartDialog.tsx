@@ -2,9 +2,9 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
-import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useSystemStatus } from '../api'
+import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useConnection } from '../api'
 import { useRefusal } from '../app'
-import { Ago, type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, toast, useDelayed, useLinkRefusal } from '../kit'
+import { type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, Time, toast, useDelayed, useLinkRefusal } from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
@@ -290,15 +290,13 @@ export default function StartDialog({ project, workflow: given = '', version: gi
 
 /** What would refuse or delay the run, before it is started. */
 function StartAlerts({ project, paused, unpublished }: { project: string; paused: string | undefined; unpublished: boolean }) {
-  const status = useSystemStatus()
+  const { data: connection } = useConnection()
   const workers = useQuery({
     queryKey: ['alive-workers', project],
     queryFn: ({ signal }) => clients.workers.listWorkers({ project, states: ['alive'], pageSize: 1 }, { signal }),
     refetchInterval: 5000,
     retry: false,
   })
-  const connection = status.data?.connection
-  const queue = status.data?.queueMode
   const alerts: Alert[] = []
   if (paused !== undefined) alerts.push({ id: 'paused', tone: 'amber', title: 'The workflow is paused: new runs are refused', detail: paused })
   if (unpublished) alerts.push({ id: 'unpublished', tone: 'amber', title: 'Nothing is published: there is no version to run', detail: 'Publish the draft of the workflow first.' })
@@ -306,9 +304,9 @@ function StartAlerts({ project, paused, unpublished }: { project: string; paused
     alerts.push({
       id: 'engine',
       tone: 'red',
-      title: queue?.enabled ? 'Temporal is not available: the run will be queued' : 'Temporal is not available: the run will be refused',
-      since: <Ago at={milliseconds(connection.since)} />,
-      detail: queue?.enabled ? 'It starts when Temporal is available again.' : connection.lastError,
+      title: `${connection.title}: the run will be ${connection.queuesRuns ? 'queued' : 'refused'}`,
+      since: <>since <Time at={milliseconds(connection.since)} /></>,
+      detail: connection.queuesRuns ? 'It starts when Temporal is available again.' : 'Try again when Temporal is available again.',
     })
   }
   if (workers.data !== undefined && workers.data.workers.length === 0 && workers.data.errors.length === 0) {

@@ -65,7 +65,7 @@ function alerts(status: GetStatusResponse): Alert[] {
     list.push({
       id: 'temporal',
       tone: c.state === 'down' ? 'red' : 'amber',
-      title: `Temporal: ${inWords(c.state)}${c.kind === '' ? '' : `, ${inWords(c.kind).toLowerCase()}`}`,
+      title: c.title,
       since: <>since <Time at={milliseconds(c.since)} /> (<Elapsed from={milliseconds(c.since)} />)</>,
       detail: (
         <>

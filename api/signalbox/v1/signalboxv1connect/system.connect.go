@@ -36,6 +36,9 @@ const (
 	// SystemServiceGetVersionProcedure is the fully-qualified name of the SystemService's GetVersion
 	// RPC.
 	SystemServiceGetVersionProcedure = "/signalbox.v1.SystemService/GetVersion"
+	// SystemServiceGetConnectionProcedure is the fully-qualified name of the SystemService's
+	// GetConnection RPC.
+	SystemServiceGetConnectionProcedure = "/signalbox.v1.SystemService/GetConnection"
 	// SystemServiceGetStatusProcedure is the fully-qualified name of the SystemService's GetStatus RPC.
 	SystemServiceGetStatusProcedure = "/signalbox.v1.SystemService/GetStatus"
 	// SystemServiceListQueuesProcedure is the fully-qualified name of the SystemService's ListQueues
@@ -58,6 +61,9 @@ const (
 type SystemServiceClient interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
+	// GetConnection returns the state of the connection to Temporal of the answering server. Every signed-in caller may read it:
+	// it contains no address and no error text.
+	GetConnection(context.Context, *connect.Request[v1.GetConnectionRequest]) (*connect.Response[v1.GetConnectionResponse], error)
 	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
 	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
@@ -93,6 +99,13 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			httpClient,
 			baseURL+SystemServiceGetVersionProcedure,
 			connect.WithSchema(systemServiceMethods.ByName("GetVersion")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getConnection: connect.NewClient[v1.GetConnectionRequest, v1.GetConnectionResponse](
+			httpClient,
+			baseURL+SystemServiceGetConnectionProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("GetConnection")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -141,6 +154,7 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 // systemServiceClient implements SystemServiceClient.
 type systemServiceClient struct {
 	getVersion     *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
+	getConnection  *connect.Client[v1.GetConnectionRequest, v1.GetConnectionResponse]
 	getStatus      *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
 	listQueues     *connect.Client[v1.ListQueuesRequest, v1.ListQueuesResponse]
 	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
@@ -152,6 +166,11 @@ type systemServiceClient struct {
 // GetVersion calls signalbox.v1.SystemService.GetVersion.
 func (c *systemServiceClient) GetVersion(ctx context.Context, req *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error) {
 	return c.getVersion.CallUnary(ctx, req)
+}
+
+// GetConnection calls signalbox.v1.SystemService.GetConnection.
+func (c *systemServiceClient) GetConnection(ctx context.Context, req *connect.Request[v1.GetConnectionRequest]) (*connect.Response[v1.GetConnectionResponse], error) {
+	return c.getConnection.CallUnary(ctx, req)
 }
 
 // GetStatus calls signalbox.v1.SystemService.GetStatus.
@@ -188,6 +207,9 @@ func (c *systemServiceClient) SetMaintenance(ctx context.Context, req *connect.R
 type SystemServiceHandler interface {
 	// GetVersion returns the server's version.
 	GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error)
+	// GetConnection returns the state of the connection to Temporal of the answering server. Every signed-in caller may read it:
+	// it contains no address and no error text.
+	GetConnection(context.Context, *connect.Request[v1.GetConnectionRequest]) (*connect.Response[v1.GetConnectionResponse], error)
 	// GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the
 	// server can read it. It answers whether or not Temporal and the database are available.
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error)
@@ -219,6 +241,13 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		SystemServiceGetVersionProcedure,
 		svc.GetVersion,
 		connect.WithSchema(systemServiceMethods.ByName("GetVersion")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	systemServiceGetConnectionHandler := connect.NewUnaryHandler(
+		SystemServiceGetConnectionProcedure,
+		svc.GetConnection,
+		connect.WithSchema(systemServiceMethods.ByName("GetConnection")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -265,6 +294,8 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		switch r.URL.Path {
 		case SystemServiceGetVersionProcedure:
 			systemServiceGetVersionHandler.ServeHTTP(w, r)
+		case SystemServiceGetConnectionProcedure:
+			systemServiceGetConnectionHandler.ServeHTTP(w, r)
 		case SystemServiceGetStatusProcedure:
 			systemServiceGetStatusHandler.ServeHTTP(w, r)
 		case SystemServiceListQueuesProcedure:
@@ -288,6 +319,10 @@ type UnimplementedSystemServiceHandler struct{}
 
 func (UnimplementedSystemServiceHandler) GetVersion(context.Context, *connect.Request[v1.GetVersionRequest]) (*connect.Response[v1.GetVersionResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetVersion is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) GetConnection(context.Context, *connect.Request[v1.GetConnectionRequest]) (*connect.Response[v1.GetConnectionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.GetConnection is not implemented"))
 }
 
 func (UnimplementedSystemServiceHandler) GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.GetStatusResponse], error) {

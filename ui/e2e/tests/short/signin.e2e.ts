@@ -49,6 +49,7 @@ describe('sign-in', () => {
     await page.goto(`${server.address}/sign-in`)
     await signIn(page, server.viewer)
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
+    await page.getByRole('status', { name: 'Connections' }).getByText('Connected').waitFor()
     for (const address of addresses().filter((one) => one !== '/sign-in')) {
       await page.goto(`${server.address}${address}`)
       await page.getByRole('heading', { level: 1 }).waitFor()

@@ -1428,7 +1428,7 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
   requestId: string;
 
   /**
-   * Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from creation to end,
+   * Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from start to end,
    * of an open run to the time of the first page. Longest compares the 10,000 oldest open runs and the 10,000 newest ended
    * runs that match. WatchService has no order "longest".
    *

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIoAECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMijgEKB0JyZWFrZXISDQoFc3RhdGUYASABKAkSEAoIZmFpbHVyZXMYAiABKAMSLQoJb3Blbl90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X3Byb2JlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqwCChRDb25uZWN0aW9uU3RhdGlzdGljcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIZG93bnRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoLY29ubmVjdGlvbnMYAyABKAMSDwoHb3V0YWdlcxgEIAEoAxIuCgtsYXN0X291dGFnZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5sb25nZXN0X291dGFnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzCg9jb25uZWN0ZWRfc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIukBCglXb3JrZXJTZXQSDAoEbmFtZRgBIAEoCRITCgt0YXNrX3F1ZXVlcxgCIAMoCRIPCgdydW5uaW5nGAMgASgIEg8KB3BvbGxpbmcYBCABKAgSEgoKZ2VuZXJhdGlvbhgFIAEoAxIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X3BvbGxfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYCCABKAMSDQoFZXJyb3IYCSABKAkicwoJUXVldWVNb2RlEg8KB2VuYWJsZWQYASABKAgSDAoEcnVucxgCIAEoAxIQCghtYXhfcnVucxgDIAEoAxImCgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFZXJyb3IYBSABKAkigAEKClJlY29uY2lsZXISLQoJbGFzdF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdjaGVja2VkGAIgASgDEhMKC2NvcnJlY3Rpb25zGAMgASgDEg4KBmZhaWxlZBgEIAEoAxINCgVlcnJvchgFIAEoCSLxAQoGV29ya2VyEhEKCXNlcnZlcl9pZBgBIAEoCRIQCghjb250cmFjdBgCIAEoCRIPCgdhZGRyZXNzGAMgASgJEhEKCW5hbWVzcGFjZRgEIAEoCRIUCgxuYW1lc3BhY2VfaWQYBSABKAkSEAoIcHJvamVjdHMYBiADKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9iZWF0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRha2VzX3J1bnMYCSABKAgiEgoQR2V0U3RhdHVzUmVxdWVzdCLwAwoRR2V0U3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIRCglzZXJ2ZXJfaWQYAiABKAkSDQoFcm9sZXMYAyADKAkSLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoKY29ubmVjdGlvbhgFIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uEisKCnF1ZXVlX21vZGUYBiABKAsyFy5zaWduYWxib3gudjEuUXVldWVNb2RlEiwKCnJlY29uY2lsZXIYByABKAsyGC5zaWduYWxib3gudjEuUmVjb25jaWxlchIlCgd3b3JrZXJzGAggAygLMhQuc2lnbmFsYm94LnYxLldvcmtlchIVCg13b3JrZXJzX2Vycm9yGAkgASgJEigKBHRpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDGRlcGVuZGVuY2llcxgLIAMoCzIYLnNpZ25hbGJveC52MS5EZXBlbmRlbmN5Ei4KC21haW50ZW5hbmNlGAwgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlEicKBXN0b3JlGA0gASgLMhguc2lnbmFsYm94LnYxLlN0b3JlRmFjdHMi/gEKClN0b3JlRmFjdHMSDgoGZHJpdmVyGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSEwoGc2NoZW1hGAQgASgDSACIAQESFwoPcmVxdWlyZWRfc2NoZW1hGAUgASgDEhIKBWJ5dGVzGAYgASgDSAGIAQESKgoHbGF0ZW5jeRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCgVwb29scxgIIAMoCzIcLnNpZ25hbGJveC52MS5Db25uZWN0aW9uUG9vbBINCgVlcnJvchgJIAEoCUIJCgdfc2NoZW1hQggKBl9ieXRlcyJMCg5Db25uZWN0aW9uUG9vbBIMCgRuYW1lGAEgASgJEg4KBmluX3VzZRgCIAEoAxINCgVsaW1pdBgDIAEoAxINCgV3YWl0cxgEIAEoAyI6ChFMaXN0UXVldWVzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJ8ChJMaXN0UXVldWVzUmVzcG9uc2USIwoGcXVldWVzGAEgAygLMhMuc2lnbmFsYm94LnYxLlF1ZXVlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKTAQoFUXVldWUSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEi8KDndvcmtmbG93X3Rhc2tzGAMgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRIrCgphY3Rpdml0aWVzGAQgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTGluZRINCgVlcnJvchgFIAEoCSKiAQoJUXVldWVMaW5lEg8KB3BvbGxlcnMYASABKAMSMgoObGFzdF9wb2xsX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKB2JhY2tsb2cYAyABKANIAIgBARIuCgtiYWNrbG9nX2FnZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfYmFja2xvZyJjCgpEZXBlbmRlbmN5EgwKBG5hbWUYASABKAkSDQoFc3RhdGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWVycm9yGAQgASgJIhUKE1Jlc2V0QnJlYWtlclJlcXVlc3QiRAoUUmVzZXRCcmVha2VyUmVzcG9uc2USLAoKY29ubmVjdGlvbhgBIAEoCzIYLnNpZ25hbGJveC52MS5Db25uZWN0aW9uIiMKEFJlY29uY2lsZVJlcXVlc3QSDwoHZHJ5X3J1bhgBIAEoCCLmAQoRUmVjb25jaWxlUmVzcG9uc2USDwoHY2hlY2tlZBgBIAEoAxIMCgRvcGVuGAIgASgDEi0KC2NvcnJlY3Rpb25zGAMgAygLMhguc2lnbmFsYm94LnYxLkNvcnJlY3Rpb24SDQoFdG90YWwYBCABKAMSDgoGZmFpbGVkGAUgASgDEicKBHRvb2sYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZHJ5X3J1bhgHIAEoCBIQCgh3aXRoaGVsZBgIIAEoAxIYChB3aXRoaGVsZF9iZWNhdXNlGAkgASgJIlwKCkNvcnJlY3Rpb24SDAoEa2luZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHcHJvamVjdBgDIAEoCRIOCgZkZXRhaWwYBCABKAkSDwoHYXBwbGllZBgFIAEoCCJnCgtNYWludGVuYW5jZRIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJEg0KBWFjdG9yGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVHZXRNYWludGVuYW5jZVJlcXVlc3QiSAoWR2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZSI3ChVTZXRNYWludGVuYW5jZVJlcXVlc3QSDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCSJIChZTZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlMvIECg1TeXN0ZW1TZXJ2aWNlElQKCkdldFZlcnNpb24SHy5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlc3BvbnNlIgOQAgESUQoJR2V0U3RhdHVzEh4uc2lnbmFsYm94LnYxLkdldFN0YXR1c1JlcXVlc3QaHy5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVzcG9uc2UiA5ACARJUCgpMaXN0UXVldWVzEh8uc2lnbmFsYm94LnYxLkxpc3RRdWV1ZXNSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkxpc3RRdWV1ZXNSZXNwb25zZSIDkAIBElUKDFJlc2V0QnJlYWtlchIhLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlc3BvbnNlEkwKCVJlY29uY2lsZRIeLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEmAKDkdldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlc3BvbnNlIgOQAgESWwoOU2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIo8ECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMSDQoFdGl0bGUYESABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QirQEKFUdldENvbm5lY3Rpb25SZXNwb25zZRINCgVzdGF0ZRgBIAEoCRIMCgRraW5kGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRITCgtxdWV1ZXNfcnVucxgFIAEoCBIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoHQnJlYWtlchINCgVzdGF0ZRgBIAEoCRIQCghmYWlsdXJlcxgCIAEoAxItCglvcGVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirAIKFENvbm5lY3Rpb25TdGF0aXN0aWNzEikKBnVwdGltZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghkb3dudGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtjb25uZWN0aW9ucxgDIAEoAxIPCgdvdXRhZ2VzGAQgASgDEi4KC2xhc3Rfb3V0YWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxvbmdlc3Rfb3V0YWdlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKD2Nvbm5lY3RlZF9zaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6QEKCVdvcmtlclNldBIMCgRuYW1lGAEgASgJEhMKC3Rhc2tfcXVldWVzGAIgAygJEg8KB3J1bm5pbmcYAyABKAgSDwoHcG9sbGluZxgEIAEoCBISCgpnZW5lcmF0aW9uGAUgASgDEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfcG9sbF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghmYWlsdXJlcxgIIAEoAxINCgVlcnJvchgJIAEoCSJzCglRdWV1ZU1vZGUSDwoHZW5hYmxlZBgBIAEoCBIMCgRydW5zGAIgASgDEhAKCG1heF9ydW5zGAMgASgDEiYKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVlcnJvchgFIAEoCSKAAQoKUmVjb25jaWxlchItCglsYXN0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoZWNrZWQYAiABKAMSEwoLY29ycmVjdGlvbnMYAyABKAMSDgoGZmFpbGVkGAQgASgDEg0KBWVycm9yGAUgASgJIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIqIBCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgoKCF9iYWNrbG9nImMKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2Uy0QUKDVN5c3RlbVNlcnZpY2USVAoKR2V0VmVyc2lvbhIfLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVzcG9uc2UiA5ACARJdCg1HZXRDb25uZWN0aW9uEiIuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElEKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIgOQAgESVAoKTGlzdFF1ZXVlcxIfLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVxdWVzdBogLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZRJgCg5HZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXNwb25zZSIDkAIBElsKDlNldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message signalbox.v1.GetVersionRequest
@@ -176,6 +176,13 @@ export type Connection = Message<"signalbox.v1.Connection"> & {
    * @generated from field: int64 draining = 16;
    */
   draining: bigint;
+
+  /**
+   * What is wrong with the connection, in one sentence without addresses; empty while it is connected.
+   *
+   * @generated from field: string title = 17;
+   */
+  title: string;
 };
 
 /**
@@ -184,6 +191,67 @@ export type Connection = Message<"signalbox.v1.Connection"> & {
  */
 export const ConnectionSchema: GenMessage<Connection> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_system, 2);
+
+/**
+ * @generated from message signalbox.v1.GetConnectionRequest
+ */
+export type GetConnectionRequest = Message<"signalbox.v1.GetConnectionRequest"> & {
+};
+
+/**
+ * Describes the message signalbox.v1.GetConnectionRequest.
+ * Use `create(GetConnectionRequestSchema)` to create a new message.
+ */
+export const GetConnectionRequestSchema: GenMessage<GetConnectionRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 3);
+
+/**
+ * @generated from message signalbox.v1.GetConnectionResponse
+ */
+export type GetConnectionResponse = Message<"signalbox.v1.GetConnectionResponse"> & {
+  /**
+   * State, kind, since and title as in Connection.
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string title = 4;
+   */
+  title: string;
+
+  /**
+   * Whether new runs are accepted as queued while Temporal is unavailable. Otherwise they are refused.
+   *
+   * @generated from field: bool queues_runs = 5;
+   */
+  queuesRuns: boolean;
+
+  /**
+   * The server's current time, from which clients compute ages.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 6;
+   */
+  time?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.GetConnectionResponse.
+ * Use `create(GetConnectionResponseSchema)` to create a new message.
+ */
+export const GetConnectionResponseSchema: GenMessage<GetConnectionResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 4);
 
 /**
  * Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
@@ -225,7 +293,7 @@ export type Breaker = Message<"signalbox.v1.Breaker"> & {
  * Use `create(BreakerSchema)` to create a new message.
  */
 export const BreakerSchema: GenMessage<Breaker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 3);
+  messageDesc(file_signalbox_v1_system, 5);
 
 /**
  * ConnectionStatistics contains statistics since the process started.
@@ -285,7 +353,7 @@ export type ConnectionStatistics = Message<"signalbox.v1.ConnectionStatistics"> 
  * Use `create(ConnectionStatisticsSchema)` to create a new message.
  */
 export const ConnectionStatisticsSchema: GenMessage<ConnectionStatistics> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 4);
+  messageDesc(file_signalbox_v1_system, 6);
 
 /**
  * WorkerSet contains the workers of a server for one project.
@@ -360,7 +428,7 @@ export type WorkerSet = Message<"signalbox.v1.WorkerSet"> & {
  * Use `create(WorkerSetSchema)` to create a new message.
  */
 export const WorkerSetSchema: GenMessage<WorkerSet> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 5);
+  messageDesc(file_signalbox_v1_system, 7);
 
 /**
  * QueueMode is how the server treats new runs while Temporal is unavailable.
@@ -409,7 +477,7 @@ export type QueueMode = Message<"signalbox.v1.QueueMode"> & {
  * Use `create(QueueModeSchema)` to create a new message.
  */
 export const QueueModeSchema: GenMessage<QueueMode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 6);
+  messageDesc(file_signalbox_v1_system, 8);
 
 /**
  * Reconciler is the last comparison of runs with Temporal by this server.
@@ -458,7 +526,7 @@ export type Reconciler = Message<"signalbox.v1.Reconciler"> & {
  * Use `create(ReconcilerSchema)` to create a new message.
  */
 export const ReconcilerSchema: GenMessage<Reconciler> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 7);
+  messageDesc(file_signalbox_v1_system, 9);
 
 /**
  * Worker is a live process with the worker role.
@@ -530,7 +598,7 @@ export type Worker = Message<"signalbox.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 8);
+  messageDesc(file_signalbox_v1_system, 10);
 
 /**
  * @generated from message signalbox.v1.GetStatusRequest
@@ -543,7 +611,7 @@ export type GetStatusRequest = Message<"signalbox.v1.GetStatusRequest"> & {
  * Use `create(GetStatusRequestSchema)` to create a new message.
  */
 export const GetStatusRequestSchema: GenMessage<GetStatusRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 9);
+  messageDesc(file_signalbox_v1_system, 11);
 
 /**
  * @generated from message signalbox.v1.GetStatusResponse
@@ -638,7 +706,7 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 10);
+  messageDesc(file_signalbox_v1_system, 12);
 
 /**
  * StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
@@ -715,7 +783,7 @@ export type StoreFacts = Message<"signalbox.v1.StoreFacts"> & {
  * Use `create(StoreFactsSchema)` to create a new message.
  */
 export const StoreFactsSchema: GenMessage<StoreFacts> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 11);
+  messageDesc(file_signalbox_v1_system, 13);
 
 /**
  * ConnectionPool is a pool of connections to the database.
@@ -755,7 +823,7 @@ export type ConnectionPool = Message<"signalbox.v1.ConnectionPool"> & {
  * Use `create(ConnectionPoolSchema)` to create a new message.
  */
 export const ConnectionPoolSchema: GenMessage<ConnectionPool> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 12);
+  messageDesc(file_signalbox_v1_system, 14);
 
 /**
  * @generated from message signalbox.v1.ListQueuesRequest
@@ -779,7 +847,7 @@ export type ListQueuesRequest = Message<"signalbox.v1.ListQueuesRequest"> & {
  * Use `create(ListQueuesRequestSchema)` to create a new message.
  */
 export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 13);
+  messageDesc(file_signalbox_v1_system, 15);
 
 /**
  * @generated from message signalbox.v1.ListQueuesResponse
@@ -810,7 +878,7 @@ export type ListQueuesResponse = Message<"signalbox.v1.ListQueuesResponse"> & {
  * Use `create(ListQueuesResponseSchema)` to create a new message.
  */
 export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 14);
+  messageDesc(file_signalbox_v1_system, 16);
 
 /**
  * Queue is the task queue of a project in Temporal.
@@ -855,7 +923,7 @@ export type Queue = Message<"signalbox.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 15);
+  messageDesc(file_signalbox_v1_system, 17);
 
 /**
  * QueueLine is the part of a task queue for one kind of task.
@@ -897,7 +965,7 @@ export type QueueLine = Message<"signalbox.v1.QueueLine"> & {
  * Use `create(QueueLineSchema)` to create a new message.
  */
 export const QueueLineSchema: GenMessage<QueueLine> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 16);
+  messageDesc(file_signalbox_v1_system, 18);
 
 /**
  * Dependency is a component that a server requires.
@@ -943,7 +1011,7 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 17);
+  messageDesc(file_signalbox_v1_system, 19);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerRequest
@@ -956,7 +1024,7 @@ export type ResetBreakerRequest = Message<"signalbox.v1.ResetBreakerRequest"> & 
  * Use `create(ResetBreakerRequestSchema)` to create a new message.
  */
 export const ResetBreakerRequestSchema: GenMessage<ResetBreakerRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 18);
+  messageDesc(file_signalbox_v1_system, 20);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerResponse
@@ -975,7 +1043,7 @@ export type ResetBreakerResponse = Message<"signalbox.v1.ResetBreakerResponse"> 
  * Use `create(ResetBreakerResponseSchema)` to create a new message.
  */
 export const ResetBreakerResponseSchema: GenMessage<ResetBreakerResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 19);
+  messageDesc(file_signalbox_v1_system, 21);
 
 /**
  * @generated from message signalbox.v1.ReconcileRequest
@@ -994,7 +1062,7 @@ export type ReconcileRequest = Message<"signalbox.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 20);
+  messageDesc(file_signalbox_v1_system, 22);
 
 /**
  * @generated from message signalbox.v1.ReconcileResponse
@@ -1066,7 +1134,7 @@ export type ReconcileResponse = Message<"signalbox.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 21);
+  messageDesc(file_signalbox_v1_system, 23);
 
 /**
  * Correction is one difference between a run's row and Temporal.
@@ -1112,7 +1180,7 @@ export type Correction = Message<"signalbox.v1.Correction"> & {
  * Use `create(CorrectionSchema)` to create a new message.
  */
 export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 22);
+  messageDesc(file_signalbox_v1_system, 24);
 
 /**
  * Maintenance is whether the platform starts new runs.
@@ -1154,7 +1222,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 23);
+  messageDesc(file_signalbox_v1_system, 25);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -1167,7 +1235,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 24);
+  messageDesc(file_signalbox_v1_system, 26);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -1184,7 +1252,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 25);
+  messageDesc(file_signalbox_v1_system, 27);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -1210,7 +1278,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 26);
+  messageDesc(file_signalbox_v1_system, 28);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -1229,7 +1297,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 27);
+  messageDesc(file_signalbox_v1_system, 29);
 
 /**
  * SystemService reports the status of the platform.
@@ -1246,6 +1314,17 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof GetVersionRequestSchema;
     output: typeof GetVersionResponseSchema;
+  },
+  /**
+   * GetConnection returns the state of the connection to Temporal of the answering server. Every signed-in caller may read it:
+   * it contains no address and no error text.
+   *
+   * @generated from rpc signalbox.v1.SystemService.GetConnection
+   */
+  getConnection: {
+    methodKind: "unary";
+    input: typeof GetConnectionRequestSchema;
+    output: typeof GetConnectionResponseSchema;
   },
   /**
    * GetStatus returns the connection to Temporal of the answering server and the status of the platform as far as the

@@ -28,7 +28,8 @@ export type WorkerProcess = Message<"signalbox.v1.WorkerProcess"> & {
   serverId: string;
 
   /**
-   * alive, late (no heartbeat in time; dispatchers evict it soon), stopped (it reported its stop), silent (registered,
+   * alive, late (no heartbeat in time; dispatchers evict it soon), dead (none for
+   * three times that time), stopped (it reported its stop), silent (registered,
    * but without a heartbeat) or unknown (registered, and heartbeats cannot be read).
    *
    * @generated from field: string state = 2;
