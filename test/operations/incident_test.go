@@ -72,6 +72,10 @@ func (i incident) prove(t *testing.T, name string) {
 	i.observe(t, w, log)
 	i.resolve(t, w, log)
 	for _, arrived := range w.receiver.names(began) {
+		// With short durations, a slow machine itself exceeds the objectives of latency.
+		if !promise.Full() && strings.HasSuffix(arrived, "BudgetBurn") {
+			continue
+		}
 		known := slices.ContainsFunc(i.alerts, func(e expected) bool { return e.name == arrived }) || slices.Contains(i.also, arrived)
 		assert.True(t, known, "%s arrived, and is not an alert of this fault", arrived)
 	}
