@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/batchcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/controlcmd"
@@ -102,12 +103,24 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	if slices.ContainsFunc(options.Commands, func(cmd *cobra.Command) bool { return cmd.Name() == "dev" }) {
 		s.Dev = s.Command("dev")
 	}
+	for _, noun := range root.Commands() {
+		acceptClientFlags(s, noun)
+	}
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
 	group(root)
 	addAliases(root)
 	root.SetUsageFunc(usage)
 	return root, s
+}
+
+// acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede the noun.
+func acceptClientFlags(s *session.Session, noun *cobra.Command) {
+	if !noun.HasSubCommands() || noun.Flags().Lookup("address") != nil {
+		return
+	}
+	s.BindClient(noun)
+	noun.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 }
 
 // program is the name of the full program.

@@ -199,3 +199,18 @@ func TestShortFlagsMeanTheSame(t *testing.T) {
 		require.Len(t, names, 1, "-%s: %v", short, names)
 	}
 }
+
+func TestWrongFlagsSayWhatIsRight(t *testing.T) {
+	t.Parallel()
+	shell, _ := sh(t)
+	requireRefusal(t, shell.run(t, "run", "list", "-n", "abc"), exit.Usage, `--limit "abc" is not a whole number`)
+	requireRefusal(t, shell.run(t, "run", "list", "--timeout", "5"), exit.Usage, `--timeout "5" is not a duration, as in 90s or 5m`)
+	requireRefusal(t, shell.run(t, "webhook", "create", "x", "--url", "http://127.0.0.1:1"), exit.Usage, "--type is missing")
+	for _, args := range [][]string{{"run", "list", "-n", "abc"}, {"run", "list", "--timeout", "5"}} {
+		require.NotContains(t, shell.run(t, args...).err.String(), "strconv")
+	}
+	help := shell.run(t, "--address", "127.0.0.1:1", "--project", "shop", "run", "--help")
+	require.Zero(t, help.code, help)
+	require.Contains(t, help.out.String(), "Commands:")
+	require.NotContains(t, help.out.String(), "--address")
+}

@@ -1,9 +1,12 @@
 package session
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
@@ -52,5 +55,28 @@ func Args(least, most int, usage string) cobra.PositionalArgs {
 
 // FlagError makes a wrong flag a usage error on one line.
 func FlagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		cause := invalid.Unwrap().Error()
+		kind := kindOf(invalid.GetFlag())
+		if kind != "" && (strings.HasPrefix(cause, "strconv.") || strings.HasPrefix(cause, "time: ")) {
+			err = fmt.Errorf("--%s %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
+		}
+	}
 	return exit.Usagef("%s: %w; see \"%s --help\"", cmd.CommandPath(), err, cmd.CommandPath())
+}
+
+// kindOf says what a flag's value must be, for the types whose own error is that of a Go function; empty for others.
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int32", "int64", "uint", "uint32", "uint64":
+		return "a whole number in range"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration, as in 90s or 5m"
+	}
+	return ""
 }

@@ -126,6 +126,9 @@ The secret, with which receivers check the signature of requests (Standard Webho
   signalbox webhook create pager --format pagerduty --routing-key KEY --type io.signalbox.run.failed,io.signalbox.connection.*`,
 		Args: session.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(f.types) == 0 {
+				return exit.Usagef("--type is missing: it names the types of the events that the webhook receives, as in --type 'io.signalbox.*'")
+			}
 			response, err := session.Call(cmd.Context(), s, s.Webhooks().CreateWebhook, &signalboxv1.CreateWebhookRequest{
 				Project: s.Project(), Name: args[0], Url: f.url, Format: f.format, Filter: f.filter(), RoutingKey: f.routingKey,
 			}, "create webhook %q", args[0])
@@ -138,7 +141,6 @@ The secret, with which receivers check the signature of requests (Standard Webho
 	f.bind(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "cloudevents", "`format` of the requests: cloudevents, alertmanager, pagerduty or slack")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"cloudevents", "alertmanager", "pagerduty", "slack"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	_ = cmd.MarkFlagRequired("type")
 	s.BindClient(cmd)
 	return cmd
 }
