@@ -87,8 +87,8 @@ func New(o Options) (*Dispatchers, error) {
 		Returned: func() { d.registrations.Add(d.names()...) },
 	}
 	d.activities = &flow.Activities{
-		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Canceled: d.notifyOwner, Metrics: o.Metrics,
-		Log: o.Log,
+		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Left: o.Left,
+		Canceled: d.notifyOwner, Metrics: o.Metrics, Log: o.Log,
 	}
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,9 @@ type Options struct {
 	// Polls reports whether this process's worker polls the dispatcher's task queue now. While it returns false, the process acquires no
 	// lease of that dispatcher, and keeps the lease that it holds. It is called often and must return quickly; nil means always true.
 	Polls func(Name) bool
+	// Left returns those of the processes that have ended in an orderly way. It is called before workers without a heartbeat are evicted: a
+	// lease store in memory loses the resigned heartbeats at a restart. Nil means none.
+	Left func(ctx context.Context, serverIDs []string) ([]string, error)
 	// Namespace is the Temporal namespace of the clients.
 	Namespace string
 	// Converter is the data converter of the clients, for memos; nil means the SDK's default.

@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
@@ -69,6 +70,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 		Describe:  func() map[string]string { return heartbeatFacts(manager) },
 		// A worker that does not poll yet must not own a dispatcher.
 		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
+		Left:   func(ctx context.Context, serverIDs []string) ([]string, error) { return worker.Left(ctx, s, serverIDs) },
 		Leases: leases, Inbox: e.inbox, Journal: dispatcher.NewJournal(e.service, s),
 		Timing: timing(p.cfg), Supervisor: supervisor(p.cfg), Metrics: p.telemetry.Dispatch(), Log: p.log,
 	})

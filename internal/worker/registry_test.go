@@ -239,7 +239,7 @@ func TestHeartbeat(t *testing.T) {
 		require.NoError(t, h.Start(t.Context()))
 		synctest.Wait()
 		w := b.workers["host-1"]
-		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 10 * time.Minute}, []any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
+		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 24 * time.Hour}, []any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
 		require.Equal(t, worker.Busy{Project: "shop", Activities: time.Unix(9, 0)}, w.BusyWith("shop"))
 		require.Zero(t, w.BusyWith("bank"))
 		b.mu.Lock()
@@ -263,4 +263,18 @@ func TestHeartbeat(t *testing.T) {
 		require.NoError(t, h.Stop(t.Context()))
 		require.Empty(t, b.workers)
 	})
+}
+
+func TestOnlyStoppedWorkersHaveLeft(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	b.put(t, "killed", made("c1", "a:7233", ""))
+	b.put(t, "stopped", made("c1", "a:7233", ""))
+	require.NoError(t, b.LeaveWorker(t.Context(), "stopped"))
+	left, err := worker.Left(t.Context(), b, []string{"killed", "stopped"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"stopped"}, left)
+	b.away = errors.New("away")
+	_, err = worker.Left(t.Context(), b, []string{"killed"})
+	require.Error(t, err)
 }

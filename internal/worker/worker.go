@@ -27,8 +27,9 @@ const (
 	BeatEvery = 5 * time.Second
 	// AliveFor is how long a heartbeat counts.
 	AliveFor = 20 * time.Second
-	// forgetAfter is the age of the last heartbeat after which a worker is removed.
-	forgetAfter = 10 * time.Minute
+	// forgetAfter is the age of the last heartbeat after which a worker is removed. Until then, [Left] distinguishes killed workers, also
+	// after a long outage.
+	forgetAfter = 24 * time.Hour
 	// maxWorkers bounds how many workers are read.
 	maxWorkers = 1000
 )
@@ -106,4 +107,19 @@ type Store interface {
 	LeaveWorker(ctx context.Context, serverID string) error
 	// ListWorkers returns up to limit workers with a heartbeat within that time, in order of their IDs.
 	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]Worker, error)
+}
+
+// Left returns those of the processes that are not in the store: a worker that stops removes itself, and a killed one remains for a day.
+func Left(ctx context.Context, store Store, serverIDs []string) ([]string, error) {
+	stored, err := store.ListWorkers(ctx, forgetAfter, maxWorkers)
+	if err != nil || len(stored) >= maxWorkers { // of more, the rest is not known
+		return nil, err
+	}
+	var left []string
+	for _, id := range serverIDs {
+		if !slices.ContainsFunc(stored, func(w Worker) bool { return w.ServerID == id }) {
+			left = append(left, id)
+		}
+	}
+	return left, nil
 }

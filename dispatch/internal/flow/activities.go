@@ -65,6 +65,9 @@ type Activities struct {
 	Idle time.Duration
 	// Evicted receives evictions; a failed call is repeated.
 	Evicted func(context.Context, dispatchtype.Eviction) error
+	// Left returns those of the workers that have ended in an orderly way, although no resigned heartbeat shows it: the lease store may
+	// have lost it. Nil means none.
+	Left func(ctx context.Context, serverIDs []string) ([]string, error)
 	// Canceled is called after Temporal has canceled a routing: its dispatcher may be closed. It must return soon.
 	Canceled func(context.Context, inbox.Name)
 	Metrics  client.MetricsHandler
@@ -191,7 +194,30 @@ func (a *Activities) Check(ctx context.Context, in CheckInput) (CheckOutput, err
 		failure = errors.Join(failure, err)
 		return state != lease.Expired
 	})
-	return out, failure
+	if failure != nil {
+		return out, failure
+	}
+	return a.withoutLeft(ctx, in, out)
+}
+
+// withoutLeft moves the workers that would be evicted, but have left, from Missed to Left.
+func (a *Activities) withoutLeft(ctx context.Context, in CheckInput, out CheckOutput) (CheckOutput, error) {
+	var evictable []string
+	for _, id := range out.Missed {
+		if slices.Contains(in.Reread, id) {
+			evictable = append(evictable, id)
+		}
+	}
+	if a.Left == nil || len(evictable) == 0 {
+		return out, nil
+	}
+	left, err := a.Left(ctx, evictable)
+	if err != nil {
+		return CheckOutput{}, fmt.Errorf("read which of %d workers have left: %w", len(evictable), err)
+	}
+	out.Left = append(out.Left, left...)
+	out.Missed = slices.DeleteFunc(out.Missed, func(id string) bool { return slices.Contains(left, id) })
+	return out, nil
 }
 
 // heartbeat returns the state of a worker's heartbeat. A missing one has expired; an undecodable one may be alive.

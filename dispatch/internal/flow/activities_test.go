@@ -86,6 +86,26 @@ func TestCheckReadsHeartbeats(t *testing.T) {
 	require.Equal(t, []string{"late", "late too", "never"}, out.Missed)
 }
 
+// TestWorkerThatLeftIsNotMissed: a lease store in memory loses the resigned heartbeats at a restart.
+func TestWorkerThatLeftIsNotMissed(t *testing.T) {
+	t.Parallel()
+	w := newActivityBench()
+	var away error
+	w.acts.Left = func(_ context.Context, serverIDs []string) ([]string, error) {
+		require.Equal(t, []string{"killed", "left"}, serverIDs, "only workers that would be evicted: a new one is not stored yet")
+		return []string{"left"}, away
+	}
+	in := flow.CheckInput{ServerIDs: []string{"killed", "left", "new"}, Reread: []string{"killed", "left"}}
+	value, err := w.ExecuteActivity(w.acts.Check, in)
+	require.NoError(t, err)
+	var out flow.CheckOutput
+	require.NoError(t, value.Get(&out))
+	require.Equal(t, flow.CheckOutput{Left: []string{"left"}, Missed: []string{"killed", "new"}}, out)
+	away = errors.New("the database is away")
+	_, err = w.ExecuteActivity(w.acts.Check, in)
+	require.ErrorContains(t, err, "the database is away", "nothing is evicted while it is not known who left")
+}
+
 func TestWorkerBackBeforeRereadIsAlive(t *testing.T) {
 	t.Parallel()
 	w := newActivityBench()

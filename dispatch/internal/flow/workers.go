@@ -183,7 +183,7 @@ type CheckInput struct {
 	Reread    []string `json:"reread,omitempty"`
 }
 
-// CheckOutput is the result of the check: Left resigned their heartbeats, Missed have none.
+// CheckOutput is the result of the check: Left ended in an orderly way, Missed have no heartbeat.
 type CheckOutput struct {
 	Left   []string `json:"left,omitempty"`
 	Missed []string `json:"missed,omitempty"`
