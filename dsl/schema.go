@@ -28,9 +28,10 @@ type Schema struct {
 
 // Violation is one part of a value that does not match its schema.
 type Violation struct {
-	Pointer string // JSON pointer in the value; "" is the value
-	Message string // may quote the value
-	Keyword string // the part of the schema that is violated, such as "pattern" or "dependentRequired/a"
+	Pointer string   // JSON pointer in the value; "" is the value
+	Message string   // may quote the value
+	Keyword string   // the part of the schema that is violated, such as "pattern" or "dependentRequired/a"
+	Missing []string // the properties that the value at Pointer lacks; they are named by the schema, not by the value
 }
 
 // SchemaError lists every violation, sorted by pointer.
@@ -119,7 +120,7 @@ func violations(err error, limit int) error {
 		return &SchemaError{Violations: c.found[:min(len(c.found), limit)]}
 	}
 	slices.SortStableFunc(c.found, compareViolations)
-	return &SchemaError{Violations: slices.Compact(c.found)}
+	return &SchemaError{Violations: slices.CompactFunc(c.found, equalViolations)}
 }
 
 func compareViolations(a, b Violation) int {
@@ -129,7 +130,12 @@ func compareViolations(a, b Violation) int {
 // unique sorts violations and removes duplicates.
 func unique(all []Violation) []Violation {
 	slices.SortFunc(all, func(a, b Violation) int { return cmp.Or(compareViolations(a, b), cmp.Compare(a.Keyword, b.Keyword)) })
-	return slices.Compact(all)
+	return slices.CompactFunc(all, equalViolations)
+}
+
+// equalViolations ignores Missing, which follows from the message.
+func equalViolations(a, b Violation) bool {
+	return compareViolations(a, b) == 0 && a.Keyword == b.Keyword
 }
 
 // collector collects the innermost causes of an error, which are the ones that an author can correct.
@@ -154,6 +160,7 @@ func (c *collector) collect(ve *jsonschema.ValidationError) {
 	c.normalize(ve.ErrorKind)
 	c.found = append(c.found, Violation{
 		Pointer: at, Message: ve.ErrorKind.LocalizedString(c.printer), Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
+		Missing: missing(ve.ErrorKind),
 	})
 	if c.limit > 0 && len(c.found) >= 4*c.limit {
 		if c.found = unique(c.found); len(c.found) >= c.limit {
@@ -161,6 +168,18 @@ func (c *collector) collect(ve *jsonschema.ValidationError) {
 			c.last = c.found[c.limit-1].Pointer
 		}
 	}
+}
+
+func missing(of jsonschema.ErrorKind) []string {
+	switch k := of.(type) {
+	case *kind.Required:
+		return k.Missing
+	case *kind.DependentRequired:
+		return k.Missing
+	case *kind.Dependency:
+		return k.Missing
+	}
+	return nil
 }
 
 // normalize makes the text of an error deterministic, and short if there is a limit.

@@ -42,12 +42,21 @@ func withViolations(f *apperror.Error, err error) error {
 	}
 	f = f.WithFact("pointer", failed.Violations[0].Pointer)
 	for _, v := range failed.Violations {
-		f = f.WithField("input"+v.Pointer, "%s", v.Message)
+		if v.Keyword != "required" {
+			f = f.WithField("input"+v.Pointer, "%s", v.Message)
+			continue
+		}
+		for _, name := range v.Missing {
+			f = f.WithField("input"+v.Pointer+"/"+escapePointer.Replace(name), "is required")
+		}
 	}
 	return f
 }
 
-// withoutValues returns an error of a schema with only the locations and keywords: its messages quote values.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// withoutValues returns an error of a schema with only the locations, the keywords and the names that the schema requires: its
+// messages quote values.
 func withoutValues(err error) error {
 	failed, ok := errors.AsType[*dsl.SchemaError](err)
 	if !ok {
@@ -55,9 +64,21 @@ func withoutValues(err error) error {
 	}
 	located := &dsl.SchemaError{}
 	for _, v := range failed.Violations {
-		located.Violations = append(located.Violations, dsl.Violation{Pointer: v.Pointer, Message: fmt.Sprintf("does not meet %q", v.Keyword)})
+		message := fmt.Sprintf("does not meet %q", v.Keyword)
+		if len(v.Missing) > 0 {
+			message += fmt.Sprintf(": no %s", quoted(v.Missing))
+		}
+		located.Violations = append(located.Violations, dsl.Violation{Pointer: v.Pointer, Message: message, Keyword: v.Keyword, Missing: v.Missing})
 	}
 	return located
+}
+
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return strings.Join(list, ", ")
 }
 
 // validText returns the text of an external error in a form that every store accepts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -138,6 +139,31 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 	req.Input = json.RawMessage(`{"name":"planted-secret"}`)
 	_, _, err = b.Start(b.ctx, req)
 	require.ErrorContains(t, err, "planted-secret", "the caller sent this input itself")
+}
+
+func TestRefusedInputNamesMissingProperties(t *testing.T) {
+	t.Parallel()
+	b, _, first := newRedacted(t)
+	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+		"input: {schema: {document: {required: [name, a/b, zip], dependentRequired: {name: [title]}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	require.NoError(t, err)
+	req := request()
+	req.Version, req.Input = "2.0.0", json.RawMessage(`{"name":"planted-secret"}`)
+	for _, hidden := range []bool{false, true} {
+		req.InputHidden = hidden
+		_, _, err = b.Start(b.ctx, req)
+		f, _ := apperror.From(err)
+		require.Equal(t, apperror.InvalidInput, f.Reason, "%v", err)
+		require.Equal(t, "input/a~1b is required, input/zip is required", fmt.Sprintf("%s %s, %s %s", f.Fields[0].Path, f.Fields[0].Message, f.Fields[1].Path, f.Fields[1].Message))
+		require.Equal(t, "input", f.Fields[2].Path)
+	}
+	require.ErrorContains(t, err, `"": does not meet "required": no "a/b", "zip"`)
+	opts := b.opts
+	opts.Originals = sealedStub{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
+	replayed := replay(first.ID)
+	replayed.Version = control.Latest
+	_, _, err = control.New(b.Service, redactedRows{b.store}, b.engine, b.changes, opts).Replay(b.ctx, replayed)
+	require.ErrorContains(t, err, `"": does not meet "required": no "a/b", "zip"`)
 }
 
 // redactedRows is a store with marks in its rows.
