@@ -1,4 +1,4 @@
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { hashKey, keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useCallback, useMemo } from 'react'
 
 /** One page of a list of the API. */
@@ -26,7 +26,9 @@ export function usePages<Row>(key: readonly unknown[], load: (pageToken: string,
   const more = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage()
   }, [hasNextPage, isFetchingNextPage, fetchNextPage])
-  return { rows, errors, more, hasMore: hasNextPage, isPending: query.isPending, error: query.error, failed: query.isError && pages === undefined, retry: () => { void query.refetch() } }
+  /** Names the list whose rows these are: while another one is being read, the rows of the last one are shown. */
+  const view = `${hashKey(key)}${query.isPlaceholderData ? ' before' : ''}`
+  return { view, rows, errors, more, hasMore: hasNextPage, isPending: query.isPending, error: query.error, failed: query.isError && pages === undefined, retry: () => { void query.refetch() } }
 }
 
 export type Pages<Row> = ReturnType<typeof usePages<Row>>

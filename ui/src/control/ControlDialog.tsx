@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callError, clients, fetchRun, type Json, printJson, runKey, useLink, useRun } from '../api'
-import { Button, CallProblem, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
+import { Button, CallProblem, CloseButton, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
 import { type Control, controlWords, noteOf, refusalOf, stateText } from './controls'
@@ -84,7 +84,7 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
       aside={<CopyCommand cli={cli(control, project, id, reason.trim())} rest={rest(control, project, id, reason.trim())} />}
       actions={(
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind={words.danger ? 'danger' : 'primary'} busy={call.isPending} refused={refused}>
             {differs ? `${seen} → ${state}: Review` : words.act}
           </Button>

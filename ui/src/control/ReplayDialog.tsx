@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
-import { Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast, useDelayed } from '../kit'
+import { Button, CallProblem, CloseButton, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast, useDelayed } from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
@@ -95,7 +95,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
       aside={<CopyCommand cli={cli} rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs/${id}:replay`, body }} />}
       actions={(
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind="primary" busy={call.isPending} refused={refused}>Replay</Button>
         </>
       )}

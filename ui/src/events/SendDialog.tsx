@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { clients, readJson } from '../api'
-import { Button, CallProblem, command, CopyCommand, Dialog, type Rest, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import { Button, CallProblem, CloseButton, command, CopyCommand, Dialog, type Rest, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './events.module.css'
 
 /** Sends an event as a program would. Its ID is made when the dialog opens, so sending again after a lost answer makes one event. */
@@ -49,7 +49,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       aside={<CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} rest={call()} />}
       actions={
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind="primary" busy={send.isPending} refused={offline}>Send</Button>
         </>
       }

@@ -5,7 +5,7 @@ import { Button } from './Button'
 import { CallProblem } from './CallProblem'
 import type { Rest } from './command'
 import { CopyCommand } from './CopyCommand'
-import { Dialog } from './Dialog'
+import { CloseButton, Dialog } from './Dialog'
 import { TextArea } from './Field'
 import styles from './ActionDialog.module.css'
 
@@ -60,7 +60,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
       aside={props.cli === undefined ? undefined : <CopyCommand cli={props.cli(reason.trim())} rest={props.rest?.(reason.trim())} />}
       actions={
         <>
-          <Button onClick={props.onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind={props.danger ? 'danger' : 'primary'} busy={act.isPending} refused={refused}>{props.action}</Button>
         </>
       }

@@ -82,6 +82,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     move(to)
   }
   const keys = (event: KeyboardEvent) => {
+    // React passes the events of menus and dialogs of a row, which are elsewhere in the page.
+    if (!event.currentTarget.contains(event.target as Node)) return
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest('input, select, textarea, [role=menu]') !== null) return
     const row = rows[current]
     const actions: Record<string, (() => void) | undefined> = {
@@ -193,6 +195,7 @@ const RowView = memo(function RowView<Row>({ row, id, index, start, height, temp
       className={classes.join(' ')}
       style={{ gridTemplateColumns: template, height, transform: `translateY(${start}px)` }}
       onClick={(event) => {
+        if (!event.currentTarget.contains(event.target as Node)) return
         onActive?.(id)
         if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
       }}

@@ -2,9 +2,9 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { MoreHorizontal } from 'lucide-react'
 import { useState } from 'react'
 import { useRefusal } from '../app'
-import { callError, clients, now, problemsKey, timestamp } from '../api'
+import { callError, clients, now, problemsKey, timestamp, useProblem } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { ActionDialog, Button, command, Menu, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Button, command, inWords, Menu, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
 import styles from './problems.module.css'
 
 const hour = 3_600_000
@@ -45,27 +45,45 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   )
 }
 
-function NoteDialog({ problem: p, onClose }: { problem: OperatorProblem; onClose: () => void }) {
+/** A field that the operator has not typed in follows the server; where both have changed, the other text is shown. */
+function useText(current: string) {
+  const [first, setFirst] = useState(current)
+  const [text, setText] = useState(current)
+  if (text === first && current !== first) {
+    setFirst(current)
+    setText(current)
+  }
+  return { text, setText, other: text !== first && current !== first && current !== text ? current : undefined }
+}
+
+const others = (text: string | undefined) => (text === undefined ? undefined : `Another operator has written “${text}” meanwhile. Saving replaces it.`)
+
+function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: () => void }) {
   const queries = useQueryClient()
-  const [owner, setOwner] = useState(p.owner)
-  const [note, setNote] = useState(p.note)
+  const p = useProblem(problem.id, problem) ?? problem
+  const [opened] = useState(p.state)
+  const owner = useText(p.owner)
+  const note = useText(p.note)
+  const change = { id: p.id, revision: p.revision, owner: owner.text, note: note.text }
   return (
     <ActionDialog
       title="Owner and note"
       description={p.title}
       action="Save"
       reason="none"
-      run={() => clients.problems.updateProblem({ id: p.id, revision: p.revision, owner, note })}
-      cli={() => command(['problem', 'update', p.id], { owner, note })}
-      rest={() => restCall('PATCH', '/v1/problems/{id}', { id: p.id, revision: p.revision, owner, note })}
+      refused={p.state === 'resolved' ? 'The problem no longer exists.' : undefined}
+      run={() => clients.problems.updateProblem(change)}
+      cli={() => command(['problem', 'update', p.id], { owner: owner.text, note: note.text })}
+      rest={() => restCall('PATCH', '/v1/problems/{id}', change)}
       onDone={() => {
         void queries.invalidateQueries({ queryKey: problemsKey })
         onClose()
       }}
       onClose={onClose}
     >
-      <TextField label="Owner" hint="The person or team that takes care of it." value={owner} onChange={(e) => { setOwner(e.target.value) }} autoFocus />
-      <TextArea label="Note" rows={5} value={note} onChange={(e) => { setNote(e.target.value) }} />
+      {p.state === opened ? null : <p role="status">It is {inWords(p.state).toLowerCase()} now{p.acknowledger === '' ? '' : `, by ${p.acknowledger}`}.</p>}
+      <TextField label="Owner" hint={others(owner.other) ?? 'The person or team that takes care of it.'} value={owner.text} onChange={(e) => { owner.setText(e.target.value) }} autoFocus />
+      <TextArea label="Note" rows={5} hint={others(note.other)} value={note.text} onChange={(e) => { note.setText(e.target.value) }} />
     </ActionDialog>
   )
 }

@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useFilters, useProjects } from '../app'
-import { clients, durationMilliseconds, milliseconds, problemsKey, usePages, useProblemCounts } from '../api'
+import { clients, durationMilliseconds, milliseconds, problemsKey, usePages, useProblem, useProblemCounts } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
 import { Ago, cardHeight, type Column, FilterFields, formatCount, formatDuration, ListView, Page, PageHead, StateView, Tabs, usePhone } from '../kit'
 import { ActionMenu } from './ActionMenu'
@@ -59,7 +59,9 @@ export function ProblemsPage() {
     return { rows: page.problems, nextPageToken: page.nextPageToken, errors: page.errors }
   })
   const mean = durationMilliseconds(counts.data?.meanTimeToAcknowledge)
-  const selected = list.rows.find((p) => p.id === view.values.id)
+  // The drawer follows the problem itself, which may leave the list while it is read.
+  const id = view.values.id ?? ''
+  const selected = useProblem(id, list.rows.find((p) => p.id === id))
   return (
     <Page title="Problems" fill>
       <PageHead title="Problems">

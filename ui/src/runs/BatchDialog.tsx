@@ -6,7 +6,7 @@ import { useState } from 'react'
 import { callError, clients, type Json, newRequestID, now } from '../api'
 import { useRefusal } from '../app'
 import type { StartBatchResponse } from '../gen/signalbox/v1/batch_pb'
-import { Button, CallProblem, command, CopyCommand, Dialog, inWords, plural, restCall, Select, TextArea, TextField, useLinkRefusal } from '../kit'
+import { Button, CallProblem, CloseButton, command, CopyCommand, Dialog, inWords, plural, restCall, Select, TextArea, TextField, useLinkRefusal } from '../kit'
 import { batchFilter, filterFlags, type RunFilter } from './filter'
 import styles from './runs.module.css'
 
@@ -80,7 +80,7 @@ export function BatchDialog({ project, action, selected, filter, onClose }: { pr
       aside={<CopyCommand cli={cli} rest={restCall('POST', '/v1/projects/{project}/batches', toJson(StartBatchRequestSchema, create(StartBatchRequestSchema, { ...request, requestId })) as Record<string, Json>)} />}
       actions={
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind={action === 'replay' ? 'primary' : 'danger'} refused={refused} busy={start.isPending}>{inWords(action)}</Button>
         </>
       }

@@ -5,7 +5,7 @@ import { Fragment, useState } from 'react'
 import { callError, clients, type Json } from '../api'
 import { useRefusal, useViews, viewsKey } from '../app'
 import { SaveViewRequestSchema, type View } from '../gen/signalbox/v1/view_pb'
-import { ActionDialog, Button, CallProblem, Checkbox, Chip, command, copyCLI, CopyCommand, copyText, Dialog, formatCount, Menu, restCall, TextField, toast, useLinkRefusal, usePreferences } from '../kit'
+import { ActionDialog, Button, CallProblem, Checkbox, Chip, CloseButton, command, copyCLI, CopyCommand, copyText, Dialog, formatCount, Menu, restCall, TextField, toast, useLinkRefusal, usePreferences } from '../kit'
 import { useCounts } from './Counts'
 import { filterChips, noFilter, type RunFilter, views as builtIn } from './filter'
 import styles from './runs.module.css'
@@ -161,7 +161,7 @@ function SaveDialog({ project, kind, view: given, filter, columns, onDone, onClo
       aside={<CopyCommand rest={restCall('POST', '/v1/projects/{project}/views', toJson(SaveViewRequestSchema, request) as Record<string, Json>)} cli={saveCommand(project, name.trim() === '' ? 'NAME' : name.trim(), filter, columns, shared, view)} />}
       actions={
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind="primary" busy={save.isPending} refused={offline}>Save</Button>
         </>
       }

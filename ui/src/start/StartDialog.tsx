@@ -4,7 +4,7 @@ import { Play } from 'lucide-react'
 import { useCallback, useMemo, useState } from 'react'
 import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useConnection } from '../api'
 import { useRefusal } from '../app'
-import { type Alert, AlertSlot, Button, CallProblem, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, Time, toast, useDelayed, useLinkRefusal } from '../kit'
+import { type Alert, AlertSlot, Button, CallProblem, CloseButton, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, Time, toast, useDelayed, useLinkRefusal } from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
@@ -201,7 +201,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
       )}
       actions={
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           <Button type="submit" kind="primary" icon={<Play size={14} aria-hidden />} refused={refused} busy={start.isPending}>Run</Button>
         </>
       }

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { callError, clients, milliseconds, newRequestID } from '../api'
 import type { StopWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
-import { Button, command, CopyCommand, Countdown, Dialog, inWords, plural, TextArea, Time, useLinkRefusal } from '../kit'
+import { Button, CloseButton, command, CopyCommand, Countdown, Dialog, inWords, plural, TextArea, Time, useLinkRefusal } from '../kit'
 import styles from './workflows.module.css'
 
 /** Pauses a workflow and cancels its open runs, after it showed what that touches. */
@@ -42,7 +42,7 @@ export function StopDialog({ project, workflow: w, refusal, onClose }: { project
       aside={done === undefined ? <CopyCommand cli={command(['workflow', 'stop', w.name], { project, reason: reason.trim(), expect })} rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/workflows/${w.name}:stop`, body }} /> : undefined}
       actions={
         <>
-          <Button onClick={onClose}>Close</Button>
+          <CloseButton />
           {done === undefined ? <Button type="submit" kind="danger" refused={refused} busy={stop.isPending}>Stop</Button> : null}
         </>
       }

@@ -162,6 +162,7 @@ describe('a problem', () => {
     const { context, page } = await open(browser, platform.address, '/problems')
     const row = page.getByRole('row', { name: /Not Found/ })
     await row.getByRole('button', { name: 'Acknowledge' }).click()
+    await page.getByRole('tab', { name: /Acknowledged/ }).hover()
     await row.waitFor({ state: 'detached' })
     await page.getByRole('tab', { name: /Acknowledged/ }).click()
     await row.waitFor()
