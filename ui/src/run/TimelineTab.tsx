@@ -7,7 +7,7 @@ import { Button, formatCount, formatDuration, formatTime, StateView, statusWord,
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import { useAttempts } from './live'
 import styles from './timeline.module.css'
-import { type Piece, pieces, position, type Span, spansOf, timeAt } from './scale'
+import { type Piece, pieces, position, type Span, spansOf, ticks } from './scale'
 import { countsText, flatten, type Node, type Row, sumCounts } from './tree'
 
 interface Props {
@@ -57,10 +57,10 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
     else if (row.step === undefined) setToggled(flip(row.key))
     else onSelect(row.step.number === selected?.number ? '' : String(row.step.number))
   }
-  const ticks = Array.from({ length: 6 * (zooms[zoom] ?? 1) }, (_, i) => (i + 0.5) / (6 * (zooms[zoom] ?? 1))).map((share) => {
-    const time = timeAt(axis, share)
-    return { share, text: time === undefined ? '' : to - from < 60_000 ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }
-  })
+  // A short run counts from its start, a long one has the times of the clock.
+  const short = to - from < 60_000
+  const marked = ticks(axis, short ? from : zone === 'utc' ? 0 : new Date(from).getTimezoneOffset() * 60_000, 6 * (zooms[zoom] ?? 1))
+    .map(({ time, share }) => ({ share, text: short ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }))
   const width = `${(zooms[zoom] ?? 1) * 100}%`
   return (
     <>
@@ -81,7 +81,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
           <div className={styles.axis}>
             <div className={styles.corner}>Step</div>
             <div className={styles.scale}>
-              {ticks.map(({ share, text }, i) => text === '' || text === ticks[i - 1]?.text ? null : <span key={share} className={styles.tick} style={{ left: `${share * 100}%` }}>{text}</span>)}
+              {marked.map(({ share, text }, i) => text === marked[i - 1]?.text ? null : <span key={share} className={styles.tick} style={{ left: `${share * 100}%`, transform: `translateX(-${share * 100}%)` }}>{text}</span>)}
               {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} label />)}
               <span className={styles.symbols}><AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} lines={false} /></span>
             </div>

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { StepSchema } from '../gen/signalbox/v1/run_pb'
-import { pieces, position, spansOf, timeAt } from './scale'
+import { pieces, position, spansOf, ticks } from './scale'
 
 const at = (ms: number) => ({ seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1e6 })
 const show = (spans: { from: number; to: number; kind: string }[]) => spans.map((s) => `${s.kind} ${s.from}-${s.to}`)
@@ -41,12 +41,10 @@ describe('the axis of time', () => {
     expect(pieces([{ from: 0, to: 1000, kind: 'waiting' }], 0, 4000)).toHaveLength(1)
   })
 
-  it('gives positions in order, and times back', () => {
+  it('gives positions in order', () => {
     const times = [0, 500, 1000, 5 * minute, 10 * minute, 10 * minute + 500]
     const places = times.map((t) => position(axis, t))
     expect([...places].sort((a, b) => a - b)).toEqual(places)
-    expect(timeAt(axis, position(axis, 500))).toBeCloseTo(500)
-    expect(timeAt(axis, position(axis, 5 * minute))).toBeUndefined()
     expect(position(axis, -5)).toBe(0)
     expect(position(axis, 99 * minute)).toBe(1)
   })
@@ -54,5 +52,34 @@ describe('the axis of time', () => {
   it('exists for a run that has waited all the time', () => {
     expect(pieces([{ from: 0, to: 10 * minute, kind: 'waiting' }], 0, 10 * minute).at(-1)?.right).toBeCloseTo(1)
     expect(pieces([], 5, 5)).toHaveLength(1)
+  })
+})
+
+describe('attempts outside of the recorded time of their step', () => {
+  it.each([
+    ['after it', [{ startTime: at(1010), endTime: at(1050) }], ['waiting 1000-1010', 'executing 1010-1050']],
+    ['before it', [{ startTime: at(990), endTime: at(998) }], ['executing 990-998', 'waiting 998-1002']],
+    ['around it', [{ startTime: at(990), endTime: at(1050) }], ['executing 990-1050']],
+  ])('execute: %s', (_, attempts, expected) => {
+    expect(show(spansOf(create(StepSchema, { kind: 'call', startTime: at(1000), endTime: at(1002), attempts }), 0))).toEqual(expected)
+  })
+})
+
+describe('the ticks of the axis', () => {
+  const marks = (from: number, to: number, origin: number, count = 6) => ticks(pieces([{ from, to, kind: 'executing' }], from, to), origin, count).map((tick) => tick.time - origin)
+
+  it('are at round numbers', () => {
+    expect(marks(5003, 5003 + 3210, 5003)).toEqual([0, 1000, 2000, 3000])
+    expect(marks(7, 7 + 42, 7)).toEqual([0, 10, 20, 30, 40])
+    expect(marks(90_500, 690_500, 0)).toEqual([120_000, 240_000, 360_000, 480_000, 600_000])
+    expect(marks(1, 3 * 86_400_000, 0)).toEqual([43_200_000, 86_400_000, 129_600_000, 172_800_000, 216_000_000, 259_200_000])
+  })
+
+  it('are apart, and not in a folded stretch', () => {
+    const minute = 60_000
+    const axis = pieces([{ from: 0, to: 1000, kind: 'executing' }, { from: 10 * minute, to: 10 * minute + 1000, kind: 'executing' }], 0, 10 * minute + 1000)
+    const found = ticks(axis, 0, 6)
+    expect(found.every(({ share }, i) => i === 0 || share - (found[i - 1]?.share ?? 0) >= 0.1)).toBe(true)
+    expect(found.filter(({ time }) => time > 1000 && time < 10 * minute)).toEqual([])
   })
 })

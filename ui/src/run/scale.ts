@@ -12,17 +12,22 @@ const contains = new Set(['do', 'for', 'fork'])
 
 const time = (at: { seconds: bigint; nanos: number } | undefined) => (at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6)
 
-/** spansOf splits a step's time: its attempts execute, the rest of it waits. A step without recorded attempts does one of the two. */
+/**
+ * spansOf splits a step's time: its attempts execute, the rest of it waits. A step without recorded attempts does one of the two. The times of
+ * attempts are those of the process that made the call, so they may lie outside of the time that Temporal recorded of the step.
+ */
 export function spansOf(step: Step, now: number): Span[] {
-  const from = time(step.startTime)
-  if (from === undefined) return []
-  const to = Math.max(from, time(step.endTime) ?? now)
-  if (contains.has(step.kind)) return [{ from, to, kind: 'around' }]
+  const start = time(step.startTime)
+  if (start === undefined) return []
+  const end = Math.max(start, time(step.endTime) ?? now)
+  if (contains.has(step.kind)) return [{ from: start, to: end, kind: 'around' }]
   const attempts = step.attempts
-    .map((attempt) => ({ from: time(attempt.startTime), to: time(attempt.endTime) ?? to }))
+    .map((attempt) => ({ from: time(attempt.startTime), to: time(attempt.endTime) ?? end }))
     .filter((attempt): attempt is { from: number; to: number } => attempt.from !== undefined)
-    .map((attempt) => ({ from: Math.min(to, Math.max(from, attempt.from)), to: Math.min(to, Math.max(from, attempt.to)) }))
+    .map((attempt) => ({ from: attempt.from, to: Math.max(attempt.from, attempt.to) }))
     .sort((a, b) => a.from - b.from)
+  const from = attempts.reduce((least, attempt) => Math.min(least, attempt.from), start)
+  const to = attempts.reduce((most, attempt) => Math.max(most, attempt.to), end)
   if (attempts.length === 0) return [{ from, to, kind: waits.has(step.kind) || step.status === 'waiting' ? 'waiting' : 'executing' }]
   const spans: Span[] = []
   let at = from
@@ -105,9 +110,32 @@ export function position(axis: Piece[], at: number): number {
   return piece.left + ((at - piece.from) / (piece.to - piece.from)) * (piece.right - piece.left)
 }
 
-/** timeAt is the inverse of position; undefined inside of a folded stretch. */
-export function timeAt(axis: Piece[], share: number): number | undefined {
-  const piece = axis.find((p) => share >= p.left && share <= p.right)
-  if (piece === undefined || piece.folded) return undefined
-  return piece.from + ((share - piece.left) / (piece.right - piece.left)) * (piece.to - piece.from)
+const second = 1000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+/** Distances of ticks that a person can count in; shorter ones are 1, 2 or 5 with zeros, and longer ones so many days. */
+const distances = [1, 2, 5, 10, 15, 30].flatMap((n) => [n * second, n * minute]).concat([1, 2, 3, 6, 12].map((n) => n * hour), day).sort((a, b) => a - b)
+
+function distanceOf(least: number): number {
+  const found = least < second ? undefined : distances.find((d) => d >= least)
+  if (found !== undefined) return found
+  const unit = least < second ? 1 : day
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, least / unit)))
+  return unit * power * ([1, 2, 5].find((n) => n * power * unit >= least) ?? 10)
+}
+
+/** ticks returns about so many times on the axis that are round, counted from `origin`, and apart from each other. */
+export function ticks(axis: Piece[], origin: number, count: number): { time: number; share: number }[] {
+  const shown = axis.filter((piece) => !piece.folded)
+  const distance = distanceOf(shown.reduce((sum, { from, to }) => sum + to - from, 0) / count)
+  const found: { time: number; share: number }[] = []
+  for (const { from, to } of shown) {
+    for (let time = origin + Math.ceil((from - origin) / distance) * distance; time <= to; time += distance) {
+      const share = position(axis, time)
+      const last = found.at(-1)
+      if (last === undefined || share - last.share >= 0.6 / count) found.push({ time, share })
+    }
+  }
+  return found
 }
