@@ -221,7 +221,7 @@ func (p *parser) schema(v value) *Schema {
 			}
 		}},
 		{"document", false, func(v value) {
-			compiled, err := compileSchema(v.node.Value())
+			compiled, err := compileSchema(v.node)
 			if err != nil {
 				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(err))
 			}

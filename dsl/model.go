@@ -293,12 +293,13 @@ func (*Try) Kind() Kind { return KindTry }
 // Kind implements Body.
 func (*HTTPCall) Kind() Kind { return KindCall }
 
-// InputSchema is the JSON Schema of the workflow's input as a plain value, nil if it has none.
-func (d *Document) InputSchema() any {
+// InputSchema is the JSON Schema of the workflow's input as JSON, in the order of the document; nil if it has none. It must not
+// be changed.
+func (d *Document) InputSchema() []byte {
 	if d.Input == nil || d.Input.Schema == nil {
 		return nil
 	}
-	return d.Input.Schema.Definition
+	return d.Input.Schema.JSON
 }
 
 // Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document, and

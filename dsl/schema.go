@@ -15,13 +15,15 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/schemacost"
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // Schema is a compiled JSON Schema (draft 2020-12 unless its $schema selects another). Nothing is loaded from the
 // network or a disk: a reference out of the document is an error when the schema is compiled.
 type Schema struct {
-	Definition any // the schema as a plain JSON value; must not be changed
+	Definition any    // the schema as a plain JSON value; must not be changed
+	JSON       []byte // the schema as JSON, with the members in the order of the document; must not be changed
 	compiled   *jsonschema.Schema
 	costs      *schemacost.Graph
 }
@@ -46,8 +48,9 @@ func (e *SchemaError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// compileSchema compiles a plain JSON value as a schema.
-func compileSchema(definition any) (*Schema, error) {
+// compileSchema compiles a value of a document as a schema.
+func compileSchema(node *tree.Node) (*Schema, error) {
+	definition := node.Value()
 	const location = "urn:schema" // not a file name, which the library would resolve in the working directory
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
@@ -62,7 +65,46 @@ func compileSchema(definition any) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{Definition: definition, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}, nil
+	text, err := appendJSON(nil, node)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{Definition: definition, JSON: text, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}, nil
+}
+
+// appendJSON appends a value as compact JSON, with the members in the order of the source.
+func appendJSON(b []byte, node *tree.Node) ([]byte, error) {
+	var err error
+	switch node.Kind {
+	case tree.Array:
+		b = append(b, '[')
+		for i, item := range node.Items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, item); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	case tree.Object:
+		b = append(b, '{')
+		for i, member := range node.Members {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			name, err := jq.EncodeJSON(member.Key)
+			if err != nil {
+				return nil, err
+			}
+			if b, err = appendJSON(append(append(b, name...), ':'), member.Value); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	}
+	scalar, err := jq.EncodeJSON(node.Scalar)
+	return append(b, scalar...), err
 }
 
 // noLoader prevents schemas from loading anything outside the document.

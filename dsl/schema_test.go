@@ -168,3 +168,9 @@ func TestSchemaErrorsAreTheSameEveryTime(t *testing.T) {
 		require.EqualError(t, err, firstChecked)
 	}
 }
+
+func TestSchemaKeepsTheOrderOfTheDocument(t *testing.T) {
+	t.Parallel()
+	schema := schemaOf(t, `{type: object, properties: {zip: {maximum: 12345678901234567890}, name: {enum: ["<", null, 1.50]}, a: true}, required: [name]}`)
+	require.Equal(t, `{"type":"object","properties":{"zip":{"maximum":12345678901234567890},"name":{"enum":["<",null,1.5]},"a":true},"required":["name"]}`, string(schema.JSON))
+}

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"connectrpc.com/connect"
@@ -10,7 +9,6 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
@@ -181,9 +179,7 @@ func (h *Workflows) GetWorkflow(
 	}
 	res.Version = versionMessage(v)
 	res.Version.Source = v.Source
-	if res.Version.InputSchema, err = h.inputSchema(v); err != nil {
-		return nil, err
-	}
+	res.Version.InputSchema = h.inputSchema(v)
 	res.Timer, err = h.timer(ctx, project, w.Name)
 	return message.Reply(res, err)
 }
@@ -325,15 +321,12 @@ func findings(problems dsl.Problems) []*signalboxv1.Finding {
 	return found
 }
 
-// inputSchema extracts the schema from a version's document. It returns none for a document that the current parser rejects.
-func (h *Workflows) inputSchema(v workflow.Version) (*signalboxv1.JsonValue, error) {
+// inputSchema extracts the schema from a version's document, in the order of the document. It returns none for a document that the
+// current parser rejects.
+func (h *Workflows) inputSchema(v workflow.Version) *signalboxv1.JsonValue {
 	c := h.service.Validate(v.Source)
 	if c.Document == nil || c.Document.InputSchema() == nil {
-		return nil, nil
+		return nil
 	}
-	schema, err := jq.EncodeJSON(c.Document.InputSchema())
-	if err != nil {
-		return nil, fmt.Errorf("write the input schema of %s@%s: %w", v.Workflow, v.Version, err)
-	}
-	return message.JSON(schema), nil
+	return message.JSON(c.Document.InputSchema())
 }

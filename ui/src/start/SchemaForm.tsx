@@ -10,14 +10,12 @@ interface Shared {
   root: Json
   /** What is wrong, by the JSON pointer of the value. */
   errors: ReadonlyMap<string, string>
-  /** Whether missing values are marked, which is only helpful once a person thought to be done. */
-  strict: boolean
   disabled: boolean
   /** Called when a field begins and ceases to hold text that is no value. */
   onBroken: (pointer: string, broken: boolean) => void
 }
 
-const FormContext = createContext<Shared>({ root: true, errors: new Map(), strict: false, disabled: false, onBroken: () => undefined })
+const FormContext = createContext<Shared>({ root: true, errors: new Map(), disabled: false, onBroken: () => undefined })
 
 interface FieldViewProps {
   name: string
@@ -41,13 +39,12 @@ export function SchemaForm({ schema, value, onChange, ...shared }: { schema: Jso
 
 function FieldView(props: FieldViewProps) {
   const { name, schema, value, pointer, required, onChange } = props
-  const { root, errors, strict, disabled } = use(FormContext)
+  const { root, errors, disabled } = use(FormContext)
   const field = fieldOf(schema, root)
   const fits = suits(field, value, root)
   const label = name === '' ? 'Input' : field.title === '' || field.title === name ? name : `${name}: ${field.title}`
   const hint = [field.description, field.hint].filter((part) => part !== '').join(' — ')
-  const missing = strict && required && value === undefined ? 'Required' : undefined
-  const around: Around = { label, hint: hint === '' ? undefined : hint, error: errors.get(pointer) ?? missing, required: required && props.unmarked !== true, disabled }
+  const around: Around = { label, hint: hint === '' ? undefined : hint, error: errors.get(pointer), required: required && props.unmarked !== true, disabled }
   if (!fits) return <JsonField {...props} around={{ ...around, hint: `The value does not fit the form. ${hint}` }} />
   if (value === null && field.nullable) {
     return <NullSwitch label={label} checked disabled={disabled} onChange={() => { onChange(initial(schema, root, required)) }} />
@@ -123,6 +120,7 @@ function StringField({ field, value, around, onChange }: ControlProps & { field:
   const shown = typeof value === 'string' ? value : ''
   const change = (text: string) => { onChange(text === '' ? undefined : text) }
   const hint = value === '' ? `${around.hint === undefined ? '' : `${around.hint} — `}the text is empty, not absent` : around.hint
+  if (field.secret) return <TextField {...around} hint={hint} type="password" autoComplete="new-password" value={shown} onChange={(event) => { change(event.target.value) }} />
   if (field.long || shown.includes('\n')) return <TextArea {...around} hint={hint} rows={4} value={shown} onChange={(event) => { change(event.target.value) }} />
   // The browser's field for dates shows nothing for a text that is no date.
   const date = field.format === 'date' && (shown === '' || dateText.test(shown))
@@ -247,7 +245,7 @@ function ChoiceField({ field, value, around, name, pointer, required, onChange }
   const index = value !== undefined && kept !== undefined && suits(fieldOf(kept.schema, root), value, root) ? chosen : found
   const option = field.options[index]
   return (
-    <Group around={around}>
+    <Group around={option === undefined ? around : { ...around, error: undefined }}>
       <Select
         label={`Kind of ${around.label}`}
         labelHidden

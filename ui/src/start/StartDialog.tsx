@@ -1,11 +1,12 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
-import { useCallback, useMemo, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useConnection } from '../api'
 import { useRefusal } from '../app'
 import { type Alert, AlertSlot, Button, CallProblem, CloseButton, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, Time, toast, useDelayed, useLinkRefusal } from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
+import { fieldErrors, problemsOf } from './check'
 import { SchemaForm } from './SchemaForm'
 import { initial, withoutMarks, wrongNumbers } from './schema'
 import styles from './start.module.css'
@@ -82,7 +83,8 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   // One request ID for the whole dialog: when an answer is lost, sending it again starts no second run.
   const [requestId] = useState(newRequestID)
   const [note, setNote] = useState<string | undefined>(undefined)
-  const [strict, setStrict] = useState(false)
+  // What was last submitted: what is wrong with it is shown until a person changes it.
+  const [submitted, setSubmitted] = useState<string>()
   const [labelRows, setLabelRows] = useState<LabelRow[]>([])
   const [broken, setBroken] = useState<ReadonlySet<string>>(new Set())
   const onBroken = useCallback((pointer: string, is: boolean) => {
@@ -133,7 +135,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
       if (run !== undefined) void navigate({ to: '/p/$project/runs/$id', params: { project, id: run.id } })
     },
   })
-  const error = start.isError ? callError(start.error) : undefined
+  const error = start.isError && submitted === content ? callError(start.error) : undefined
   // The server checks what is typed, as the start itself would.
   const checked = useDelayed(content, 600)
   const check = useQuery({
@@ -147,8 +149,15 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const found = checked === content && check.isError ? callError(check.error) : undefined
   const accepted = checked === content ? check.data?.run?.labels : undefined
   const computed = Object.fromEntries(labelList(accepted ?? {}).filter(({ key }) => !Object.hasOwn(labels, key)).map(({ key, value }) => [key, value]))
-  const errors = new Map(wrong.map((pointer) => [pointer, 'not a number']))
-  for (const { path, message } of (error ?? found)?.fields ?? []) if (path === 'input' || path.startsWith('input/')) errors.set(path.slice('input'.length), message)
+  const reported = (error ?? found)?.fields ?? []
+  const own = schema === undefined ? undefined : problemsOf(schema, json.value, schema)
+  const { errors, hidden } = fieldErrors(schema ?? true, json.value, reported)
+  // What is missing is marked once a person thought to be done, and nothing is marked while a person types.
+  if (submitted !== content) for (const [pointer, message] of errors) if (message === 'Required' || checked !== content) errors.delete(pointer)
+  for (const pointer of wrong) errors.set(pointer, 'not a number')
+  const form = draft.mode === 'form' && schema !== undefined
+  // The sentence of the server repeats what is at the fields.
+  const atFields = form && !hidden && reported.length > 0 && reported.every(({ path }) => path === 'labels' || path.startsWith('labels/') || path === 'input' || path.startsWith('input/'))
 
   const last = useMutation({
     mutationFn: async () => {
@@ -177,9 +186,20 @@ export default function StartDialog({ project, workflow: given = '', version: gi
     : wrong.length > 0 ? 'A number is not a number'
     : wrongLabels)
   const submit = () => {
-    setStrict(true)
-    if (refused === undefined && !start.isPending) start.mutate()
+    setSubmitted(content)
+    setTries(tries + 1)
+    if (refused === undefined && (own?.size ?? 0) === 0 && !start.isPending) start.mutate()
   }
+  const fields = useRef<HTMLDivElement>(null)
+  const [tries, setTries] = useState(0)
+  useEffect(() => {
+    if (tries > 0) fields.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
+  }, [tries, start.failureCount])
+  // The first field has the keyboard once it is there, unless a person is in another one.
+  const begun = draft.version !== '' && form
+  useEffect(() => {
+    if (begun && document.activeElement?.matches('input, select, textarea') !== true) fields.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+  }, [begun])
   const rest = new Map<string, Json>([['workflow', name]])
   if (version !== '') rest.set('version', version)
   if (json.value !== undefined) rest.set('input', json.value)
@@ -215,6 +235,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               list="start-workflows"
               placeholder="namespace/name"
               value={name}
+              autoFocus
               hint={workflow === undefined || workflow.summary === '' ? undefined : workflow.summary}
               error={name !== '' && names.data !== undefined && !names.data.some((n) => n.startsWith(name)) ? `There is no workflow ${name} in ${project}` : undefined}
               onChange={(event) => {
@@ -233,7 +254,7 @@ export default function StartDialog({ project, workflow: given = '', version: gi
           onChange={(event) => { setVersion(event.target.value) }}
         />
       </div>
-      {start.isError ? <div className={styles.notes}><CallProblem error={start.error} except={['input', 'labels']} /></div> : null}
+      {error === undefined || atFields ? null : <div className={styles.notes}><CallProblem error={start.error} except={['input', 'labels']} /></div>}
       <StartAlerts project={project} paused={workflow?.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow?.latestVersion === ''} />
       {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
         : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
@@ -259,24 +280,23 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               {checked === content && check.isSuccess ? <span className={styles.hint} role="status">The server accepts this input</span> : null}
               <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
             </div>
-            {found === undefined ? null : <p className={styles.error} role="status">{found.message}</p>}
+            {found === undefined || atFields ? null : <p className={styles.error} role="status">{found.message}</p>}
             {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
             {last.isError ? <CallProblem error={last.error} /> : null}
-            {draft.mode === 'form' && schema !== undefined ? (
-              <SchemaForm
+            {form ? (
+              <div ref={fields}><SchemaForm
                 key={draft.filled}
                 schema={schema}
                 value={draft.value}
                 onChange={(value) => { setDraft((before) => ({ ...before, value, touched: true })) }}
                 errors={errors}
-                strict={strict}
                 disabled={start.isPending}
                 onBroken={onBroken}
-              />
+              /></div>
             ) : (
               <>
                 <CodeEditor label="Input" value={draft.text} onChange={(text) => { setDraft((before) => ({ ...before, text, touched: true })) }} describedBy="start-json-problem" />
-                <p id="start-json-problem" className={styles.error} role="status">{json.problem ?? ''}</p>
+                <p id="start-json-problem" className={styles.error} role="status">{json.problem ?? (error !== undefined || found !== undefined ? '' : [...errors].map(([pointer, message]) => `${pointer === '' ? 'The input' : pointer}: ${message}`).join('; '))}</p>
               </>
             )}
             <div className={styles.labels}>

@@ -17,6 +17,8 @@ const begin = (schema: string) => {
 describe('the field of a schema', () => {
   it.each([
     ['{"type":"string","format":"email"}', { kind: 'text', format: 'email', hint: 'an e-mail address', nullable: false }],
+    ['{"type":"string","format":"password"}', { kind: 'text', secret: true }],
+    ['{"type":"string","writeOnly":true}', { kind: 'text', secret: true }],
     ['{"type":["null","string"],"maxLength":9000}', { kind: 'text', long: true, nullable: true, hint: 'at most 9000 characters' }],
     ['{"type":"integer","minimum":1,"maximum":12345678901234567890}', { kind: 'number', integer: true, hint: '1 to 12345678901234567890' }],
     ['{"type":"number","exclusiveMinimum":0.10,"default":1.50}', { kind: 'number', integer: false, hint: 'more than 0.10, default 1.50' }],
@@ -38,9 +40,9 @@ describe('the field of a schema', () => {
     expect(field(schema)).toMatchObject(expected)
   })
 
-  it('has the required members first, also those without a schema', () => {
+  it('has the members in the order of the document, then those without a schema', () => {
     const found = field('{"properties":{"b":{},"a":{"type":"string"},"c":{}},"required":["a","z"]}')
-    expect(found).toMatchObject({ kind: 'object', members: [{ name: 'a', required: true }, { name: 'z', required: true }, { name: 'b' }, { name: 'c' }], more: undefined })
+    expect(found).toMatchObject({ kind: 'object', members: [{ name: 'b' }, { name: 'a', required: true }, { name: 'c' }, { name: 'z', required: true }], more: undefined })
   })
 
   it('allows further members where the schema is about them', () => {

@@ -16,7 +16,7 @@ export type FormField = {
   | { kind: 'array'; items: Json; prefix: Json[]; least: number; most: number }
   | { kind: 'choice'; options: { title: string; schema: Json }[] }
   | { kind: 'enum'; values: Json[] }
-  | { kind: 'text'; format: string; long: boolean }
+  | { kind: 'text'; format: string; long: boolean; /** Whether the text is not shown while it is typed. */ secret: boolean }
   | { kind: 'number'; integer: boolean }
   | { kind: 'boolean' }
   | { kind: 'json'; /** Why it is JSON text; empty if the schema allows anything. */ why: string }
@@ -221,19 +221,18 @@ function typeOf(schema: JsonObject, type: string) {
       const required = (list(schema, 'required') ?? []).filter((name) => typeof name === 'string')
       const named = isObject(properties) ? [...properties].map(([name, of]) => ({ name, schema: of, required: required.includes(name) })) : []
       const unnamed = required.filter((name) => !named.some((member) => member.name === name)).map((name) => ({ name, schema: true, required: true }))
-      const members = [...named, ...unnamed]
+      const members = [...named, ...unnamed] // in the order of the document
       const further = schema.get('additionalProperties') ?? schema.get('unevaluatedProperties')
       return {
         kind: 'object',
-        // Required members first; the server does not keep the order of the document.
-        members: [...members.filter((m) => m.required), ...members.filter((m) => !m.required)],
+        members,
         more: further === false ? undefined : (further ?? (members.length === 0 ? true : undefined)),
       }
     }
     case 'array':
       return { kind: 'array', items: schema.get('items') ?? true, prefix: list(schema, 'prefixItems') ?? [], least: small(schema, 'minItems', 0), most: small(schema, 'maxItems', Infinity) }
     case 'string':
-      return { kind: 'text', format: text(schema, 'format'), long: small(schema, 'maxLength', 0) > 200 || schema.has('contentMediaType') }
+      return { kind: 'text', format: text(schema, 'format'), secret: text(schema, 'format') === 'password' || schema.get('writeOnly') === true, long: small(schema, 'maxLength', 0) > 200 || schema.has('contentMediaType') }
     case 'integer':
     case 'number':
       return { kind: 'number', integer: type === 'integer' }
