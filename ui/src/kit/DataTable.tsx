@@ -1,12 +1,13 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown, ArrowUp } from 'lucide-react'
-import { memo, useEffect, useLayoutEffect, useRef, type KeyboardEvent, type ReactElement, type ReactNode } from 'react'
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement, type ReactNode, type RefObject } from 'react'
 import styles from './DataTable.module.css'
+import { cardHeight, usePhone } from './narrow'
 
 export interface Column<Row> {
   id: string
   title: ReactNode
-  /** Width in pixels; `grow` columns share what is left, by their number (`true` is 1). */
+  /** Width in pixels; `grow` columns share what is left, by their number (`true` is 1) and the width of their content. */
   width: number
   grow?: boolean | number
   align?: 'end'
@@ -46,9 +47,13 @@ export interface DataTableProps<Row> {
  * with j, k and the arrows, opens with Enter, peeks with Space, selects with x.
  */
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { columns, rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
+  const phone = usePhone()
+  // A page may have cards of its own: a column named so.
+  const cards = phone && props.columns.length > 1 && !props.columns.some((column) => column.id === 'card')
+  const columns = useMemo(() => (cards ? [cardOf(props.columns)] : props.columns), [cards, props.columns])
+  const { rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const { rowHeight = 32 } = props
+  const rowHeight = cards ? cardHeight(linesOf(props.columns)) : (props.rowHeight ?? 32)
   const heightOf = (row: Row | undefined) => (typeof rowHeight === 'number' ? rowHeight : row === undefined ? 0 : rowHeight(row))
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: (index) => heightOf(rows[index]), overscan: 4 })
   const heights = typeof rowHeight === 'number' ? String(rowHeight) : rows.map(heightOf).join(' ')
@@ -64,7 +69,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     if (last >= 0) onView?.(first, last)
   }, [first, last, onView])
 
-  const template = columns.map((c) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow)}fr)` : `${c.width}px`)).join(' ')
+  const wanted = useWidths(scroller, columns, rows.length > 0)
+  const template = columns.map((c, i) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow) * (wanted[i] ?? c.width)}fr)` : `${c.width}px`)).join(' ')
   // The gaps between the columns and the padding of a row are 8 and 12 px.
   const least = columns.reduce((sum, c) => sum + c.width, 0) + 8 * (columns.length - 1) + 24
   const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)
@@ -165,6 +171,46 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     </div>
   )
 }
+
+/** useWidths measures how wide the content of each column is in the rows that are there first. */
+function useWidths<Row>(scroller: RefObject<HTMLElement | null>, columns: Column<Row>[], any: boolean): (number | undefined)[] {
+  const [widths, setWidths] = useState<(number | undefined)[]>([])
+  const ids = columns.map((column) => column.id).join(' ')
+  useLayoutEffect(() => {
+    if (!any) return
+    const most: number[] = []
+    const range = document.createRange()
+    for (const row of scroller.current?.querySelectorAll('[role=rowgroup] > [role=row]') ?? []) {
+      [...row.children].forEach((cell, i) => {
+        range.selectNodeContents(cell)
+        most[i] = Math.max(most[i] ?? 40, Math.min(600, range.getBoundingClientRect().width))
+      })
+    }
+    setWidths(most)
+  }, [scroller, ids, any])
+  return widths
+}
+
+/** How many lines a row has as a card: its first two columns, then two of the others on each line, then its actions. */
+const linesOf = <Row,>(columns: Column<Row>[]) => 1 + Math.ceil((columns.length - 2) / 2)
+
+/** cardOf returns the one column of a table on a phone, with all of a row. */
+const cardOf = <Row,>(columns: Column<Row>[]): Column<Row> => ({
+  id: 'card',
+  title: columns[0]?.title,
+  width: 200,
+  grow: true,
+  cell: (row) => (
+    <span className={styles.card}>
+      {columns.map((column, i) => (
+        <span key={column.id} className={styles.fact}>
+          {i < 2 || typeof column.title !== 'string' ? null : <span className={styles.label}>{column.title} </span>}
+          {column.cell(row)}
+        </span>
+      ))}
+    </span>
+  ),
+})
 
 interface RowViewProps<Row> {
   row: Row

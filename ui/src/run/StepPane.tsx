@@ -1,6 +1,7 @@
 import { X } from 'lucide-react'
+import { Fragment } from 'react'
 import { milliseconds } from '../api'
-import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Tabs, Time, useNarrow } from '../kit'
+import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Table, Tabs, Time, useNarrow } from '../kit'
 import { JsonView } from '../payload'
 import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
@@ -83,28 +84,28 @@ function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string;
   if (attempts.length === 0) {
     return <StateView kind="empty" title="No attempts.">{kind === 'call' ? 'No request has left the process yet.' : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${kind}.`}</StateView>
   }
+  const call = kind === 'call'
+  const heads = ['No.', 'Start', ...(call ? ['Request', 'HTTP'] : []), 'Duration', 'Outcome', 'Next attempt']
   return (
-    <div className={styles.attempts}>
-      <table>
-        <thead><tr><th>No.</th><th>Start</th>{kind === 'call' ? <><th>Request</th><th>HTTP</th></> : null}<th>Duration</th><th>Outcome</th><th>Next attempt</th></tr></thead>
-        <tbody>
-          {attempts.toReversed().map((attempt, i) => {
-            const following = attempts[attempts.length - i]
-            const start = milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
-            return (
-              <tr key={attempt.number}>
-                <td>{attempt.number}</td>
-                <td><Time at={milliseconds(attempt.startTime)} unknown="unknown" /></td>
-                {kind === 'call' ? <><td className={styles.request}>{attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}</td><td>{attempt.httpStatus ?? '–'}</td></> : null}
-                <td><Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} /></td>
-                <td className={styles.outcome}>{outcome(attempt)}{attempt.error === undefined ? null : <div className={styles.attemptError}>{attempt.error.title}{attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}</div>}</td>
-                <td>{start === undefined ? '–' : <Time at={start} />}</td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-    </div>
+    <Table heads={heads} label="Attempts">
+      {attempts.toReversed().map((attempt, i) => {
+        const following = attempts[attempts.length - i]
+        const start = milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
+        return (
+          <Fragment key={attempt.number}>
+            <tr>
+              <td>{attempt.number}</td>
+              <td><Time at={milliseconds(attempt.startTime)} unknown="unknown" /></td>
+              {call ? <><td className={styles.request}>{attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}</td><td>{attempt.httpStatus ?? '–'}</td></> : null}
+              <td><Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} /></td>
+              <td>{outcome(attempt)}</td>
+              <td>{start === undefined ? '–' : <Time at={start} />}</td>
+            </tr>
+            {attempt.error === undefined ? null : <tr><td colSpan={heads.length} className={styles.attemptError}>{attempt.error.title}{attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}</td></tr>}
+          </Fragment>
+        )
+      })}
+    </Table>
   )
 }
 
