@@ -131,6 +131,7 @@ describe('a webhook', () => {
     await page.getByText('Call by curl copied.').first().waitFor()
     await promisify(execFile)('bash', ['-c', await page.evaluate(async () => navigator.clipboard.readText())])
     await dialog.getByRole('button', { name: 'Close', exact: true }).first().click()
+    await page.getByRole('button', { name: 'Discard' }).click()
     await alerts.getByText("by 'curl'").waitFor()
     await page.getByRole('button', { name: 'Unpause' }).click()
     await alerts.waitFor({ state: 'detached' })
