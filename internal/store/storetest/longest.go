@@ -16,18 +16,25 @@ func testLongestRuns(t *testing.T, open Opener) {
 	now := at(50)
 	service := statistics.NewService(statistics.Options{Store: s.Statistics(), Runs: s, Now: func() time.Time { return now }})
 	// Lengths at the time of the first page: 50 s, 20 s, 10 s and 5 s.
-	begin := func(id string, created int) { insert(t, s, newRun(id, created)) }
-	finish := func(id string, position int64, status run.Status, ended int) {
-		u := state(id, position, status)
-		u.State.EndedAt = at(ended)
+	started := map[string]time.Time{}
+	begin := func(id string, second int) {
+		insert(t, s, newRun(id, second))
+		started[id] = at(second)
+		u := state(id, 1, run.Running)
+		u.State.StartedAt = started[id]
+		apply(t, s, u)
+	}
+	finish := func(id string, status run.Status, ended int) {
+		u := state(id, 2, status)
+		u.State.StartedAt, u.State.EndedAt = started[id], at(ended)
 		apply(t, s, u)
 	}
 	begin("open", 0)
 	begin("failed", 15)
 	begin("completed", 25)
 	begin("young", 45)
-	finish("failed", 1, run.Failed, 35)
-	finish("completed", 1, run.Completed, 35)
+	finish("failed", run.Failed, 35)
+	finish("completed", run.Completed, 35)
 
 	read := func(f run.Filter, limit int, between func()) (ids []string) {
 		t.Helper()
@@ -61,7 +68,7 @@ func testLongestRuns(t *testing.T, open Opener) {
 
 	between := func() {
 		now = at(110)
-		finish("young", 1, run.Completed, 109)
+		finish("young", run.Completed, 109)
 		begin("new", 100)
 	}
 	require.Equal(t, all, read(run.Filter{}, 2, between), "as at the time of the first page")
