@@ -184,7 +184,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 // TestClientThatDoesNotReadBlocksNoOther has a client that requests a large run again and again and reads no response.
 func TestClientThatDoesNotReadBlocksNoOther(t *testing.T) {
 	t.Parallel()
-	p := start(t, func(o *rpc.Options) { o.StallTimeout = time.Minute })
+	p := start(t, func(o *rpc.Options) { o.StallTimeout = 5 * time.Minute })
 	p.publish()
 	id := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{"name":`+quoted(strings.Repeat("x", 500_000))+`}}`).ok()["run"].(map[string]any)["id"].(string)
 	conn, err := net.Dial("tcp", p.server.Addr().String())
@@ -198,7 +198,7 @@ func TestClientThatDoesNotReadBlocksNoOther(t *testing.T) {
 	for range responses {
 		p.do("GET", "/v1/projects/default/runs/"+id, "").ok()
 	}
-	require.Less(t, time.Since(begun), 30*time.Second, "a slot is held until the client reads")
+	require.Less(t, time.Since(begun), 2*time.Minute, "a slot is held until the client reads")
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
