@@ -98,13 +98,13 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
+	for _, noun := range root.Commands() {
+		acceptClientFlags(s, noun)
+	}
 	root.AddCommand(options.Commands...)
 	s.Dev = program + " dev"
 	if slices.ContainsFunc(options.Commands, func(cmd *cobra.Command) bool { return cmd.Name() == "dev" }) {
 		s.Dev = s.Command("dev")
-	}
-	for _, noun := range root.Commands() {
-		acceptClientFlags(s, noun)
 	}
 	root.InitDefaultCompletionCmd()
 	strictCompletion(root)
@@ -114,9 +114,10 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	return root, s
 }
 
-// acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede the noun.
+// acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede the noun. The
+// program's own commands, such as the server, do not call one.
 func acceptClientFlags(s *session.Session, noun *cobra.Command) {
-	if !noun.HasSubCommands() || noun.Flags().Lookup("address") != nil {
+	if !noun.HasSubCommands() {
 		return
 	}
 	s.BindClient(noun)

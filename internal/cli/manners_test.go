@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -213,4 +214,14 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 	require.Zero(t, help.code, help)
 	require.Contains(t, help.out.String(), "Commands:")
 	require.NotContains(t, help.out.String(), "--address")
+}
+
+func TestOwnCommandsDoNotTakeTheFlagsOfAServer(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	own := &cobra.Command{Use: "dev", RunE: func(*cobra.Command, []string) error { return nil }}
+	own.AddCommand(&cobra.Command{Use: "temporal", RunE: func(*cobra.Command, []string) error { return nil }})
+	code := cli.Run(t.Context(), cli.Options{Stdout: &out, Stderr: &errs, Commands: []*cobra.Command{own}}, []string{"dev", "--address", "127.0.0.1:1"})
+	require.Equal(t, exit.Usage, code)
+	require.Contains(t, errs.String(), "unknown flag: --address")
 }

@@ -24,7 +24,8 @@ const (
 	dependencyUp    = "up"
 )
 
-func usable(c *signalboxv1.Connection) bool {
+// usable reports whether runs can be started over a connection.
+func usable(c interface{ GetState() string }) bool {
 	return c.GetState() == stateConnected || c.GetState() == stateDegraded
 }
 

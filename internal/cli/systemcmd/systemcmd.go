@@ -81,7 +81,7 @@ func connectionCommand(s *session.Session) *cobra.Command {
 // newRuns is what becomes of the runs that are started now.
 func newRuns(c *signalboxv1.GetConnectionResponse) string {
 	switch {
-	case c.GetState() == stateConnected, c.GetState() == stateDegraded:
+	case usable(c):
 		return "start"
 	case c.GetQueuesRuns():
 		return "are queued until Temporal is available"
