@@ -36,6 +36,15 @@ type Violation struct {
 	Missing []string // the properties that the value at Pointer lacks; they are named by the schema, not by the value
 }
 
+// MissingAt returns the JSON pointers at which the properties in Missing belong.
+func (v Violation) MissingAt() []string {
+	pointers := make([]string, len(v.Missing))
+	for i, name := range v.Missing {
+		pointers[i] = v.Pointer + "/" + tree.Escape(name)
+	}
+	return pointers
+}
+
 // SchemaError lists every violation, sorted by pointer.
 type SchemaError struct{ Violations []Violation }
 

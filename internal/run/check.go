@@ -46,14 +46,12 @@ func withViolations(f *apperror.Error, err error) error {
 			f = f.WithField("input"+v.Pointer, "%s", v.Message)
 			continue
 		}
-		for _, name := range v.Missing {
-			f = f.WithField("input"+v.Pointer+"/"+escapePointer.Replace(name), "is required")
+		for _, at := range v.MissingAt() {
+			f = f.WithField("input"+at, "is required")
 		}
 	}
 	return f
 }
-
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // withoutValues returns an error of a schema with only the locations, the keywords and the names that the schema requires: its
 // messages quote values.

@@ -54,6 +54,7 @@ func (b *builder) member(n *Node, seen map[string]Pos, m Member, pointer string)
 	n.Members = append(n.Members, m)
 }
 
-func escape(key string) string {
+// Escape writes a key as a part of a JSON pointer.
+func Escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

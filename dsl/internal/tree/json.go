@@ -130,7 +130,7 @@ func (r *jsonReader) object(pos Pos, pointer string, depth int) *Node {
 			r.stopped = true
 			return n
 		}
-		child := pointer + "/" + escape(key)
+		child := pointer + "/" + Escape(key)
 		value := r.value(child, depth+1)
 		r.member(n, seen, Member{Key: key, Pos: at, Value: value}, child)
 	}

@@ -116,7 +116,7 @@ func (y *yamlReader) mapping(n *yaml.Node, pointer string, depth int) *Node {
 		if !ok {
 			continue
 		}
-		child := pointer + "/" + escape(key)
+		child := pointer + "/" + Escape(key)
 		y.member(out, seen, Member{Key: key, Pos: Pos{k.Line, k.Column}, Value: y.value(v, child, depth+1)}, child)
 	}
 	for _, m := range merges {
