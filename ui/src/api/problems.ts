@@ -18,3 +18,12 @@ export const useProblem = (id: string, known?: OperatorProblem): OperatorProblem
     placeholderData: known,
     refetchInterval: 5000,
   }).data ?? known
+
+/** usePlatformProblems returns the problems of the platform that concern a project: its dispatcher and its workers. */
+export const usePlatformProblems = (project: string) =>
+  useQuery({
+    queryKey: [...problemsKey, 'platform', project],
+    queryFn: ({ signal }) => problems.listProblems({ project, kinds: ['platform'], states: ['open', 'acknowledged'], pageSize: 10 }, { signal }),
+    refetchInterval: 10_000,
+    retry: false,
+  })

@@ -1,6 +1,6 @@
 import { Wrench } from 'lucide-react'
 import { milliseconds, useMaintenance } from '../api'
-import { Elapsed, Time } from '../kit'
+import { Since } from '../kit'
 import styles from './AppShell.module.css'
 
 /** On every page while the platform is in maintenance: why, since when, and by whom. */
@@ -10,7 +10,7 @@ export function MaintenanceNote() {
   return (
     <div className={styles.maintenance} role="status" aria-label="Maintenance">
       <Wrench size={14} aria-hidden />
-      <span>Maintenance: no new runs start. {state.reason} <span className={styles.aside}>By {state.actor} since <Time at={milliseconds(state.since)} /> (<Elapsed from={milliseconds(state.since)} />)</span></span>
+      <span>Maintenance: no new runs start. {state.reason} <span className={styles.aside}>By {state.actor} <Since at={milliseconds(state.since)} /></span></span>
     </div>
   )
 }

@@ -41,6 +41,9 @@ export function Elapsed({ from, to }: { from: number | undefined; to?: number | 
   return <span>{formatDuration((to ?? time) - from)}</span>
 }
 
+/** Since when something is so, and for how long. */
+export const Since = ({ at }: { at: number | undefined }) => <>since <Time at={at} unknown="unknown" />{at === undefined ? null : <> (<Elapsed from={at} />)</>}</>
+
 /** The time until `at`, renewed each second: 0:17. */
 export function Countdown({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
   const time = useNow()

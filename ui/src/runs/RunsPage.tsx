@@ -1,13 +1,13 @@
-import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueries, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { Download, Pause, Play, RefreshCw } from 'lucide-react'
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { callError, clients, milliseconds, now, useConnection } from '../api'
+import { callError, clients, milliseconds, now, useConnection, usePlatformProblems } from '../api'
 import { rememberList } from '../app/list'
 import { one, type Search, usePageKeys, useRefusal, useViews } from '../app'
 import { ControlDialog } from '../control'
 import type { Run } from '../gen/signalbox/v1/run_pb'
-import { Ago, type Alert, AlertSlot, Button, cardHeight, command, CopyButton, copyCLI, DataTable, Elapsed, ErrorView, formatCount, Menu, Page, PageHead, plural, Skeleton, StateView, TextField, Time, useLinkRefusal, usePhone, setPreferences, usePreferences } from '../kit'
+import { Ago, type Alert, AlertSlot, Button, cardHeight, command, CopyButton, copyCLI, DataTable, ErrorView, formatCount, Menu, Page, PageHead, plural, Since, Skeleton, StateView, TextField, useLinkRefusal, usePhone, setPreferences, usePreferences } from '../kit'
 import type { Label } from '../labels'
 import { StartDialog } from '../start'
 import { type BatchAction, BatchDialog } from './BatchDialog'
@@ -298,12 +298,7 @@ function SearchField({ value, onCommit }: { value: string; onCommit: (text: stri
 /** What keeps runs of the project from going on: the connection to Temporal, the dispatcher, the workers; for every role. */
 function PlatformAlerts({ project }: { project: string }) {
   const { data: connection } = useConnection()
-  const problems = useQuery({
-    queryKey: ['platform-problems', project],
-    queryFn: ({ signal }) => clients.problems.listProblems({ project, kinds: ['platform'], states: ['open', 'acknowledged'], pageSize: 10 }, { signal }),
-    refetchInterval: 10_000,
-    retry: false,
-  })
+  const problems = usePlatformProblems(project)
   const alerts: Alert[] = []
   if (connection !== undefined && connection.title !== '') {
     const down = connection.state === 'down'
@@ -320,8 +315,6 @@ function PlatformAlerts({ project }: { project: string }) {
   }
   return <AlertSlot alerts={alerts} />
 }
-
-const Since = ({ at }: { at: number | undefined }) => <>since <Time at={at} unknown="unknown" />{at === undefined ? null : <> (<Elapsed from={at} />)</>}</>
 
 /** Whether the list is refused because of the project. The workflow of a filter may be missing, too. */
 function isDenied(error: unknown, filter: RunFilter): boolean {

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
-import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, restCall, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Since, restCall, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
 import { StorePanel } from './StorePanel'
@@ -66,7 +66,7 @@ function alerts(status: GetStatusResponse): Alert[] {
       id: 'temporal',
       tone: c.state === 'down' ? 'red' : 'amber',
       title: c.title,
-      since: <>since <Time at={milliseconds(c.since)} /> (<Elapsed from={milliseconds(c.since)} />)</>,
+      since: <Since at={milliseconds(c.since)} />,
       detail: (
         <>
           {c.lastError === '' ? null : <div>{c.lastError}</div>}
