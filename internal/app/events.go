@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dispatch"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
@@ -89,6 +90,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 			e.dispatchers.InitMetrics(project)
 			p.telemetry.Runs.Begin(ctx, project, telemetry.Counted{Runs: countedStatuses(), Steps: endedSteps()})
 			p.telemetry.Webhooks.Begin(ctx, project, sender.Outcomes()...)
+			p.telemetry.Batches.Begin(ctx, project, endedOutcomes()...)
 		}, Usable: c.usable,
 		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
 			return s.Events().Backlogs(ctx, timing(p.cfg).WithDefaults().StaleAfter)
@@ -102,6 +104,17 @@ func countedStatuses() []string {
 	for _, status := range run.Statuses() {
 		if status.Terminal() {
 			counted = append(counted, string(status))
+		}
+	}
+	return counted
+}
+
+// endedOutcomes lists the outcomes that signalbox_batch_runs_ended_total counts.
+func endedOutcomes() []string {
+	var counted []string
+	for _, outcome := range batch.AllOutcomes() {
+		if outcome != batch.RunOpen {
+			counted = append(counted, string(outcome))
 		}
 	}
 	return counted

@@ -16,6 +16,13 @@ func newBatches(meter metric.Meter) (*Batches, error) {
 	return &Batches{ended}, err
 }
 
+// Begin begins the series of a project at 0.
+func (b *Batches) Begin(ctx context.Context, project string, outcomes ...string) {
+	for _, outcome := range outcomes {
+		b.RunsEnded(ctx, project, outcome, 0)
+	}
+}
+
 // RunsEnded counts n runs (signalbox_batch_runs_ended_total).
 func (b *Batches) RunsEnded(ctx context.Context, project string, outcome string, n int64) {
 	b.ended.Add(ctx, n, metric.WithAttributes(attribute.String("project", project), attribute.String("outcome", outcome)))

@@ -247,7 +247,7 @@ func faults() map[string]fault {
 				return "the dispatcher is " + p.Listed.State
 			case len(p.Status.Workers) > 0 || p.Status.WorkersError != "":
 				return "a worker is alive"
-			case p.WorkersIn("late")+p.WorkersIn("gone") != 2:
+			case p.WorkersIn("late")+p.WorkersIn("dead") != 2:
 				return fmt.Sprint(p.Workers)
 			case p.Problems[b.run] != "POLLER_STALE":
 				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
@@ -489,7 +489,7 @@ func faults() map[string]fault {
 			switch {
 			case p.Listed.State != "stale", p.Value("dispatcher_stale", `project="side"`) != 1:
 				return fmt.Sprintf("the dispatcher is %s: %s", p.Listed.State, p.Listed.Detail)
-			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, p.WorkersIn("late") != 1:
+			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, p.WorkersIn("late")+p.WorkersIn("dead") != 1:
 				return fmt.Sprint(p.Workers)
 			}
 			return ""

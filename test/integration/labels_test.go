@@ -190,7 +190,7 @@ func (l labelled) batch(t *testing.T) {
 	b := startBatch(t, l.Server, &signalboxv1.StartBatchRequest{
 		Action: "replay", Filter: &signalboxv1.BatchFilter{Workflow: l.name, Labels: []string{"wave=1"}},
 	})
-	require.EqualValues(t, 1, awaitBatch(t, l.Server, b.GetId(), soon, batchEnded).GetSucceeded())
+	require.EqualValues(t, 1, awaitBatch(t, l.Server, b.GetId(), soon, replayed).GetOutcomes().GetStarted())
 	res, err := l.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
 		Project: platform.DefaultProject, Labels: []string{"wave=1"}, ReplayOf: first.ID,
 	}))

@@ -129,7 +129,7 @@ func createWebhook(t *testing.T, s *platform.Server, name string, args ...string
 func sendEvents(t *testing.T, s *platform.Server, typ string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		r := s.CLI(t, "event", "send", "--type", typ, "--source", "/test", "--id", fmt.Sprint(i), "--data", fmt.Sprintf(`{"n":%d}`, i))
+		r := s.CLI(t, "event", "send", "--type", typ, "--source", "/test/"+typ, "--id", fmt.Sprint(i), "--data", fmt.Sprintf(`{"n":%d}`, i))
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	}
 }

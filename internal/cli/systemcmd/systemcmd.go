@@ -54,7 +54,7 @@ It exits with 0 whenever the server answers, in any state of the connection: scr
 func connectionCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connection",
-		Short: "Show the state of the connection to Temporal, which every caller may read",
+		Short: "Show whether the server is connected to Temporal",
 		Long: `Show whether the server at --address is connected to Temporal, since when, and what becomes of new runs. It needs no role;
 "signalbox system status", for callers with a role in all projects, shows the address and the last error, too.`,
 		Example: `  signalbox system connection

@@ -24,7 +24,7 @@ func New(s *session.Session) *cobra.Command {
 }
 
 // states of workers, as the API spells them.
-func states() []string { return []string{"alive", "late", "stopped", "silent", "unknown"} }
+func states() []string { return []string{"alive", "late", "dead", "stopped", "silent", "unknown"} }
 
 type listFlags struct {
 	states  []string
@@ -37,8 +37,8 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:   "list",
 		Short: "List the workers with their heartbeats and registrations",
 		Long: `List the worker processes: their heartbeats, and the dispatchers that they are registered with. A worker is alive, late (it
-sent no heartbeat in time, and the dispatchers are about to evict it), stopped, or silent (registered with a
-dispatcher, without a heartbeat).`,
+sent no heartbeat in time, and the dispatchers are about to evict it), dead (none for three times that time), stopped,
+or silent (registered with a dispatcher, without a heartbeat).`,
 		Example: `  signalbox worker list
   signalbox worker list --project shop --state late,dead`,
 		Args: session.Args(0, 0, ""),

@@ -145,6 +145,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	tel.Runs.Rebuilt(ctx, "rebuilt", 1)
 	tel.Retention.Deleted(ctx, "runs", 1)
 	tel.Webhooks.Begin(ctx, "shop", "delivered")
+	tel.Batches.Begin(ctx, "shop", "completed")
 	tel.Migration.Begin(ctx)
 	tel.API.Refused(ctx, "UNAUTHENTICATED")
 	tel.Webhooks.Attempted(ctx, project, "delivered")
