@@ -51,14 +51,14 @@ detected() {
 	fi
 }
 
-# suites runs the black-box tests. Those that keep the processors busy run one after the other, the rest side by side, because they
-# wait most of the time. The flags are those of `make build`, so that the Temporal server is compiled once for both.
+# suites runs the black-box tests. Those that keep the processors busy or measure times run one after the other, the rest side by side,
+# because they wait most of the time. The flags are those of `make build`, so that the Temporal server is compiled once for both.
 suites() {
 	local busy others
-	busy=$(cd test && GOWORK=off go list ./dispatch ./integration ./operations ./outage) || return 1
+	busy=$(cd test && GOWORK=off go list ./bounded ./connection ./dispatch ./integration ./operations ./outage) || return 1
 	others=$(cd test && GOWORK=off go list ./... | grep -vxF "${busy}") || return 1
 	# shellcheck disable=SC2086 # one word per package
-	CGO_ENABLED=0 events test -trimpath -p=3 ${others}
+	CGO_ENABLED=0 events test -trimpath -p=2 ${others}
 	# shellcheck disable=SC2086
 	CGO_ENABLED=0 events test -trimpath -p=1 ${busy}
 }
