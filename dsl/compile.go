@@ -24,11 +24,26 @@ func (p *parser) expr(v value, what string, vars []string) *Expr {
 // wrappedExpr reads a string that must be an expression in ${ }.
 func (p *parser) wrappedExpr(v value, what string, vars []string) *Expr {
 	if !p.isExpression(v, vars) {
-		inner, _ := unwrap(v.node.Text)
-		p.report(CodeExpression, v, fmt.Sprintf("write it as ${ %s }", strings.TrimSpace(inner)), "%s must be an expression in ${ }", what)
+		p.report(CodeExpression, v, "write it as "+p.wrapped(v, vars), "%s must be an expression in ${ }", what)
 		return nil
 	}
 	return p.compile(v, vars)
+}
+
+// wrapped returns a text as the expression in ${ } that is meant: a text with ${ } in it, an expression without ${ }, or a plain text.
+func (p *parser) wrapped(v value, vars []string) string {
+	compiles := p.compiles(vars)
+	if whole, ok := lint.Interpolated(v.node.Text, compiles); ok && strings.Contains(v.node.Text, "${") {
+		return whole
+	}
+	inner, _ := unwrap(v.node.Text)
+	if inner = strings.TrimSpace(inner); compiles(inner) {
+		return "${ " + inner + " }"
+	}
+	if quoted, ok := lint.Interpolated(v.node.Text, compiles); ok {
+		return quoted
+	}
+	return `an expression, for example ${ .order.id } or ${ "a text" }`
 }
 
 // isExpression reports whether a string is an expression in the document's mode.

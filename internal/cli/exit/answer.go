@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -103,15 +104,28 @@ func (c *Call) message(answer *connect.Error) string {
 		return "interrupted"
 	case connect.CodeUnimplemented:
 		return answer.Message() + "; the server does not have this method: is it Signalbox, and at least as new as this command?"
-	case connect.CodeUnknown:
-		if answer.Message() != "" && len(answer.Details()) == 0 {
-			return answer.Message() + "; what answers at " + address + " may not be Signalbox, check --address"
+	case connect.CodeResourceExhausted: // also an answer that is larger than this client reads
+	default:
+		if line := c.foreign(answer); line != "" {
+			return line
 		}
 	}
 	if answer.Message() == "" {
 		return answer.Code().String()
 	}
 	return answer.Message()
+}
+
+// foreign words an error that Signalbox did not send; "" for one that it did.
+func (c *Call) foreign(answer *connect.Error) string {
+	switch {
+	case errors.Is(answer, io.EOF), errors.Is(answer, io.ErrUnexpectedEOF):
+		return "the connection to " + c.Address + " ended before the answer; try again, and check --address if it ends each time"
+	case answer.Message() == "", connect.IsWireError(answer) && (answer.Code() != connect.CodeUnknown || len(answer.Details()) > 0):
+		return ""
+	default:
+		return answer.Message() + "; what answers at " + c.Address + " may not be Signalbox, check --address"
+	}
 }
 
 // distrust words what one side has against the other's certificate; "" when that is not what went wrong.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"testing"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
@@ -52,11 +56,43 @@ func TestLines(t *testing.T) {
 	require.Empty(t, exit.Line(nil))
 	require.Empty(t, exit.Line(exit.Silently(exit.RunFailed)))
 	require.Equal(t, "interrupted", exit.Line(fmt.Errorf("list: %w", context.Canceled)))
-	call := &exit.Call{What: "do it", Address: "here:1", Err: connect.NewError(connect.CodeUnavailable, errors.New("busy")), Hint: "wait"}
+	call := &exit.Call{What: "do it", Address: "here:1", Err: connect.NewWireError(connect.CodeUnavailable, errors.New("busy")), Hint: "wait"}
 	require.Equal(t, "do it: busy; wait", exit.Line(call))
 	call = &exit.Call{What: "do it", Address: "here:1", Err: errors.New("plain")}
 	require.Equal(t, "do it: plain", exit.Line(call))
 	require.Empty(t, exit.Reason(call))
 	call.Err = connect.NewError(connect.CodeNotFound, nil)
 	require.Equal(t, "do it: not_found", exit.Line(call), "an answer without words still says something")
+}
+
+// The line says so where something else than Signalbox answers, whatever it sends.
+func TestLinesOfForeignServers(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"":                 "ended before the answer; try again, and check --address",
+		"-ERR unknown\r\n": "may not be Signalbox, check --address",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}":       "may not be Signalbox, check --address",
+		"HTTP/1.1 501 Not Implemented\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nno": "may not be Signalbox, check --address",
+		"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 9\r\n\r\nab":      "ended before the answer",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Read(make([]byte, 4096)) // the request
+				_, _ = c.Write([]byte(answer))
+				_ = c.Close()
+			}
+		}()
+		address := listener.Addr().String()
+		client := signalboxv1connect.NewProjectServiceClient(http.DefaultClient, "http://"+address)
+		_, err = client.ListProjects(t.Context(), connect.NewRequest(&signalboxv1.ListProjectsRequest{}))
+		call := &exit.Call{What: "list projects", Address: address, Err: err}
+		require.Contains(t, exit.Line(call), want, "%q", answer)
+	}
 }

@@ -20,6 +20,7 @@ type lines struct {
 	style output.Style
 	run   string           // the run's last line, so that it is not repeated
 	steps map[int64]string // each step's last status
+	last  time.Time        // of the line before: no line has an earlier time
 }
 
 func newLines(w io.Writer, style output.Style) *lines {
@@ -34,7 +35,7 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 	for _, step := range message.GetSteps() {
 		if status := stepStatus(step); l.steps[step.GetNumber()] != status {
 			l.steps[step.GetNumber()] = status
-			l.print(stepLine(step, l.style))
+			l.change(stepTime(step), stepText(step, l.style))
 		}
 	}
 	if summary := message.GetSummary(); summary != nil {
@@ -42,11 +43,19 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 		l.print(fmt.Sprintf("steps %d to %d are summarized", summary.GetFrom(), summary.GetTo()))
 	}
 	if run := message.GetRun(); run != nil {
-		if line := runLine(run, l.style); line != l.run {
-			l.run = line
-			l.print(line)
+		if text := runText(run, l.style); text != l.run {
+			l.run = text
+			l.change(runTime(run), text)
 		}
 	}
+}
+
+// change prints a change at its time, or at that of the line before, if that is later: a run that waits again began earlier.
+func (l *lines) change(at time.Time, text string) {
+	if at.After(l.last) {
+		l.last = at
+	}
+	l.print(clock(l.last) + " " + text)
 }
 
 func (l *lines) lost(address string) {
@@ -86,7 +95,7 @@ func (s *screen) update(message *signalboxv1.WatchRunResponse) {
 		s.steps = slices.DeleteFunc(s.steps, func(step *signalboxv1.Step) bool { return replaced(summary, step) })
 	}
 	if run := message.GetRun(); run != nil {
-		s.run = runLine(run, output.Style{})
+		s.run = clock(runTime(run)) + " " + runText(run, output.Style{})
 	}
 	s.draw()
 }
@@ -132,7 +141,7 @@ func (s *screen) draw() {
 		shown = shown[hidden:]
 	}
 	for _, step := range shown {
-		rows = append(rows, stepLine(step, output.Style{}))
+		rows = append(rows, clock(stepTime(step))+" "+stepText(step, output.Style{}))
 	}
 	rows = append(rows, s.run)
 	if s.notice != "" {
@@ -163,8 +172,12 @@ func cut(text string, width int) string {
 	return string(runes[:max(0, width-1)]) + "…"
 }
 
-func runLine(run *signalboxv1.Run, style output.Style) string {
-	line := clock(run.GetEndTime(), run.GetStartTime(), run.GetCreateTime()) + " run " + style.Status(run.GetStatus())
+func runTime(run *signalboxv1.Run) time.Time {
+	return firstTime(run.GetEndTime(), run.GetStartTime(), run.GetCreateTime())
+}
+
+func runText(run *signalboxv1.Run, style output.Style) string {
+	line := "run " + style.Status(run.GetStatus())
 	if detail := statusDetail(run); detail != "" {
 		line += " (" + detail + ")"
 	}
@@ -175,8 +188,12 @@ func runLine(run *signalboxv1.Run, style output.Style) string {
 	return line
 }
 
-func stepLine(step *signalboxv1.Step, style output.Style) string {
-	line := fmt.Sprintf("%s %d %s %s (%s)", clock(step.GetEndTime(), step.GetStartTime()), step.GetNumber(), style.Status(step.GetStatus()), output.Visible(step.GetTask()), step.GetKind())
+func stepTime(step *signalboxv1.Step) time.Time {
+	return firstTime(step.GetEndTime(), step.GetStartTime())
+}
+
+func stepText(step *signalboxv1.Step, style output.Style) string {
+	line := fmt.Sprintf("%d %s %s (%s)", step.GetNumber(), style.Status(step.GetStatus()), output.Visible(step.GetTask()), step.GetKind())
 	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
 		line += " (" + step.GetWaitingKind() + until(step) + ")"
 	}
@@ -193,14 +210,22 @@ func stepLine(step *signalboxv1.Step, style output.Style) string {
 	return line
 }
 
-// clock is the time of day of the first time that is known, as long as a time is, so that lines align.
-func clock(times ...*timestamppb.Timestamp) string {
+// firstTime returns the first time that is known, zero if none is.
+func firstTime(times ...*timestamppb.Timestamp) time.Time {
 	for _, t := range times {
 		if t != nil {
-			return t.AsTime().Format(time.TimeOnly)
+			return t.AsTime()
 		}
 	}
-	return "--:--:--"
+	return time.Time{}
+}
+
+// clock is the time of day; for one that is not known it is as long, so that lines align.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "--:--:--"
+	}
+	return t.Format(time.TimeOnly)
 }
 
 // stepStatus is everything about a step that is worth a new line.

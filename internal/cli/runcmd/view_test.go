@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -61,4 +63,24 @@ func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
 	require.True(t, strings.HasPrefix(rows[0], "--:--:-- 1 \x1b[31mfailed\x1b[0m greet"), rows[0])
 	require.True(t, strings.HasPrefix(rows[2], "--:--:-- 3 \x1b[34mrunning\x1b[0m greet"), rows[2])
 	require.True(t, strings.HasPrefix(rows[3], "--:--:-- run \x1b[31mfailed\x1b[0m w"), rows[3])
+}
+
+// A run that waits again reports its start, which is before the changes that were printed: no line has an earlier time than the one before.
+func TestLinesKeepTheOrderOfTime(t *testing.T) {
+	t.Parallel()
+	at := func(second int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 11, 27, 12, 0, second, 0, time.UTC))
+	}
+	var out bytes.Buffer
+	l := newLines(&out, output.Style{})
+	l.update(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Status: "running", Workflow: "w", StartTime: at(1)}})
+	done := step(1, "completed")
+	done.StartTime, done.EndTime = at(1), at(5)
+	l.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{done}, Run: &signalboxv1.Run{Status: "waiting", Workflow: "w", StartTime: at(1)}})
+	l.update(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Status: "completed", Workflow: "w", StartTime: at(1), EndTime: at(9)}})
+	var times []string
+	for line := range strings.Lines(out.String()) {
+		times = append(times, line[:8])
+	}
+	require.Equal(t, []string{"12:00:01", "12:00:05", "12:00:05", "12:00:09"}, times)
 }
