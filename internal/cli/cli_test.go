@@ -98,6 +98,7 @@ func TestProjectsAndAudit(t *testing.T) {
 	requireRefusal(t, shell.run(t, "project", "show", "nope"), exit.NotFound, "PROJECT_NOT_FOUND")
 
 	require.Regexp(t, `(?m)^2026-01-31T12:00:00Z +local +run.cancel +run-1 +wrong customer$`, shell.run(t, "audit", "list").out.String())
+	require.Equal(t, "7\n", shell.run(t, "audit", "list", "-o", "name").out.String())
 	require.Zero(t, shell.run(t, "audit", "list", "--action", "run.cancel", "--subject", "run-1", "--actor", "local", "-o", "json").code)
 	request := last[*signalboxv1.ListAuditRequest](t, a)
 	require.Equal(t, []string{"run.cancel", "run-1", "local"}, []string{request.GetAction(), request.GetSubject(), request.GetActor()})

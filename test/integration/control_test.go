@@ -129,10 +129,10 @@ func requireEffect(t *testing.T, s *platform.Server, control, id string) {
 	require.NoError(t, err, control)
 	switch control {
 	case "pause":
-		require.Equal(t, "paused", r.GetWaitingKind(), "the response shows it")
+		awaitPaused(t, s, id, true)
 		requireEffect(t, s, "unpause", id)
 	case "unpause":
-		require.NotEqual(t, "paused", r.GetWaitingKind())
+		r = awaitPaused(t, s, id, false)
 		require.NotContains(t, platform.Ended(), r.GetStatus())
 		requireEffect(t, s, "cancel", id)
 	case "cancel":
@@ -145,6 +145,18 @@ func requireEffect(t *testing.T, s *platform.Server, control, id string) {
 		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()}, "the response shows it")
 		require.Equal(t, "Terminated by local", r.GetError().GetTitle())
 	}
+}
+
+// awaitPaused waits until a run is paused, or is not. The response to the control has it too, unless the machine is slow.
+func awaitPaused(t *testing.T, s *platform.Server, id string, paused bool) (r *signalboxv1.Run) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		if r = s.Run(t, id); (r.GetWaitingKind() == "paused") != paused {
+			return fmt.Sprintf("it is %s %s", r.GetStatus(), r.GetWaitingKind())
+		}
+		return ""
+	})
+	return r
 }
 
 // requireReplayed replays a run that had an input, and ends the new run.

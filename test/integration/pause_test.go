@@ -11,7 +11,7 @@ import (
 
 func TestPausedRunStopsBetweenTasks(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		pausable := s.Publish(t, platform.Document("pausable", waits(3)+"  - s: {set: {done: true}}\n"))
+		pausable := s.Publish(t, platform.Document("pausable", waits(10)+"  - s: {set: {done: true}}\n"))
 		id, canceled := s.Start(t, pausable, `{}`).GetId(), s.Start(t, pausable, `{}`).GetId()
 		for _, one := range []string{id, canceled, id} {
 			r := s.CLI(t, "run", "pause", one, "--reason", "look first")

@@ -61,7 +61,11 @@ func TestRetentionDeletesFinishedData(t *testing.T) {
 		options.Env = []string{
 			"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h", "SIGNALBOX_RETENTION_EVENTS_MAX_AGE=1h", "SIGNALBOX_RETENTION_AUDIT_MAX_COUNT=3",
 		}
-		s = platform.StartServer(t, options)
+		// Without Temporal the reconciler finds no execution that ended a moment ago and has lost its row.
+		temporal := options.Temporal
+		options.Temporal = noTemporal
+		s = platform.LaunchServer(t, options)
+		s.AwaitAPI(t)
 		platform.Eventually(t, soon, func() string {
 			if left := len(s.AllRuns(t, "", 100)); left != 4 {
 				return fmt.Sprintf("%d runs are left", left)
@@ -98,6 +102,11 @@ func TestRetentionDeletesFinishedData(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, metrics, `signalbox_retention_deleted_total{kind="runs"} 7`)
 		// Deleted data is not found, and the remaining data works.
+		s.Terminate()
+		_, ended = s.WaitFor(soon)
+		require.True(t, ended)
+		options.Temporal = temporal
+		s = platform.StartServer(t, options)
 		sendTogether(t, s, "old.news", 1)
 		runsBy(t, s, eventWorkflow, 1)
 	})

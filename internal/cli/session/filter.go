@@ -115,8 +115,13 @@ func names(value any) ([]string, error) {
 func nameOf(value any) string {
 	object, _ := value.(map[string]any)
 	for _, field := range identifiers() {
-		if name, is := object[field].(string); is && name != "" {
-			return name
+		switch name := object[field].(type) {
+		case string:
+			if name != "" {
+				return name
+			}
+		case json.Number: // an entry of the audit log is numbered
+			return name.String()
 		}
 	}
 	var found []string

@@ -144,7 +144,11 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 		if p.GetLimit() > 0 {
 			limit = fmt.Sprint(p.GetLimit())
 		}
-		pools = append(pools, fmt.Sprintf("%s %d of %s in use, %s", p.GetName(), p.GetInUse(), limit, output.Count(p.GetWaits(), "wait")))
+		use := fmt.Sprintf("%d of %s in use, %s", p.GetInUse(), limit, output.Count(p.GetWaits(), "wait"))
+		if len(f.GetPools()) > 1 { // the name of a single one says nothing
+			use = p.GetName() + " " + use
+		}
+		pools = append(pools, use)
 	}
 	return []output.Field{{Name: "database", Value: database}, {Name: "", Value: facts}, {Name: "connections", Value: strings.Join(pools, "; ")}}
 }

@@ -39,13 +39,15 @@ export function AccessPage() {
   const { values, change } = useFilters(['tab'])
   const tab = values.tab === 'sessions' ? 'sessions' : 'tokens'
   const local = caller.data?.authentication === 'none'
+  // An administrator of any project creates tokens for it.
+  const refused = offline ?? (caller.data === undefined || Object.values(caller.data.roles).includes('admin') ? undefined : 'Needs admin in a project')
   const list = usePages(['tokens'], async (pageToken, signal) => {
     const page = await clients.tokens.listTokens({ pageSize: 100, pageToken }, { signal })
     return { rows: page.tokens, nextPageToken: page.nextPageToken }
   }, 15_000)
   return (
     <Page title="Access" fill>
-      <PageHead title="Access" actions={<Button refused={offline} onClick={() => { setCreating(true) }}>Create a token…</Button>} />
+      <PageHead title="Access" actions={<Button refused={refused} onClick={() => { setCreating(true) }}>Create a token…</Button>} />
       <Panel title="You">
         {caller.data === undefined ? (caller.isError ? 'Not known.' : '…') : (
           <Facts facts={[['Name', caller.data.actorName], ['Authenticated by', local ? 'nothing: this server listens on this machine only, and every caller is an administrator' : caller.data.authentication], caller.data.session === undefined ? undefined : ['Session ends', <Time key="e" at={milliseconds(caller.data.session.expireTime)} />], ['Roles', roles(caller.data.roles)]]} />

@@ -18,8 +18,9 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(value / day)}d ${Math.floor((value % day) / hour)}h`
 }
 
-/** formatCountdown prints the time until something happens: 0:17, 12:04, 2:05:00. */
+/** formatCountdown prints the time until something happens: 0:17, 12:04, 2:05:00; from a day on as a duration: 2d 19h. */
 export function formatCountdown(ms: number): string {
+  if (ms >= day) return formatDuration(ms)
   const total = Math.max(0, Math.ceil(ms / second))
   const h = Math.floor(total / 3600)
   const m = Math.floor((total % 3600) / 60)

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import { milliseconds } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, plural, shortId, Time } from '../kit'
+import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, Id, inWords, Marked, plural, shortId, Time } from '../kit'
 import { ActionMenu } from './ActionMenu'
 import { KindBadge, runsOf, Series, title, versions, where } from './problem'
 import styles from './problems.module.css'
@@ -18,8 +18,8 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
     <Drawer title={title(p)} open onClose={onClose}>
       <div className={styles.drawer}>
         <div className={styles.line}><KindBadge problem={p} /> <code>{p.code}</code> <CopyCommand cli={command(['problem', 'show', p.id])} /></div>
-        {p.detail === '' ? null : <p>{p.detail}</p>}
-        {p.advice === '' ? null : <p className={styles.advice}>{p.advice}</p>}
+        {p.detail === '' ? null : <p><Marked text={p.detail} /></p>}
+        {p.advice === '' ? null : <p className={styles.advice}><Marked text={p.advice} /></p>}
         <Facts
           facts={[
             ['Where', where(p)],
@@ -27,7 +27,7 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
             ['State', inWords(p.state)],
             ['Since', <span key="s"><Time at={milliseconds(p.firstTime)} unknown="unknown" /> (<Ago at={milliseconds(p.firstTime)} />)</span>],
             ['Last seen', <Ago key="l" at={milliseconds(p.lastTime)} />],
-            p.cause === '' ? undefined : ['Cause', inWords(p.cause)],
+            p.cause === '' ? undefined : ['Cause', /^[a-z_]+$/i.test(p.cause) ? inWords(p.cause) : <code key="c">{p.cause}</code>],
             p.count === undefined ? undefined : [p.state === 'resolved' ? 'Count, at last' : 'Count', formatCount(p.count, p.more)],
             p.notReplayed === undefined ? undefined : ['Without a replay', formatCount(left, left > 0n && p.more)],
             p.series === undefined ? undefined : ['Over time', <Series key="o" series={p.series} />],
@@ -35,7 +35,7 @@ export function ProblemDrawer({ problem: p, onClose, onRuns }: { problem: Operat
             p.acknowledgeTime === undefined ? undefined : ['Acknowledged', <span key="a"><Time at={milliseconds(p.acknowledgeTime)} /> by {p.acknowledger}</span>],
             p.snoozeUntil === undefined ? undefined : ['Snoozed until', <Time key="u" at={milliseconds(p.snoozeUntil)} />],
             p.snoozeCount === 0n ? undefined : ['Snoozed until there are', formatCount(p.snoozeCount)],
-            p.runbook === '' ? undefined : ['Runbook', <code key="r">{p.runbook}</code>],
+            p.runbook === '' ? undefined : ['Runbook', <a key="r" href={`https://github.com/signalbox-dev/signalbox/blob/main/${p.runbook}`} target="_blank" rel="noreferrer">{p.runbook}</a>],
           ]}
         />
         {p.note === '' ? null : <p className={styles.note}>{p.note}</p>}

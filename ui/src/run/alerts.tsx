@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { hasEnded, milliseconds, useConnection, useRun } from '../api'
-import { type Alert, Ago, Button, Countdown, formatCount, Id, Since, statusWord, Time } from '../kit'
+import { type Alert, Ago, Button, Countdown, formatCount, Id, Marked, Since, statusWord, Time } from '../kit'
 import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { GetConnectionResponse } from '../gen/signalbox/v1/system_pb'
 
@@ -43,7 +43,7 @@ function stuck(run: Run): Alert | undefined {
     id: 'stuck', tone: 'amber',
     title: waiting ? `${statusWord('stuck', code).word}: queued, waiting for a worker${queue === '' ? '' : ` on ${queue}`}` : statusWord('stuck', code).word,
     since: <><Since at={milliseconds(since)} />, checked <Ago at={milliseconds(checkTime)} /></>,
-    detail: <>{detail}{cause === '' ? null : <> <code>{cause}</code></>}<br /><strong>What to do:</strong> {advice} <code>{code}</code></>,
+    detail: <><Marked text={detail} />{cause === '' ? null : <> <code>{cause}</code></>}<br /><strong>What to do:</strong> <Marked text={advice} /><br /><strong>Code:</strong> <code>{code}</code></>,
     actions: <Link to="/workers">Workers</Link>,
   }
 }

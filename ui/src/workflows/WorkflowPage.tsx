@@ -155,7 +155,7 @@ function Overview({ project, data: { workflow: w, version } }: { project: string
   )
 }
 
-function Triggers({ data: { timer } }: { data: GetWorkflowResponse }) {
+function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) {
   if (timer === undefined) return <Panel>No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.</Panel>
   const every = durationMilliseconds(timer.every)
   const after = durationMilliseconds(timer.after)
@@ -168,7 +168,7 @@ function Triggers({ data: { timer } }: { data: GetWorkflowResponse }) {
             timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
             every === undefined ? undefined : ['Every', formatDuration(every)],
             after === undefined ? undefined : ['After the end of a run', formatDuration(after)],
-            ['Next', timer.nextTimes.length === 0 ? 'unknown' : timer.nextTimes.slice(0, 5).map((t, i) => <div key={i}><Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)</div>)],
+            ['Next', timer.nextTimes.length === 0 ? (workflow?.state === 'paused' ? 'none while the workflow is paused' : 'unknown') : timer.nextTimes.slice(0, 5).map((t, i) => <div key={i}><Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)</div>)],
             ['Last', <Time key="l" at={milliseconds(timer.lastTime)} unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'} />],
             ['Fired', timer.unknownBecause === '' ? formatCount(timer.fired) : 'unknown'],
             ['Missed', timer.unknownBecause === '' ? formatCount(timer.missed) : 'unknown'],
