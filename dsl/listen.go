@@ -109,6 +109,7 @@ func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 		{"with", true, func(v value) { f.With, literal = p.eventPattern(v) }},
 		{"correlate", false, func(v value) { f.Correlate = p.correlations(v, vars) }},
 	})
+	p.checkKeys(v, f.With)
 	stored := eventfilter.Filter{With: f.With, Correlate: map[string]eventfilter.Key{}}
 	for _, c := range f.Correlate {
 		stored.Correlate[c.Name] = eventfilter.Key{From: c.From}
@@ -247,12 +248,17 @@ func (p *parser) eventValue(v value) eventfilter.Value {
 	return eventfilter.Value{Literal: text}
 }
 
+// eventAttributeNames returns the attributes that a document may name without being an extension, and data.
+func eventAttributeNames() []string {
+	return []string{"id", "source", "type", "time", "subject", "datacontenttype", "dataschema", "data"}
+}
+
 // eventAttributes checks the attributes of an event or of a filter, and calls read for each.
 func (p *parser) eventAttributes(v value, what string, read func(name string, v value)) {
 	if !p.is(v, tree.Object, what) {
 		return
 	}
-	known := []string{"id", "source", "type", "time", "subject", "datacontenttype", "dataschema", "data"}
+	known := eventAttributeNames()
 	for _, m := range v.node.Members {
 		a, described := v.child(m), fmt.Sprintf("the %s of an event", m.Key)
 		switch {

@@ -61,6 +61,32 @@ func (p *parser) checkAttribute(name string, v value) {
 	}
 }
 
+// checkKeys warns of correlation keys of an event filter that no event has, because they are read outside of the event's data. The filter's
+// with may name the attribute: then its producer sets it.
+func (p *parser) checkKeys(filter value, with map[string]eventfilter.Value) {
+	correlate, _ := filter.member("correlate")
+	if correlate.node == nil {
+		return
+	}
+	for _, m := range correlate.node.Members {
+		from, ok := correlate.child(m).member("from")
+		if !ok || from.node.Kind != tree.String {
+			continue
+		}
+		source, _ := unwrap(from.node.Text)
+		if source = strings.TrimSpace(source); !p.compiles(nil)(source) {
+			continue
+		}
+		f, ok := lint.UnmatchableKey(source, func(name string) bool {
+			_, given := with[name]
+			return given || name == "specversion" || name == "data_base64" || slices.Contains(eventAttributeNames(), name)
+		})
+		if ok {
+			p.reportFinding(from, Pos{}, f)
+		}
+	}
+}
+
 // checkFlow warns of unreachable and endless tasks in a list that has no errors.
 func (p *parser) checkFlow(list value) {
 	for _, f := range lint.Tasks(list.node) {

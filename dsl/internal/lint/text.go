@@ -83,6 +83,19 @@ func UnmatchableAttribute(name, source string, fails func() bool) (Finding, bool
 	return Finding{}, false
 }
 
+// UnmatchableKey finds a correlation key that reads a member of the event itself that no event has. known reports whether events can have an
+// attribute.
+func UnmatchableKey(source string, known func(name string) bool) (Finding, bool) {
+	member := regexp.MustCompile(`^\.([A-Za-z_][A-Za-z0-9_]*)`).FindStringSubmatch(source)
+	if member == nil || known(member[1]) {
+		return Finding{}, false
+	}
+	return Finding{
+		Code: NeverMatches, Suggestion: fmt.Sprintf("write .data%s, or name the attribute in with if its producer sets it", source),
+		Message: fmt.Sprintf("no event matches: from reads the event, whose attributes do not include %q; what the producer sent is in .data", member[1]),
+	}, true
+}
+
 // MisspeltErrorType finds the type in an error filter that is a short or misspelt form of a standard error. The standard errors
 // are base followed by one of names. canonical is the type in standard form, if it has one of the standard hosts and
 // paths.
