@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -25,6 +27,7 @@ type Schema struct {
 	Definition any    // the schema as a plain JSON value; must not be changed
 	JSON       []byte // the schema as JSON, with the members in the order of the document; must not be changed
 	compiled   *jsonschema.Schema
+	formats    func() *jsonschema.Schema // the same, and texts must be of their formats; nil if the schema names none
 	costs      *schemacost.Graph
 }
 
@@ -60,14 +63,7 @@ func (e *SchemaError) Error() string {
 // compileSchema compiles a value of a document as a schema.
 func compileSchema(node *tree.Node) (*Schema, error) {
 	definition := node.Value()
-	const location = "urn:schema" // not a file name, which the library would resolve in the working directory
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	if err := c.AddResource(location, forSchema(definition)); err != nil {
-		return nil, err
-	}
-	compiled, err := c.Compile(location)
+	compiled, err := compileDefinition(definition, func(*jsonschema.Compiler) {})
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = violations(invalid.Err, 0)
 	}
@@ -78,7 +74,26 @@ func compileSchema(node *tree.Node) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{Definition: definition, JSON: text, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}, nil
+	s := &Schema{Definition: definition, JSON: text, compiled: compiled, costs: schemacost.New(compiled, jq.PatternWeight)}
+	if bytes.Contains(text, []byte(`"format"`)) {
+		s.formats = sync.OnceValue(func() *jsonschema.Schema {
+			strict, _ := compileDefinition(definition, (*jsonschema.Compiler).AssertFormat) // it compiled above
+			return strict
+		})
+	}
+	return s, nil
+}
+
+func compileDefinition(definition any, configure func(*jsonschema.Compiler)) (*jsonschema.Schema, error) {
+	const location = "urn:schema" // not a file name, which the library would resolve in the working directory
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	configure(c)
+	if err := c.AddResource(location, forSchema(definition)); err != nil {
+		return nil, err
+	}
+	return c.Compile(location)
 }
 
 // appendJSON appends a value as compact JSON, with the members in the order of the source.
@@ -147,6 +162,31 @@ func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 		return cost, violations(err, MaxViolations)
 	}
 	return cost, nil
+}
+
+// Formats returns the texts of a valid value that are not of the formats that the schema names, with messages that quote nothing of the value.
+// JSON Schema leaves it to each program whether formats are required, and [Schema.Check] does not require them. It finds nothing where the
+// check may exceed the budget.
+func (s *Schema) Formats(v any, budget int64) []Violation {
+	if s.formats == nil || s.costs.Cost(v, budget) > budget {
+		return nil
+	}
+	var ve *jsonschema.ValidationError
+	if strict := s.formats(); strict == nil || !errors.As(strict.Validate(forSchema(v)), &ve) {
+		return nil
+	}
+	var found []Violation
+	var collect func(*jsonschema.ValidationError)
+	collect = func(ve *jsonschema.ValidationError) {
+		if k, is := ve.ErrorKind.(*kind.Format); is && len(found) < MaxViolations {
+			found = append(found, Violation{Pointer: pointer(ve.InstanceLocation...), Message: fmt.Sprintf("is not of the format %q", k.Want), Keyword: "format"})
+		}
+		for _, cause := range ve.Causes {
+			collect(cause)
+		}
+	}
+	collect(ve)
+	return unique(found)
 }
 
 // Validate validates a value without a budget. The error is a *SchemaError with every violation. It serves runs that

@@ -174,3 +174,19 @@ func TestSchemaKeepsTheOrderOfTheDocument(t *testing.T) {
 	schema := schemaOf(t, `{type: object, properties: {zip: {maximum: 12345678901234567890}, name: {enum: ["<", null, 1.50]}, a: true}, required: [name]}`)
 	require.Equal(t, `{"type":"object","properties":{"zip":{"maximum":12345678901234567890},"name":{"enum":["<",null,1.5]},"a":true},"required":["name"]}`, string(schema.JSON))
 }
+
+// Check does not require formats; Formats finds the texts that are not of theirs, and quotes none of them.
+func TestFormatsAreFound(t *testing.T) {
+	t.Parallel()
+	s := schemaOf(t, `{properties: {mail: {type: string, format: email}, at: {format: date-time}, list: {items: {format: ipv4}}}}`)
+	value := map[string]any{"mail": "planted", "at": "2026-01-31T12:00:00Z", "list": []any{"127.0.0.1", "planted"}}
+	_, err := s.Check(value, checkBudget)
+	require.NoError(t, err)
+	require.Equal(t, []dsl.Violation{
+		{Pointer: "/list/1", Message: `is not of the format "ipv4"`, Keyword: "format"},
+		{Pointer: "/mail", Message: `is not of the format "email"`, Keyword: "format"},
+	}, s.Formats(value, checkBudget))
+	require.Empty(t, s.Formats(map[string]any{"mail": "ada@example.com"}, checkBudget))
+	require.Empty(t, s.Formats(value, 0), "it is within a budget")
+	require.Empty(t, schemaOf(t, `{type: object}`).Formats(value, checkBudget))
+}

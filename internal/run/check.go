@@ -33,6 +33,29 @@ func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) error {
 	return nil
 }
 
+// maxFormats is the number of texts that a warning of formats names.
+const maxFormats = 10
+
+// formatWarning returns the warning that texts of a valid input are not of the formats in the schema of the document; false if all are.
+func formatWarning(doc *dsl.Document, input json.RawMessage) (detail string, found bool) {
+	value, err := jq.DecodeJSON(input)
+	if err != nil || doc.Input == nil || doc.Input.Schema == nil {
+		return "", false
+	}
+	list := doc.Input.Schema.Formats(value, jq.DefaultFuel)
+	if len(list) == 0 {
+		return "", false
+	}
+	var parts []string
+	for _, v := range list[:min(len(list), maxFormats)] {
+		parts = append(parts, fmt.Sprintf("input%s %s", v.Pointer, v.Message))
+	}
+	if rest := len(list) - maxFormats; rest > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(parts, "; "), true
+}
+
 // withViolations adds the fields of the language's standard error to a refusal, and each violation with its location.
 func withViolations(f *apperror.Error, err error) error {
 	f = f.WithFact("type", dsl.ErrorTypeValidation).WithFact("status", strconv.Itoa(http.StatusBadRequest))

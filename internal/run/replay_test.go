@@ -166,6 +166,26 @@ func TestRefusedInputNamesMissingProperties(t *testing.T) {
 	require.ErrorContains(t, err, `"": does not meet "required": no "a/b", "zip"`)
 }
 
+// JSON Schema does not require formats: a run is started with a warning that quotes nothing.
+func TestInputFormatsAreWarnings(t *testing.T) {
+	t.Parallel()
+	b, _, _ := newRedacted(t)
+	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+		"input: {schema: {document: {properties: {mail: {format: email}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	require.NoError(t, err)
+	req := request()
+	req.RequestID, req.Version, req.Input = "formats", "2.0.0", json.RawMessage(`{"mail":"planted"}`)
+	r, created, err := b.Start(b.ctx, req)
+	require.NoError(t, err)
+	require.True(t, created)
+	stored, err := b.store.GetRun(b.ctx, here, r.ID)
+	require.NoError(t, err)
+	for _, got := range [][]run.Warning{r.Warnings, stored.Warnings} {
+		require.Len(t, got, 1)
+		require.Equal(t, []string{run.WarningInputFormat, `input/mail is not of the format "email"`}, []string{got[0].Code, got[0].Detail})
+	}
+}
+
 // redactedRows is a store with marks in its rows.
 type redactedRows struct{ run.Store }
 

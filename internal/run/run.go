@@ -111,6 +111,9 @@ type Problem = dsl.Error
 // for an event that has arrived.
 const WarningEventsNotSearched = "EVENTS_NOT_SEARCHED"
 
+// WarningInputFormat: texts of the input are not of the formats that the schema names. JSON Schema does not require it.
+const WarningInputFormat = "INPUT_FORMAT"
+
 // Warning is something that a run could not do completely. It changes no status.
 type Warning struct {
 	Code, Detail string

@@ -326,6 +326,9 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
+	if detail, found := formatWarning(doc, input); found {
+		r.Warnings = []Warning{{Code: WarningInputFormat, Detail: detail, At: now}}
+	}
 	return r, s.addLabels(ctx, doc, req, &r)
 }
 

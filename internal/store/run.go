@@ -91,11 +91,11 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e a
 	return stored, made, nil
 }
 
-// writeParts writes the labels and the originals of a run that was inserted.
+// writeParts writes the labels, the warnings and the originals of a run that was inserted.
 func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	list := runrow.OriginalRows(r.ID, r.Originals...)
 	r.Redacted, r.Originals, r.MissingLabels = len(list) > 0, nil, nil
-	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
+	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.AddWarnings(ctx, c, s.db.Dialect(), *r), runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
 }
 
 // notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided that there
@@ -203,7 +203,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveParts(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
 			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}

@@ -491,6 +491,7 @@ type RunWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// EVENTS_NOT_SEARCHED: a listen task has not looked through all events that were accepted since the run's start, so that it may wait for an
 	// event that has arrived.
+	// INPUT_FORMAT: texts of the input are not of the formats that the schema names, which JSON Schema does not require.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// The cause, in one line.
 	Detail string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`

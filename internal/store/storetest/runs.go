@@ -95,6 +95,11 @@ func testInsertRun(t *testing.T, open Opener) {
 		require.Empty(t, get(t, s, id).RequestID)
 	}
 
+	warned := newRun("r7", 5)
+	warned.Warnings = []run.Warning{{Code: run.WarningInputFormat, Detail: "input/mail is not of the format \"email\"", At: at(5)}}
+	require.Equal(t, warned.Warnings, insert(t, s, warned).Warnings)
+	require.Equal(t, warned.Warnings, get(t, s, "r7").Warnings)
+
 	nowhere := newRun("r6", 6)
 	nowhere.Project = "none"
 	_, _, err = s.InsertRun(ctx, nowhere, entry(audit.RunStart, "none", "r6"))

@@ -127,7 +127,11 @@ function behind(run: Run): Alert | undefined {
 }
 
 function warning({ code, detail, time }: RunWarning): Alert {
-  const title = code === 'EVENTS_NOT_SEARCHED' ? 'A listen task has not looked through all earlier events: it may wait for one that has arrived' : code
+  const titles: Record<string, string> = {
+    EVENTS_NOT_SEARCHED: 'A listen task has not looked through all earlier events: it may wait for one that has arrived',
+    INPUT_FORMAT: 'Texts of the input are not of the formats that the schema names',
+  }
+  const title = titles[code] ?? code
   return { id: `warning-${code}`, tone: 'amber', title, since: <>since <Time at={milliseconds(time)} /></>, detail }
 }
 

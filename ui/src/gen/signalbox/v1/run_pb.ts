@@ -366,6 +366,7 @@ export type RunWarning = Message<"signalbox.v1.RunWarning"> & {
   /**
    * EVENTS_NOT_SEARCHED: a listen task has not looked through all events that were accepted since the run's start, so that it may wait for an
    * event that has arrived.
+   * INPUT_FORMAT: texts of the input are not of the formats that the schema names, which JSON Schema does not require.
    *
    * @generated from field: string code = 1;
    */
