@@ -69,7 +69,7 @@ func unavailableReason(e dispatchtype.PartError) string {
 	case dispatchtype.PartTemporal:
 		return "Temporal does not answer; check `signalbox system status`"
 	case dispatchtype.PartState:
-		return "the dispatcher's workflow does not answer for its workers; check `signalbox worker list` and `signalbox system status`"
+		return "the dispatcher's workflow does not answer for its workers: a worker that serves the project must run, and Temporal must answer (`signalbox system status`)"
 	default:
 		return "it does not answer"
 	}
