@@ -324,3 +324,52 @@ func TestWorkersAreListed(t *testing.T) {
 		return ""
 	})
 }
+
+// Leases in memory end with the process: after a restart every dispatcher finds the former worker registered and without a heartbeat. Of one
+// that was killed each reports the eviction; one that stopped in an orderly way has removed itself.
+func TestWorkerThatStoppedIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	options := singleProcess(t)
+	options.Args = append(options.Args, "--dispatch-check-interval", "5s")
+	s := platform.StartServer(t, options)
+	projects := []string{platform.DefaultProject}
+	for n := range promise.Trials(3, 200) {
+		name := fmt.Sprintf("shop-%d", n)
+		_, err := s.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: name}))
+		require.NoError(t, err)
+		projects = append(projects, name)
+	}
+	awaitOnlyWorker(t, s, projects)
+	for _, tt := range []struct {
+		end  func(*platform.Server)
+		want int
+	}{{(*platform.Server).Terminate, 0}, {(*platform.Server).Kill, len(projects)}} {
+		tt.end(s)
+		_, ended := s.WaitFor(soon)
+		require.True(t, ended)
+		s = platform.StartServer(t, options)
+		awaitOnlyWorker(t, s, projects)
+		evictions, _, err := counter.Metric(t.Context(), s, "dispatcher_worker_evictions_total")
+		require.NoError(t, err)
+		require.InDelta(t, tt.want, evictions, 0)
+		require.Equal(t, tt.want, strings.Count(s.Output(), "Workers evicted"))
+	}
+}
+
+// awaitOnlyWorker waits until the server is the only worker that is registered with the dispatcher of each project.
+func awaitOnlyWorker(t *testing.T, s *platform.Server, projects []string) {
+	t.Helper()
+	id := s.ID(t)
+	for _, name := range projects {
+		platform.Eventually(t, patience, func() string {
+			res, err := s.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: name}))
+			if err != nil {
+				return err.Error()
+			}
+			if list := res.Msg.GetDispatcher().GetWorkers(); len(list) != 1 || list[0].GetServerId() != id {
+				return fmt.Sprintf("%s has the workers %v, not %s alone", name, list, id)
+			}
+			return ""
+		})
+	}
+}
