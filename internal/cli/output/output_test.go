@@ -2,6 +2,8 @@ package output_test
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,5 +126,19 @@ func TestCount(t *testing.T) {
 		"1 run": output.Count(1, "run"), "0 runs": output.Count(0, "run"), "2 entries": output.Count(2, "entry"), "3 batches": output.Count(3, "batch"),
 	} {
 		require.Equal(t, want, got)
+	}
+}
+
+// A card shows the beginning of a large value, and says so.
+func TestCardsShowTheBeginningOfLargeValues(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"many lines":  "[" + strings.Repeat("1,", 10_000) + "1]",
+		"a long text": `{"a":"` + strings.Repeat("é", 50_000) + `"}`,
+	} {
+		var out bytes.Buffer
+		require.NoError(t, output.Card(&out, output.Style{}, []output.Field{output.JSONField("input", text)}), name)
+		require.Less(t, out.Len(), 10_000, name)
+		require.Contains(t, out.String(), fmt.Sprintf("%d bytes in all; -o json has them", len(text)), name)
 	}
 }

@@ -235,7 +235,14 @@ func wrapped(field Field, columns, indent int) string {
 	return text.String()
 }
 
-// JSONField is a field that shows JSON: short on its line, long indented below its name. Without any it has no value.
+// shownLines and shownBytes bound what a card shows of JSON.
+const (
+	shownLines = 100
+	shownBytes = 8 << 10
+)
+
+// JSONField is a field that shows JSON: short on its line, long indented below its name, and of a very long one the beginning. Without any it
+// has no value.
 func JSONField(name, text string) Field {
 	if len(text) <= 80 {
 		return Field{Name: name, Value: text, unwrapped: true}
@@ -244,7 +251,20 @@ func JSONField(name, text string) Field {
 	if err := json.Indent(&pretty, []byte(text), "", "  "); err != nil {
 		return Field{Name: name, Value: text, unwrapped: true}
 	}
-	return Field{Name: name, Value: pretty.String()}
+	return Field{Name: name, Value: beginning(pretty.String(), len(text))}
+}
+
+// beginning returns what a card shows of a text that has size bytes as JSON.
+func beginning(text string, size int) string {
+	lines := strings.SplitAfter(text, "\n")
+	shown := strings.Join(lines[:min(len(lines), shownLines)], "")
+	if len(shown) > shownBytes {
+		shown = strings.ToValidUTF8(shown[:shownBytes], "")
+	}
+	if len(shown) == len(text) {
+		return text
+	}
+	return fmt.Sprintf("%s…\n%d bytes in all; -o json has them", strings.TrimSuffix(shown, "\n"), size)
 }
 
 // Visible replaces control characters, which a terminal would obey, by their escapes. Tabs become spaces.
