@@ -54,7 +54,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		"dispatcher handover":            {"PROJECT"},
 		"dispatcher list --state well":   {"well", "routing"},
 		"dispatcher reconcile now":       {"now"},
-		"worker list --state dead":       {"dead", "alive"},
+		"worker list --state gone":       {"gone", "alive"},
 		"completion tcsh":                {"tcsh"},
 		"completion bash extra":          {"extra"},
 		"check-config --listen":          {"--listen"},

@@ -212,9 +212,9 @@ func TestWatchShowsLinesOrRecords(t *testing.T) {
 	require.Equal(t, exit.RunFailed, lines.code)
 	require.Equal(t, `12:00:02 1 completed a (set) 2s /do/0/a
 --:--:-- 2 waiting b (wait) (timer until 12:00:09Z) /do/1/b
-12:00:00 run running demo/hello 1.0.0
+12:00:02 run running demo/hello 1.0.0
 --:--:-- 3 failed c\x1b[2J (call) try 2 /do/2/c\x1b[2J: 404 Not there
-12:00:01 run failed demo/hello 1.0.0
+12:00:02 run failed demo/hello 1.0.0
 `, lines.out.String())
 	require.Equal(t, exit.RunFailed, records.code)
 	var statuses []string

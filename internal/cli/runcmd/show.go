@@ -177,7 +177,10 @@ func stepCount(run *signalboxv1.Run) string {
 	if run.GetStepsTotal() == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d/%d", run.GetStepsDone(), run.GetStepsTotal())
+	if run.GetStepsDone() == run.GetStepsTotal() {
+		return fmt.Sprint(run.GetStepsTotal())
+	}
+	return fmt.Sprintf("%d of %d", run.GetStepsDone(), run.GetStepsTotal())
 }
 
 func steps(run *signalboxv1.Run) string {

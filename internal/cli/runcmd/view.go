@@ -54,8 +54,10 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 func (l *lines) change(at time.Time, text string) {
 	if at.After(l.last) {
 		l.last = at
+	} else if !at.IsZero() {
+		at = l.last
 	}
-	l.print(clock(l.last) + " " + text)
+	l.print(clock(at) + " " + text)
 }
 
 func (l *lines) lost(address string) {

@@ -109,7 +109,7 @@ export function runColumns({ project, shown, cards, zone, order, onOrder, onOpen
     { id: 'started', title: `Started${utc}`, width: 82, cell: (run) => <Time plain at={milliseconds(run.startTime)} /> },
     { id: 'waited', title: 'Waited for start', width: 104, align: 'end', cell: (run) => <StartDelay run={run} /> },
     { id: 'duration', title: 'Duration', width: 70, align: 'end', sort: { active: order === 'longest' ? 'descending' : undefined, onSort: () => { onOrder(order === 'longest' ? 'newest' : 'longest') } }, cell: (run) => <RunDuration run={run} /> },
-    { id: 'steps', title: 'Steps', width: 78, align: 'end', cell: (run) => `${formatCount(run.stepsDone)}/${formatCount(run.stepsTotal)}` },
+    { id: 'steps', title: 'Steps', width: 78, align: 'end', cell: (run) => (run.stepsDone === run.stepsTotal ? formatCount(run.stepsTotal) : `${formatCount(run.stepsDone)} of ${formatCount(run.stepsTotal)}`) },
     { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },
     { id: 'labels', title: 'Labels', width: 180, grow: true, cell: (run) => (Object.keys(run.labels).length === 0 ? '–' : <LabelChips labels={run.labels} project={project} onFilter={onLabel} most={2} />) },
   ]
