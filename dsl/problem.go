@@ -44,6 +44,7 @@ const (
 	CodeTrailingComma    Code = "trailing_comma"    // JSON except for a comma, read as YAML (warning)
 	CodeLiteral          Code = "literal"           // a text that looks like an expression but is not one (warning)
 	CodeNeverMatches     Code = "never_matches"     // a filter that nothing can match (warning)
+	CodeExtensionKey     Code = "extension_key"     // a correlation key that reads an extension attribute (warning)
 	CodeUnreachable      Code = "unreachable"       // a task that no other task leads to (warning)
 	CodeEndless          Code = "endless"           // a task that goes to itself without a condition (warning)
 	CodeDirectiveName    Code = "directive_name"    // a task named like a flow directive (warning)
@@ -54,7 +55,7 @@ func Codes() []Code {
 	return []Code{
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
 		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused, CodeSecret,
-		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeUnreachable, CodeEndless, CodeDirectiveName,
+		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeExtensionKey, CodeUnreachable, CodeEndless, CodeDirectiveName,
 	}
 }
 

@@ -61,8 +61,8 @@ func (p *parser) checkAttribute(name string, v value) {
 	}
 }
 
-// checkKeys warns of correlation keys of an event filter that no event has, because they are read outside of the event's data. The filter's
-// with may name the attribute: then its producer sets it.
+// checkKeys warns of correlation keys of an event filter that are read outside of the event's data. The filter's with may name the attribute:
+// then its producer sets it.
 func (p *parser) checkKeys(filter value, with map[string]eventfilter.Value) {
 	correlate, _ := filter.member("correlate")
 	if correlate.node == nil {
@@ -77,7 +77,7 @@ func (p *parser) checkKeys(filter value, with map[string]eventfilter.Value) {
 		if source = strings.TrimSpace(source); !p.compiles(nil)(source) {
 			continue
 		}
-		f, ok := lint.UnmatchableKey(source, func(name string) bool {
+		f, ok := lint.DoubtfulKey(source, func(name string) bool {
 			_, given := with[name]
 			return given || name == "specversion" || name == "data_base64" || slices.Contains(eventAttributeNames(), name)
 		})

@@ -11,6 +11,7 @@ package lint
 const (
 	Literal       = "literal"        // a text that looks like an expression but is not one
 	NeverMatches  = "never_matches"  // a filter that nothing can match
+	ExtensionKey  = "extension_key"  // a correlation key that reads an extension attribute
 	Unreachable   = "unreachable"    // a task that no other task leads to
 	Endless       = "endless"        // a task that goes to itself without a condition
 	DirectiveName = "directive_name" // a task named like a flow directive

@@ -83,16 +83,23 @@ func UnmatchableAttribute(name, source string, fails func() bool) (Finding, bool
 	return Finding{}, false
 }
 
-// UnmatchableKey finds a correlation key that reads a member of the event itself that no event has. known reports whether events can have an
-// attribute.
-func UnmatchableKey(source string, known func(name string) bool) (Finding, bool) {
+// DoubtfulKey finds a correlation key that reads the event itself for a member that is no attribute of CloudEvents: what the producer sent is in
+// data. known reports whether the filter or CloudEvents name an attribute.
+func DoubtfulKey(source string, known func(name string) bool) (Finding, bool) {
 	member := regexp.MustCompile(`^\.([A-Za-z_][A-Za-z0-9_]*)`).FindStringSubmatch(source)
 	if member == nil || known(member[1]) {
 		return Finding{}, false
 	}
+	name, suggestion := member[1], "write .data"+source
+	if !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(name) {
+		return Finding{
+			Code: NeverMatches, Suggestion: suggestion,
+			Message: fmt.Sprintf("no event matches: no attribute of an event can be named %q; what the producer sent is in .data", name),
+		}, true
+	}
 	return Finding{
-		Code: NeverMatches, Suggestion: fmt.Sprintf("write .data%s, or name the attribute in with if its producer sets it", source),
-		Message: fmt.Sprintf("no event matches: from reads the event, whose attributes do not include %q; what the producer sent is in .data", member[1]),
+		Code: ExtensionKey, Suggestion: suggestion + ", or name the attribute in with, too",
+		Message: fmt.Sprintf("only events with an extension attribute %q match; what the producer sent is in .data", name),
 	}, true
 }
 
