@@ -32,7 +32,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 3, func(*platform.Suite) {}))
 }
 
 func TestNoRunIsLostUnderRandomFaults(t *testing.T) {

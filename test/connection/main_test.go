@@ -16,7 +16,7 @@ import (
 var shared *platform.Shared[*platform.Temporal]
 
 func TestMain(m *testing.M) {
-	code := platform.MainParallel(m, 6, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) })
+	code := platform.MainParallel(m, 5, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) })
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "after all tests:", err)
 		code = 1

@@ -178,8 +178,13 @@ func TestBurstAcrossContinueAsNew(t *testing.T) {
 	other := c.startMember(t, orders)
 	owner := c.owner(t, orders, m, other)
 	const bursts, events, doorbells = 5, 1000, 1000
-	ring := func() error {
-		return c.client.SignalWorkflow(t.Context(), "dispatcher-shop-orders", "", "doorbell", nil)
+	ring := func() (err error) {
+		for range 10 { // a busy Temporal resets streams
+			if err = c.client.SignalWorkflow(t.Context(), "dispatcher-shop-orders", "", "doorbell", nil); err == nil {
+				return nil
+			}
+		}
+		return err
 	}
 	published := 0
 	for range bursts {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
+	os.Exit(platform.MainParallel(m, 3, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
 }
 
 // shared is the Temporal of all tests that do not break it. Each test has a namespace of its own there.

@@ -20,7 +20,7 @@ const soon = time.Minute
 var sqliteServer, postgresServer *platform.Shared[*platform.Server]
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 5, func(s *platform.Suite) {
+	os.Exit(platform.MainParallel(m, 4, func(s *platform.Suite) {
 		sqliteServer = platform.Share(s, func(t platform.T) *platform.Server { return newServer(t, platform.SQLite(t)) })
 		postgresServer = platform.Share(s, func(t platform.T) *platform.Server { return newServer(t, platform.Postgres(t)) })
 	}))

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
+	os.Exit(platform.MainParallel(m, 3, func(s *platform.Suite) { shared = platform.Share(s, platform.StartTemporal) }))
 }
 
 // shared is the Temporal of all platforms whose incident does not break it. Each has a namespace of its own there.

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(*platform.Suite) {}))
+	os.Exit(platform.MainParallel(m, 3, func(*platform.Suite) {}))
 }
 
 const (

@@ -158,9 +158,9 @@ func Read(text string) ([]Figure, error) {
 
 // Limit returns the limit for a duration with the promised limit aim. On a machine that runs other tests at the same
 // time everything takes longer, and the machine stalls at times. The aim applies at full length, where tests run one
-// by one; otherwise the limit is five times as long, and some seconds at least.
+// by one; otherwise the limit is ten times as long, and half a minute at least.
 func Limit(aim time.Duration) time.Duration {
-	const crowded, still = 5, 15 * time.Second
+	const crowded, still = 10, 30 * time.Second
 	if Full() {
 		return aim
 	}
