@@ -57,7 +57,7 @@ describe('in both themes', () => {
 describe('on a phone, a row is a card', () => {
   it.each([
     ['runs', '/p/default/runs?status=failed', /Failed shop\/order .* ago .*404 Not Found/, 88],
-    ['problems', '/problems', /Failure Not Found .* ago shop\/order@1\.0\.0 .*count \d/, 64],
+    ['problems', '/problems', /Failure Not Found .* ago shop\/order .*count \d/, 64],
   ])('of %s, with all that matters in sight', async (_, path, words, height) => {
     const { context, page, faults } = await open(browser, platform.address, path, { width: 390, height: 844 })
     const row = page.getByRole('grid').getByRole('row', { name: words }).first()
