@@ -27,7 +27,7 @@ do:
 	require.Len(t, w.steps, int(limits.First+limits.Last))
 	require.Equal(t, items+1-limits.First-limits.Last, w.summarized())
 	require.Empty(t, w.effects)
-	require.Less(t, time.Since(begun), 60*time.Second)
+	require.Less(t, time.Since(begun), 3*time.Minute)
 	t.Logf("%d iterations in %v, %d units of fuel, %d yields", items, time.Since(begun), w.m.Spent(), w.yields)
 }
 
@@ -48,7 +48,7 @@ do:
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"list": list}, At: epoch}, w.limits)
 	w.completes(`{"last": 199999}`)
 	require.Equal(t, []string{"input"}, w.steps[1].Truncated)
-	require.Less(t, time.Since(begun), 60*time.Second)
+	require.Less(t, time.Since(begun), 3*time.Minute)
 	t.Logf("%d iterations in %v, %d units of fuel", items, time.Since(begun), w.m.Spent())
 }
 
