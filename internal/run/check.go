@@ -13,39 +13,32 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// checkInput validates an input against the schema of the document, so that an invalid one is refused before there is a
-// run. If hidden is set, the caller may not see all of the input, and the error quotes nothing of it.
-func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) error {
+// checkInput validates an input against the schema of the document, so that an invalid one is refused before there is a run, and returns the
+// warning of texts that are not of their formats, empty if all are. If hidden is set, the caller may not see all of the input, and the error
+// quotes nothing of it; the warning never does.
+func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) (warning string, err error) {
 	value, err := jq.DecodeJSON(input)
 	if err != nil {
-		return apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+		return "", apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
 	}
 	if doc.Input == nil || doc.Input.Schema == nil {
-		return nil
+		return "", nil
 	}
 	if _, err := doc.Input.Schema.Check(value, jq.DefaultFuel); err != nil {
 		if hidden {
 			err = withoutValues(err)
 		}
 		f := apperror.New(apperror.Invalid, apperror.InvalidInput, "the input does not match the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err)
-		return withViolations(f, err)
+		return "", withViolations(f, err)
 	}
-	return nil
+	return formatWarning(doc.Input.Schema.Formats(value, jq.DefaultFuel)), nil
 }
 
 // maxFormats is the number of texts that a warning of formats names.
 const maxFormats = 10
 
-// formatWarning returns the warning that texts of a valid input are not of the formats in the schema of the document; false if all are.
-func formatWarning(doc *dsl.Document, input json.RawMessage) (detail string, found bool) {
-	value, err := jq.DecodeJSON(input)
-	if err != nil || doc.Input == nil || doc.Input.Schema == nil {
-		return "", false
-	}
-	list := doc.Input.Schema.Formats(value, jq.DefaultFuel)
-	if len(list) == 0 {
-		return "", false
-	}
+// formatWarning names the texts of an input that are not of their formats.
+func formatWarning(list []dsl.Violation) string {
 	var parts []string
 	for _, v := range list[:min(len(list), maxFormats)] {
 		parts = append(parts, fmt.Sprintf("input%s %s", v.Pointer, v.Message))
@@ -53,7 +46,7 @@ func formatWarning(doc *dsl.Document, input json.RawMessage) (detail string, fou
 	if rest := len(list) - maxFormats; rest > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", rest))
 	}
-	return strings.Join(parts, "; "), true
+	return strings.Join(parts, "; ")
 }
 
 // withViolations adds the fields of the language's standard error to a refusal, and each violation with its location.

@@ -141,14 +141,22 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 	require.ErrorContains(t, err, "planted-secret", "the caller sent this input itself")
 }
 
+// requestWithSchema publishes a version of hello whose input has a schema, and returns the request of a run of it.
+func (b *bench) requestWithSchema(t *testing.T, schema, input string) run.StartRequest {
+	t.Helper()
+	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+		"input: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	require.NoError(t, err)
+	req := request()
+	req.Version, req.Input = "2.0.0", json.RawMessage(input)
+	return req
+}
+
 func TestRefusedInputNamesMissingProperties(t *testing.T) {
 	t.Parallel()
 	b, _, first := newRedacted(t)
-	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-		"input: {schema: {document: {required: [name, a/b, zip], dependentRequired: {name: [title]}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
-	require.NoError(t, err)
-	req := request()
-	req.Version, req.Input = "2.0.0", json.RawMessage(`{"name":"planted-secret"}`)
+	req := b.requestWithSchema(t, `{required: [name, a/b, zip], dependentRequired: {name: [title]}}`, `{"name":"planted-secret"}`)
+	var err error
 	for _, hidden := range []bool{false, true} {
 		req.InputHidden = hidden
 		_, _, err = b.Start(b.ctx, req)
@@ -170,11 +178,8 @@ func TestRefusedInputNamesMissingProperties(t *testing.T) {
 func TestInputFormatsAreWarnings(t *testing.T) {
 	t.Parallel()
 	b, _, _ := newRedacted(t)
-	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-		"input: {schema: {document: {properties: {mail: {format: email}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
-	require.NoError(t, err)
-	req := request()
-	req.RequestID, req.Version, req.Input = "formats", "2.0.0", json.RawMessage(`{"mail":"planted"}`)
+	req := b.requestWithSchema(t, `{properties: {mail: {format: email}}}`, `{"mail":"planted"}`)
+	req.RequestID = "formats"
 	r, created, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.True(t, created)

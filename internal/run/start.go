@@ -302,7 +302,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	input, err := s.input(doc, req)
+	input, warning, err := s.input(doc, req)
 	if err != nil {
 		return Run{}, err
 	}
@@ -326,30 +326,30 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
 		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
-	if detail, found := formatWarning(doc, input); found {
-		r.Warnings = []Warning{{Code: WarningInputFormat, Detail: detail, At: now}}
+	if warning != "" {
+		r.Warnings = []Warning{{Code: WarningInputFormat, Detail: warning, At: now}}
 	}
 	return r, s.addLabels(ctx, doc, req, &r)
 }
 
-// input returns the input of the run, validated against the document to execute.
-func (s *Service) input(doc *dsl.Document, req StartRequest) (json.RawMessage, error) {
-	input := req.Input
+// input returns the input of the run, validated against the document to execute, and the warning of its formats.
+func (s *Service) input(doc *dsl.Document, req StartRequest) (input json.RawMessage, warning string, err error) {
+	input = req.Input
 	if req.InputOf != nil {
-		var err error
 		if input, err = req.InputOf(doc); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if input == nil {
 		input = json.RawMessage("null")
 	}
 	if len(input) > s.opts.MaxInputBytes {
-		return nil, apperror.New(apperror.Exhausted, apperror.InputTooLarge,
+		return nil, "", apperror.New(apperror.Exhausted, apperror.InputTooLarge,
 			"the input has %d bytes, more than the limit of %d (runs.max_input_bytes)", len(input), s.opts.MaxInputBytes).
 			WithField("input", "is too large")
 	}
-	return input, checkInput(doc, input, req.InputHidden)
+	warning, err = checkInput(doc, input, req.InputHidden)
+	return input, warning, err
 }
 
 func startEntry(ctx context.Context, r Run, reason string) audit.Entry {

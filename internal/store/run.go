@@ -203,7 +203,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveParts(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
 			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}

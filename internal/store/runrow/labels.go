@@ -23,24 +23,10 @@ func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) er
 	return err
 }
 
-// AddWarnings writes the warnings of a run that was inserted.
-func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
-	if len(r.Warnings) == 0 {
-		return nil
-	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", `run_id, code, detail, at`, ``, r.Warnings,
-		func(w run.Warning) ([]any, error) { return []any{r.ID, w.Code, w.Detail, sqlrow.Micros(w.At)}, nil })
+// RemoveLabels removes the labels of a run that is removed.
+func RemoveLabels(ctx context.Context, c sqldb.Conn, id string) error {
+	_, err := c.ExecContext(ctx, `DELETE FROM run_labels WHERE run_id = $1`, id)
 	return err
-}
-
-// RemoveParts removes the labels and the warnings of a run that is removed.
-func RemoveParts(ctx context.Context, c sqldb.Conn, id string) error {
-	for _, table := range []string{"run_labels", "run_warnings"} {
-		if _, err := c.ExecContext(ctx, `DELETE FROM `+table+` WHERE run_id = $1`, id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Attach reads what lists of runs show beside their rows: verdicts, labels, and whether the rows are behind.

@@ -97,3 +97,19 @@ WHERE run_id = $1 AND status = 'failed' AND error = (SELECT error FROM runs WHER
 func linked(ctx context.Context, c sqldb.Conn, condition, id string, most int) ([]string, error) {
 	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id}, sqlrow.ScanText)
 }
+
+// AddWarnings writes the warnings of a run that was inserted.
+func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
+	if len(r.Warnings) == 0 {
+		return nil
+	}
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", `run_id, code, detail, at`, ``, r.Warnings,
+		func(w run.Warning) ([]any, error) { return []any{r.ID, w.Code, w.Detail, sqlrow.Micros(w.At)}, nil })
+	return err
+}
+
+// RemoveWarnings removes the warnings of a run that is removed.
+func RemoveWarnings(ctx context.Context, c sqldb.Conn, id string) error {
+	_, err := c.ExecContext(ctx, `DELETE FROM run_warnings WHERE run_id = $1`, id)
+	return err
+}
