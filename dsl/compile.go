@@ -33,15 +33,16 @@ func (p *parser) wrappedExpr(v value, what string, vars []string) *Expr {
 // wrapped returns a text as the expression in ${ } that is meant: a text with ${ } in it, an expression without ${ }, or a plain text.
 func (p *parser) wrapped(v value, vars []string) string {
 	compiles := p.compiles(vars)
-	if whole, ok := lint.Interpolated(v.node.Text, compiles); ok && strings.Contains(v.node.Text, "${") {
-		return whole
-	}
+	whole, ok := lint.Interpolated(v.node.Text, compiles)
 	inner, _ := unwrap(v.node.Text)
-	if inner = strings.TrimSpace(inner); compiles(inner) {
+	inner = strings.TrimSpace(inner)
+	switch {
+	case ok && strings.Contains(v.node.Text, "${"):
+		return whole
+	case compiles(inner):
 		return "${ " + inner + " }"
-	}
-	if quoted, ok := lint.Interpolated(v.node.Text, compiles); ok {
-		return quoted
+	case ok:
+		return whole
 	}
 	return `an expression, for example ${ .order.id } or ${ "a text" }`
 }

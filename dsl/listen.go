@@ -3,7 +3,6 @@ package dsl
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -262,7 +261,7 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 	for _, m := range v.node.Members {
 		a, described := v.child(m), fmt.Sprintf("the %s of an event", m.Key)
 		switch {
-		case !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(m.Key):
+		case !lint.IsAttributeName(m.Key):
 			p.add(Problem{
 				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: suggest.Closest(m.Key, known),
 				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and digits", m.Key),

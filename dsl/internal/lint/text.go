@@ -83,6 +83,9 @@ func UnmatchableAttribute(name, source string, fails func() bool) (Finding, bool
 	return Finding{}, false
 }
 
+// IsAttributeName reports whether an attribute of an event may have the name, by the rules of CloudEvents.
+func IsAttributeName(name string) bool { return regexp.MustCompile(`^[a-z0-9]+$`).MatchString(name) }
+
 // DoubtfulKey finds a correlation key that reads the event itself for a member that is no attribute of CloudEvents: what the producer sent is in
 // data. known reports whether the filter or CloudEvents name an attribute.
 func DoubtfulKey(source string, known func(name string) bool) (Finding, bool) {
@@ -91,7 +94,7 @@ func DoubtfulKey(source string, known func(name string) bool) (Finding, bool) {
 		return Finding{}, false
 	}
 	name, suggestion := member[1], "write .data"+source
-	if !regexp.MustCompile(`^[a-z0-9]+$`).MatchString(name) {
+	if !IsAttributeName(name) {
 		return Finding{
 			Code: NeverMatches, Suggestion: suggestion,
 			Message: fmt.Sprintf("no event matches: no attribute of an event can be named %q; what the producer sent is in .data", name),

@@ -256,7 +256,7 @@ func JSONField(name, text string) Field {
 
 // beginning returns what a card shows of a text that has size bytes as JSON.
 func beginning(text string, size int) string {
-	lines := strings.SplitAfter(text, "\n")
+	lines := strings.SplitAfterN(text, "\n", shownLines+1)
 	shown := strings.Join(lines[:min(len(lines), shownLines)], "")
 	if len(shown) > shownBytes {
 		shown = strings.ToValidUTF8(shown[:shownBytes], "")
