@@ -117,6 +117,14 @@ func (f *fixture) holds(t *testing.T, key, holder string, value any, terms lease
 	return e
 }
 
+// resignsOrders resigns the lease of orders.
+func (f *fixture) resignsOrders(t *testing.T) {
+	t.Helper()
+	e, err := f.leases.Get(t.Context(), wire.OwnerKey(orders))
+	require.NoError(t, err)
+	require.NoError(t, f.leases.Resign(t.Context(), e.Key, e.Token))
+}
+
 // serves makes the one worker serve another project.
 func (f *fixture) serves(t *testing.T, project string) {
 	t.Helper()
@@ -210,14 +218,29 @@ func TestStatuses(t *testing.T) {
 		}, dispatchtype.Foreign, "", 0},
 		"foreign without an owner": {func(t *testing.T, f *fixture) {
 			f.open[0].Type, f.open[0].Memo, f.unlisted = "theirs.type", nil, true
-			e, err := f.leases.Get(t.Context(), wire.OwnerKey(orders))
-			require.NoError(t, err)
-			require.NoError(t, f.leases.Resign(t.Context(), e.Key, e.Token))
+			f.resignsOrders(t)
 		}, dispatchtype.Foreign, "", 0},
 		"superseded": {func(_ *testing.T, f *fixture) {
 			f.rows[0].Owner.Epoch = 4 // the owner's epoch; its termination fails
 			<-time.After(11 * time.Second)
 		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
+		"superseded, between two attempts": {func(t *testing.T, f *fixture) {
+			f.rows[0].Owner.Epoch = 4
+			<-time.After(11 * time.Second)
+			f.resignsOrders(t)
+		}, dispatchtype.Stale, dispatchtype.ClassUnknown, 0},
+		"superseded, in the second attempt": {func(t *testing.T, f *fixture) {
+			f.rows[0].Owner.Epoch = 5
+			f.resignsOrders(t)
+			f.holds(t, wire.OwnerKey(orders), "a", wire.Claim{ServerID: "a", Epoch: 5}, timing.Owner())
+		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
+		"superseded, of a release without owners": {func(t *testing.T, f *fixture) {
+			f.open[0].Memo = nil
+			f.rows[0].Due, f.rows[0].Pending, f.rows[0].Lag, f.rows[0].SinceProgress = true, 1, 11*time.Second, 11*time.Second
+			f.resignsOrders(t)
+			f.holds(t, wire.OwnerKey(orders), "a", wire.Claim{ServerID: "a", Epoch: 4}, timing.Owner())
+		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
+		"resigned":              {func(t *testing.T, f *fixture) { f.resignsOrders(t) }, dispatchtype.Routing, dispatchtype.ClassUnknown, 0},
 		"about to be adopted":   {func(_ *testing.T, f *fixture) { f.rows[0].Owner.Epoch = 4 }, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
 		"unknown to the inbox":  {func(_ *testing.T, f *fixture) { f.rows = nil }, dispatchtype.Unknown, dispatchtype.ClassHealthy, 0},
 		"leases away":           {func(t *testing.T, f *fixture) { f.leasesAway(t) }, dispatchtype.Routing, dispatchtype.ClassUnknown, 1},

@@ -37,23 +37,34 @@ func (x *index) classify(v *Verdict) {
 		v.Reason = "the inbox has not allocated its epoch"
 	default:
 		x.classifyUnowned(v)
+		if v.Class != dispatchtype.ClassStale {
+			x.markSuperseded(v)
+		}
 	}
 }
 
 // adoptionTime is how long an owner may take to replace or adopt a dispatcher, and how far Temporal's list may lag.
 const adoptionTime = 10 * time.Second
 
-// markSuperseded marks a dispatcher whose owner has a later epoch and has neither terminated nor adopted it: the termination may be
-// failing.
+// markSuperseded marks a dispatcher whose claims are rejected, since a later epoch was allocated, and that no owner has terminated or adopted
+// in time: the termination may be failing. It stays marked between two attempts, when nobody holds the lease, and at the begin of the next.
 func (x *index) markSuperseded(v *Verdict) {
 	row := x.progress[v.Name]
-	if v.Belongs == wire.OlderScheme || row == nil || v.Entry.Holder != row.Owner.Holder || v.Entry.ReadAt.Sub(v.Entry.AcquiredAt) < adoptionTime {
+	if row == nil || v.Entry == nil || v.Memo != nil && v.Memo.Epoch >= row.Owner.Epoch {
 		return
 	}
-	if v.Memo == nil || v.Memo.Epoch < row.Owner.Epoch {
-		v.Superseded = true
-		v.Reason = fmt.Sprintf("its owner %q holds the lease with epoch %d, and has neither terminated nor adopted it: its claims are rejected", v.Entry.Holder, row.Owner.Epoch)
+	tried := v.Entry.Holder == row.Owner.Holder && v.Entry.ReadAt.Sub(v.Entry.AcquiredAt) >= adoptionTime
+	triedBefore := v.Memo != nil && v.Memo.Epoch+1 < row.Owner.Epoch
+	stands := row.Due && row.Lag >= adoptionTime && (row.SinceProgress < 0 || row.SinceProgress >= adoptionTime)
+	if !tried && !triedBefore && !stands {
+		return
 	}
+	v.Superseded = true
+	who := fmt.Sprintf("its owner %q holds the lease", v.Entry.Holder)
+	if v.Entry.State != lease.Held {
+		who = fmt.Sprintf("its last owner %q resigned or lost the lease", row.Owner.Holder)
+	}
+	v.Reason = fmt.Sprintf("%s and has neither terminated nor adopted it: the claims of epochs before %d are rejected", who, row.Owner.Epoch)
 }
 
 // suspicion is a possible reason for being stale: its kind, and the time until it holds (0: now, never: not by waiting).
