@@ -30,9 +30,11 @@ const (
 	refreshEvery = 3 * time.Second
 	// maxAttached is the number of handed over calls that a process waits for at once. It cannot have as many.
 	maxAttached = 10_000
-	// longestCompute is the time for which a run may compute without a pause: slightly less than the second of the
-	// SDK's deadlock detector.
+	// longestCompute is the time for which a run may compute without a pause.
 	longestCompute = 950 * time.Millisecond
+	// longestTask is the time for which a run may occupy its workflow goroutine. Besides computing, it encodes several values of up to
+	// 16 MiB, which takes over a second on a slow machine. The rest of a workflow task's ten seconds is for its transfer.
+	longestTask = 4 * time.Second
 	// projectPage is the page size of lists of projects.
 	projectPage = 500
 )
@@ -299,7 +301,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	}
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
-		BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
+		DeadlockDetectionTimeout: longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
