@@ -90,7 +90,7 @@ func newDiagnosis(c *components) *diagnosis {
 	}), c.storage.sealed}
 	return &diagnosis{failures: failures, queue: inspector.Queue, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs, c.connection.budget}, diagnose.Options{
 		After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
-		Fingerprint: c.connection.fingerprint, Changes: c.records.changes, Committed: c.events.service.Committed,
+		Fingerprint: c.connection.fingerprint, Elsewhere: c.connection.placement.Elsewhere, Changes: c.records.changes, Committed: c.events.service.Committed,
 		End: func(ctx context.Context, project, id, reason string) error {
 			_, err := runs.Terminate(ctx, project, id, reason)
 			return err

@@ -20,7 +20,7 @@ func newHealth(c *components) *health.Health {
 	dependencies := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(c.storage.Ping), Required: both},
 		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
-		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Used: both},
+		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Title: c.connection.placement.Title, Used: both},
 		{Name: "memory", Checker: c.memory, Used: both},
 	}
 	if certificate := c.connection.certificate; certificate.used() {
@@ -39,7 +39,7 @@ func newStatus(c *components) *system.Service {
 	queue := c.cfg.Runs.QueueWhenUnavailable
 	return system.NewService(c.connection.manager, c.storage, c.runs.reconciler, c.storage, c.storage, system.Options{
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
-		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
+		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance, Placement: c.connection.placement,
 		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
@@ -64,7 +64,7 @@ func (c *components) observe() error {
 	}
 	return c.telemetry.Observe(telemetry.Observed{
 		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len, QueueLimit: queueLimit,
-		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Mismatch() != "" },
+		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Title() != "" },
 		Maintenance: func() (on, known bool) {
 			state, known := c.maintenance.Last()
 			return state.On, known

@@ -36,6 +36,8 @@ const (
 	// SystemResetBreaker and SystemReconcile concern the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"
 	SystemReconcile    = "system.reconcile"
+	// SystemAdoptTemporal records another Temporal as the one that holds the runs; the subject is its address and namespace.
+	SystemAdoptTemporal = "system.adopt_temporal"
 	// SystemMaintenanceOn and SystemMaintenanceOff switch the maintenance mode.
 	SystemMaintenanceOn  = "system.maintenance_on"
 	SystemMaintenanceOff = "system.maintenance_off"

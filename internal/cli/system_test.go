@@ -22,6 +22,9 @@ type platform struct {
 	status *signalboxv1.GetStatusResponse
 	report *signalboxv1.ReconcileResponse
 	refuse error // answer of Reconcile
+	// adoption is the answer of AdoptTemporal, apart from what was requested.
+	adoption *signalboxv1.AdoptTemporalResponse
+	mismatch string
 }
 
 func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusRequest]) (*connect.Response[signalboxv1.GetStatusResponse], error) {
@@ -30,7 +33,73 @@ func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusR
 
 func (a *api) GetConnection(context.Context, *connect.Request[signalboxv1.GetConnectionRequest]) (*connect.Response[signalboxv1.GetConnectionResponse], error) {
 	c := a.platform.status.GetConnection()
-	return connect.NewResponse(&signalboxv1.GetConnectionResponse{State: c.GetState(), Since: c.GetSince(), Title: c.GetTitle()}), nil
+	return connect.NewResponse(&signalboxv1.GetConnectionResponse{State: c.GetState(), Since: c.GetSince(), Title: c.GetTitle(), Mismatch: a.platform.mismatch}), nil
+}
+
+func (a *api) AdoptTemporal(_ context.Context, request *connect.Request[signalboxv1.AdoptTemporalRequest]) (*connect.Response[signalboxv1.AdoptTemporalResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	if a.platform.refuse != nil {
+		return nil, a.platform.refuse
+	}
+	done := proto.CloneOf(a.platform.adoption)
+	done.DryRun, done.Adopted = request.Msg.GetDryRun(), done.GetNeeded() && !request.Msg.GetDryRun()
+	return connect.NewResponse(done), nil
+}
+
+func TestSystemAdoptTemporal(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.adoption = &signalboxv1.AdoptTemporalResponse{
+		Former: &signalboxv1.TemporalNamespace{Address: "a:7233", Namespace: "ns", NamespaceId: "n1"}, Since: before(0), Needed: true,
+		Now:      &signalboxv1.TemporalNamespace{Address: "b:7233", Namespace: "ns", NamespaceId: "n2"},
+		LeftRuns: []*signalboxv1.LeftRuns{{Project: "bank", Runs: 20}, {Project: "shop", Runs: 1}},
+	}
+	const card = `server  Temporal at b:7233 (namespace "ns", ID n2)
+former  Temporal at a:7233 (namespace "ns", ID n1), since 2026-01-31T12:00:00Z
+left    20 open runs of project bank
+left    1 open run of project shop
+`
+	c := shell.run(t, "system", "adopt-temporal", "--dry-run")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, card, c.out.String())
+	require.Equal(t, "nothing was adopted: this is a dry run\n", c.err.String())
+	c = shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "-r", "lost")
+	require.Equal(t, card, c.out.String())
+	require.Equal(t, "runs start in the server's Temporal from now on; 21 open runs stay in the former one\n", c.err.String(), "a script is not asked")
+	request := last[*signalboxv1.AdoptTemporalRequest](t, a)
+	require.Equal(t, []any{"b:7233", "ns", "lost", false}, []any{request.GetAddress(), request.GetNamespace(), request.GetReason(), request.GetDryRun()})
+	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "-o", "json").out.String(), `"adopted": true`)
+	for _, wrong := range [][]string{{}, {"b:7233"}, {"b:7233", "--dry-run"}, {"b:7233", "ns", "more"}} {
+		require.Equal(t, exit.Usage, shell.run(t, append([]string{"system", "adopt-temporal"}, wrong...)...).code, wrong)
+	}
+
+	shell.interactive, shell.stdin = true, "n\n"
+	c = shell.run(t, "system", "adopt-temporal", "b:7233", "ns")
+	require.Equal(t, exit.Failed, c.code)
+	require.Equal(t, `Start runs in Temporal at b:7233 (namespace "ns", ID n2) from now on? 21 open runs stay in Temporal at a:7233 (namespace "ns", ID n1), and continue no more here. [y/N] `+
+		"error: not confirmed; nothing was changed\n", c.err.String())
+	require.True(t, last[*signalboxv1.AdoptTemporalRequest](t, a).GetDryRun())
+	shell.stdin = "y\n"
+	require.Zero(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns").code)
+	require.False(t, last[*signalboxv1.AdoptTemporalRequest](t, a).GetDryRun())
+	shell.stdin = ""
+	require.Zero(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "--yes").code)
+	a.platform.adoption.Needed, a.platform.adoption.LeftRuns = false, nil
+	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns").err.String(), "nothing to adopt")
+
+	a.platform.refuse = refusal(connect.CodeFailedPrecondition, "CONTRACT_MISMATCH", "workers live there")
+	requireRefusal(t, shell.run(t, "system", "adopt-temporal", "--dry-run"), exit.Failed, "adopt the server's Temporal", "workers live there")
+}
+
+func TestConnectionReportsAnotherTemporal(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.status, a.platform.mismatch = connected(), "This server uses another Temporal than 21 open runs"
+	out := shell.run(t, "system", "connection").out.String()
+	require.Contains(t, out, "This server uses another Temporal than 21 open runs\n")
+	require.Contains(t, out, "are refused while the runs are in another Temporal\n")
 }
 
 func (a *api) ListQueues(context.Context, *connect.Request[signalboxv1.ListQueuesRequest]) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
@@ -221,8 +290,8 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
 		}, []string{"queue        off, 3 of 1000 slots in use", "reconciler   has not run here", "\nno live workers\n"}},
 		"another Temporal": {func(s *signalboxv1.GetStatusResponse) {
-			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Error: "the runs are elsewhere"}}
-		}, []string{"placement    down for 12s: the runs are elsewhere\n"}},
+			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Title: "This server uses another Temporal than 21 open runs", Error: "both sides"}}
+		}, []string{"placement    down for 12s: This server uses another Temporal than 21 open runs: both sides\n"}},
 		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{
 				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},

@@ -76,19 +76,22 @@ type Dependency struct {
 	Checker Checker
 	// Condition must not block.
 	Condition func() Condition
+	// Title returns what is wrong while Checker fails, in one sentence without addresses; nil where the name says it. It must not block.
+	Title func() string
 
 	Required []string // roles that cannot work without it
 	Used     []string // roles that are degraded without it
 }
 
 // DependencyState is the state of a dependency. Since is the first observation of this state or, with a Condition, the start that the
-// monitor reports. Condition and Kind are the monitor's own terms.
+// monitor reports. Condition and Kind are the monitor's own terms. Title is what is wrong; empty while it is up, and where the name says it.
 type DependencyState struct {
 	Name        string     `json:"name"`
 	State       string     `json:"state"`
 	Condition   string     `json:"condition,omitempty"`
 	Kind        string     `json:"kind,omitempty"`
 	Since       time.Time  `json:"since"`
+	Title       string     `json:"title,omitempty"`
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 }
@@ -178,13 +181,21 @@ func roleState(role string, parts []*part, found []DependencyState) RoleState {
 		}
 		state.Because = append(state.Because, p.dependency.Name)
 		if state.LastError == "" || status == Unavailable && state.Status != Unavailable {
-			state.LastError = found[i].LastError
+			state.LastError = found[i].text()
 		}
 		if state.Status != Unavailable {
 			state.Status = status
 		}
 	}
 	return state
+}
+
+// text returns what is wrong, with the title.
+func (d DependencyState) text() string {
+	if d.Title == "" {
+		return d.LastError
+	}
+	return d.Title + ": " + d.LastError
 }
 
 // processStatus returns the status of the process: the first role decides whether it is ready, every role whether it is degraded.

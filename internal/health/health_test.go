@@ -121,6 +121,26 @@ func TestReportHasErrorAndSince(t *testing.T) {
 	})
 }
 
+func TestTitleSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testTitle)
+}
+
+func testTitle(t *testing.T) {
+	fault := errors.New("host:7233 and other:7233 differ")
+	h := health.New(time.Now, []health.Dependency{{
+		Name: "placement", Used: []string{"api"}, Checker: health.CheckFunc(func(context.Context) error { return fault }),
+		Title: func() string { return "This server uses another Temporal" },
+	}}, "api")
+	report := h.Report(t.Context())
+	require.Equal(t, "This server uses another Temporal", report.Dependencies[0].Title)
+	require.Equal(t, "host:7233 and other:7233 differ", report.Dependencies[0].LastError)
+	require.Equal(t, "This server uses another Temporal: host:7233 and other:7233 differ", report.Roles[0].LastError)
+	fault = nil
+	<-time.After(time.Second)
+	require.Empty(t, h.Report(t.Context()).Dependencies[0].Title)
+}
+
 // A condition is read on every report: no cache is between the monitor and the report.
 func TestConditionIsReportedUnchanged(t *testing.T) {
 	t.Parallel()

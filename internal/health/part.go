@@ -49,6 +49,9 @@ func (p *part) setResult(err error, at time.Time) {
 	next := DependencyState{Name: p.dependency.Name, State: Up, Since: at, LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt}
 	if err != nil {
 		next.State, next.LastError, next.LastErrorAt = Down, err.Error(), &at
+		if p.dependency.Title != nil {
+			next.Title = p.dependency.Title()
+		}
 	}
 	if next.State == p.last.State {
 		next.Since = p.last.Since

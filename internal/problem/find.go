@@ -234,7 +234,7 @@ func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 		}
 		leasesDown = leasesDown || d.Name == "leases"
 		l.findings = append(l.findings, Finding{
-			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: d.Name + " is " + d.State,
+			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: cmp.Or(d.Title, d.Name+" is "+d.State),
 			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: dependencyRunbook(d.Name),
 			Advice: "`signalbox system status` shows the dependencies of the server with their last errors",
 		})
@@ -351,6 +351,8 @@ func stuckFinding(g StuckGroup, queue string) Finding {
 
 func stuckTitle(code string) string {
 	switch code {
+	case run.InAnotherTemporal:
+		return "The run is in another Temporal"
 	case run.EngineDisconnected:
 		return "Temporal cannot be used"
 	case run.NoPoller:

@@ -395,6 +395,24 @@ func TestResolvedProblemsStayListedForADay(t *testing.T) {
 	require.Empty(t, rows)
 }
 
+func TestTitleOfADependency(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.report = health.Report{Dependencies: []health.DependencyState{
+		{Name: "leases", State: health.Down, LastError: "redis does not answer"},
+		{Name: "placement", State: health.Down, Title: "This server uses another Temporal than 21 open runs", LastError: "both sides"},
+	}}
+	list, err := b.List(admin(t), problem.Query{})
+	require.NoError(t, err)
+	titles := map[string]string{}
+	for _, p := range list.Problems {
+		titles[p.Cause] = p.Title + ": " + p.Detail
+	}
+	require.Equal(t, map[string]string{
+		"leases": "leases is down: redis does not answer", "placement": "This server uses another Temporal than 21 open runs: both sides",
+	}, titles)
+}
+
 func TestPlatformProblems(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -46,6 +46,8 @@ func dispatcherRunbook(code Code) string {
 
 func stuckRunbook(code string) string {
 	switch code {
+	case run.InAnotherTemporal:
+		return runbook("ServersOnDifferentTemporals")
 	case run.EngineDisconnected:
 		return runbook("TemporalDisconnected")
 	case run.NotStarted:

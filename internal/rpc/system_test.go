@@ -35,6 +35,9 @@ type fakeSystem struct {
 	refuse     error
 	live       []worker.Worker
 	unknown    error
+	title      string
+	adoption   run.Adoption
+	adopted    run.AdoptRequest
 }
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -78,6 +81,13 @@ func (f *fakeSystem) Last() (run.Report, time.Time, error) {
 	return run.Report{Checked: 4, Total: 3, Failed: 2}, noon, errors.New("half")
 }
 
+func (f *fakeSystem) RunsTitle() string { return f.title }
+
+func (f *fakeSystem) Adopt(_ context.Context, r run.AdoptRequest) (run.Adoption, error) {
+	f.adopted = r
+	return f.adoption, f.refuse
+}
+
 func (f *fakeSystem) ListWorkers(context.Context, time.Duration, int) ([]worker.Worker, error) {
 	return f.live, f.unknown
 }
@@ -87,12 +97,13 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 	return system.NewService(f, st, f, f, st, system.Options{
 		Health: func(context.Context) health.Report {
 			return health.Report{Dependencies: []health.DependencyState{
-				{Name: "leases", State: health.Down, LastError: "redis does not answer"}, {Name: "store", State: health.Up, LastError: "it was away"},
+				{Name: "leases", State: health.Down, Title: "No Redis", LastError: "redis does not answer"}, {Name: "store", State: health.Up, LastError: "it was away"},
 			}}
 		},
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
+		Placement: f,
 		Store: func(context.Context) system.StoreFacts {
 			return system.StoreFacts{
 				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond,
@@ -155,7 +166,7 @@ func TestSystemStatus(t *testing.T) {
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
 		}],
-		"dependencies": [{"name": "leases", "state": "down", "error": "redis does not answer"}, {"name": "store", "state": "up"}],
+		"dependencies": [{"name": "leases", "state": "down", "title": "No Redis", "error": "redis does not answer"}, {"name": "store", "state": "up"}],
 		"store": {
 			"driver": "sqlite", "location": "/data/signalbox.db", "version": "3.50", "schema": 40, "requiredSchema": 41, "bytes": 4096, "latency": "0.001s",
 			"pools": [{"name": "read", "inUse": 1, "limit": 4, "waits": 2}], "error": "unknown; see the server's log for the cause"
@@ -167,6 +178,9 @@ func TestSystemStatus(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"state": "down", "kind": "hung", "since": at, "title": "Temporal does not answer", "queuesRuns": false,
 	}, connection)
+
+	p.system.title = "This server uses another Temporal than 21 open runs"
+	require.Equal(t, p.system.title, p.do("GET", "/v1/system/connection", "").ok()["mismatch"])
 
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
 	status := p.do("GET", "/v1/system/status", "").ok()
@@ -203,6 +217,27 @@ func TestMaintenance(t *testing.T) {
 	require.Equal(t, on, p.do("POST", "/v1/system/maintenance", `{"active": true, "reason": "upgrade"}`).ok()["maintenance"])
 	require.Equal(t, on, p.do("GET", "/v1/system/maintenance", "").ok()["maintenance"])
 	require.Equal(t, on, p.do("GET", "/v1/system/status", "").ok()["maintenance"])
+}
+
+func TestAdoptTemporal(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	former, now := run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}, run.ClusterID{Address: "b:7233", Namespace: "ns", NamespaceID: "n2"}
+	p.system.adoption = run.Adoption{
+		Before: run.RunsCluster{ClusterID: former, Since: noon}, Now: now, Left: map[string]int64{"shop": 1, "bank": 20}, Needed: true, Adopted: true,
+	}
+	a := p.do("POST", "/v1/system/temporal:adopt", `{"address":"b:7233","namespace":"ns","reason":"lost"}`)
+	require.JSONEq(t, `{
+		"former": {"address": "a:7233", "namespace": "ns", "namespaceId": "n1"}, "since": "2026-01-31T12:00:00Z",
+		"now": {"address": "b:7233", "namespace": "ns", "namespaceId": "n2"},
+		"leftRuns": [{"project": "bank", "runs": 20}, {"project": "shop", "runs": 1}], "needed": true, "adopted": true, "dryRun": false
+	}`, a.body)
+	require.Equal(t, run.AdoptRequest{Address: "b:7233", Namespace: "ns", Reason: "lost"}, p.system.adopted)
+	p.system.adoption = run.Adoption{Now: now}
+	a = p.do("POST", "/v1/system/temporal:adopt", `{"dryRun":true}`)
+	require.JSONEq(t, `{"now": {"address": "b:7233", "namespace": "ns", "namespaceId": "n2"}, "leftRuns": [], "needed": false, "adopted": false, "dryRun": true}`, a.body)
+	p.system.refuse = apperror.New(apperror.Refused, apperror.ContractMismatch, "workers live there")
+	p.do("POST", "/v1/system/temporal:adopt", `{}`).fails(400, apperror.ContractMismatch)
 }
 
 func TestReconcile(t *testing.T) {

@@ -10,6 +10,7 @@ const (
 	TaskFailing        = "TASK_FAILING"        // workers fail the run's workflow task
 	ActivityRetrying   = "ACTIVITY_RETRYING"   // an activity fails repeatedly
 	NotStarted         = "NOT_STARTED"         // it is unknown whether Temporal has the run
+	InAnotherTemporal  = "IN_ANOTHER_TEMPORAL" // the run is in another Temporal than the server's
 	ExecutionMissing   = "EXECUTION_MISSING"   // Temporal does not have the run
 	ExecutionClosed    = "EXECUTION_CLOSED"    // the run has ended in Temporal
 	Poison             = "POISON"              // workers fail the run's workflow task, for a cause inside the run
@@ -48,7 +49,7 @@ func InRun(cause string, twoBuilds bool) bool {
 // Codes returns all codes, in the order of docs/stuck.md.
 func Codes() []string {
 	return []string{
-		EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
+		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
 		ExecutionMissing, ExecutionClosed, Unknown,
 	}
 }

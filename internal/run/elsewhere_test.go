@@ -17,6 +17,7 @@ type clusters struct {
 	here     run.ClusterID
 	recorded run.RunsCluster
 	workers  []run.ClusterID
+	left     run.ClusterID
 	away     error
 }
 
@@ -25,6 +26,8 @@ func (w *clusters) ClusterID(context.Context) (run.ClusterID, error) { return w.
 func (w *clusters) RunsCluster(context.Context) (run.RunsCluster, error) { return w.recorded, nil }
 
 func (w *clusters) WorkerClusters(context.Context) ([]run.ClusterID, error) { return w.workers, nil }
+
+func (w *clusters) LeftIn(context.Context, string) (run.ClusterID, error) { return w.left, nil }
 
 // newMissing returns a bench with a Temporal that has no run, and the Temporals that may have them.
 func newMissing(t *testing.T) (*bench, *clusters) {
@@ -43,6 +46,7 @@ func newMissing(t *testing.T) (*bench, *clusters) {
 
 const (
 	elsewhere = `is not known to Temporal at other:7233 (namespace "ns", ID m1); since 2026-03-01T12:00:00Z the runs have been in Temporal at host:7233 (namespace "ns", ID n1): it may continue there`
+	left      = `is not known to Temporal at other:7233 (namespace "ns", ID m1); the run was left in Temporal at host:7233 (namespace "ns", ID n1): it may continue there`
 	divided   = `is not known to Temporal at other:7233 (namespace "ns", ID m1), and live workers are connected to Temporal at host:7233 (namespace "ns", ID n1): it may continue there`
 )
 
@@ -56,6 +60,9 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 		"workers are elsewhere": {func(w *clusters) {
 			w.workers, w.recorded.ClusterID = []run.ClusterID{w.here, w.recorded.ClusterID}, w.here
 		}, divided},
+		"the run was left elsewhere": {func(w *clusters) {
+			w.left, w.recorded.ClusterID = w.recorded.ClusterID, w.here
+		}, left},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

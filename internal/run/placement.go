@@ -53,6 +53,8 @@ type PlacementView struct {
 	// Here is the Temporal that this process is connected to, Workers those that the live workers are connected to.
 	Here    ClusterID
 	Workers []ClusterID
+	// Left is the Temporal in which an adoption has left the run in question; zero where it has not.
+	Left ClusterID
 }
 
 // ReadPlacement reads all of them.
@@ -74,14 +76,25 @@ func ReadPlacement(
 	return v, err
 }
 
-// Placement returns the result of [ComparePlacement].
+// Placement returns the result of [ComparePlacement], for a run that was left somewhere by that Temporal.
 func (v PlacementView) Placement() Placement {
+	if v.Left != (ClusterID{}) {
+		return ComparePlacement(v.Left, v.Here, v.Workers)
+	}
 	return ComparePlacement(v.Recorded.ClusterID, v.Here, v.Workers)
+}
+
+// left reports whether the run in question was left in another Temporal than this one.
+func (v PlacementView) left() bool {
+	return v.Left != (ClusterID{}) && DifferentCluster(v.Left, v.Here)
 }
 
 // Other returns the Temporal that may have a run which this one does not have; zero when there is no other.
 func (v PlacementView) Other() ClusterID {
-	if v.Placement() == PlacementElsewhere {
+	if v.left() {
+		return v.Left
+	}
+	if v.Left == (ClusterID{}) && v.Placement() == PlacementElsewhere {
 		return v.Recorded.ClusterID
 	}
 	for _, w := range v.Workers {
@@ -94,6 +107,9 @@ func (v PlacementView) Other() ClusterID {
 
 // Explanation completes a sentence ("they are …") with the Temporal that does not have the runs and the one that may.
 func (v PlacementView) Explanation() string {
+	if v.left() {
+		return fmt.Sprintf("not known to %s; the run was left in %s", ClusterName(v.Here), ClusterName(v.Left))
+	}
 	if v.Placement() == PlacementElsewhere {
 		return fmt.Sprintf("not known to %s; since %s the runs have been in %s", ClusterName(v.Here), v.Recorded.Since.UTC().Format(time.RFC3339), ClusterName(v.Other()))
 	}
@@ -103,4 +119,25 @@ func (v PlacementView) Explanation() string {
 // ClusterName formats an ID for display.
 func ClusterName(c ClusterID) string {
 	return fmt.Sprintf("Temporal at %s (namespace %q, ID %s)", c.Address, c.Namespace, c.NamespaceID)
+}
+
+// AdoptRequest requests that runs start in the Temporal of this process from now on.
+type AdoptRequest struct {
+	// Address and Namespace must be those of this process, unless DryRun is set: nothing is adopted by mistake.
+	Address, Namespace string
+	Reason             string
+	DryRun             bool
+}
+
+// Adoption is what an adoption did, or would do.
+type Adoption struct {
+	// Before is the Temporal that held the runs, Now that of this process.
+	Before RunsCluster
+	Now    ClusterID
+	// Left counts the open runs that stay in Before, by project.
+	Left map[string]int64
+	// Needed is false where both are the same, so that there is nothing to adopt.
+	Needed bool
+	// Adopted reports that Now holds the runs from now on.
+	Adopted bool
 }

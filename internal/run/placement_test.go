@@ -83,7 +83,14 @@ func TestOtherTemporalIsNamed(t *testing.T) {
 	require.Equal(t, `not known to Temporal at a:7233 (namespace "ns", ID 1), and live workers are connected to `+
 		`Temporal at b:7233 (namespace "ns", ID 2)`, v.Explanation())
 
-	v.Here, v.Workers = there, nil
+	v.Left, v.Workers = there, nil
+	require.Equal(t, []any{there, run.PlacementElsewhere}, []any{v.Other(), v.Placement()})
+	require.Equal(t, `not known to Temporal at a:7233 (namespace "ns", ID 1); the run was left in Temporal at b:7233 (namespace "ns", ID 2)`, v.Explanation())
+	v.Here = there
+	require.Equal(t, run.PlacementHere, v.Placement(), "the server uses that Temporal again")
+	require.Zero(t, v.Other())
+	v.Left = run.ClusterID{}
+
 	require.Equal(t, here, v.Other())
 	require.Equal(t, `not known to Temporal at b:7233 (namespace "ns", ID 2); since 2026-03-01T12:00:00Z the runs have been in `+
 		`Temporal at a:7233 (namespace "ns", ID 1)`, v.Explanation())

@@ -89,7 +89,11 @@ type ReconcileMetrics interface {
 
 // ClusterID identifies the Temporal namespace that holds runs. A namespace that was deleted and created again, or lost
 // with its data, has another NamespaceID.
-type ClusterID struct{ Address, Namespace, NamespaceID string }
+type ClusterID struct {
+	Address     string `json:"address"`
+	Namespace   string `json:"namespace"`
+	NamespaceID string `json:"namespaceId"`
+}
 
 // RunsCluster is the recorded Temporal that holds the runs, and since when. It is zero before the first comparison.
 type RunsCluster struct {
@@ -182,8 +186,10 @@ type ReconcileRows interface {
 	// RunsCluster returns the recorded Temporal that holds the runs.
 	RunsCluster(ctx context.Context) (RunsCluster, error)
 	// MoveRunsCluster records another one and returns true; when the recorded one is no longer from, it returns false.
-	// A zero from records the first.
+	// A zero from records the first. Runs that were left in the other one belong to it again.
 	MoveRunsCluster(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
+	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
+	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never
 	// connected.
 	WorkerClusters(ctx context.Context) ([]ClusterID, error)

@@ -12,7 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // OpenRuns implements [run.ReconcileStore].
@@ -139,55 +138,6 @@ func (s *Store) FollowExecution(
 		s.notifyEnded(transitions)
 	}
 	return followed && err == nil, err
-}
-
-// RunsCluster implements [run.ReconcileStore].
-func (s *Store) RunsCluster(ctx context.Context) (h run.RunsCluster, err error) {
-	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanRunsCluster)
-		if err == nil && len(list) > 0 {
-			h = list[0]
-		}
-		return err
-	})
-	return h, err
-}
-
-func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
-	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, sqlrow.TimeInto(&h.Since))
-	return h, err
-}
-
-// MoveRunsCluster implements [run.ReconcileStore].
-func (s *Store) MoveRunsCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster) (moved bool, err error) {
-	err = s.db.Write(ctx, "record where the runs are", func(ctx context.Context, c sqldb.Conn) (err error) {
-		values := []any{to.Address, to.Namespace, to.NamespaceID, sqlrow.Micros(to.Since)}
-		if from == (run.ClusterID{}) {
-			moved, err = sqlrow.Affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
-ON CONFLICT (one) DO NOTHING`, values...)
-			return err
-		}
-		moved, err = sqlrow.Affected(ctx, c, `UPDATE runs_home SET address = $1, namespace = $2, namespace_id = $3, since = $4
-WHERE address = $5 AND namespace = $6 AND namespace_id = $7`, append(values, from.Address, from.Namespace, from.NamespaceID)...)
-		return err
-	})
-	return moved && err == nil, err
-}
-
-// WorkerClusters implements [run.ReconcileStore].
-func (s *Store) WorkerClusters(ctx context.Context) (list []run.ClusterID, err error) {
-	err = s.db.Read(ctx, "list the Temporal servers of workers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT DISTINCT address, namespace, namespace_id FROM workers
-WHERE namespace_id <> '' AND beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY address, namespace, namespace_id`,
-			[]any{worker.AliveFor.Microseconds()}, scanClusterID)
-		return err
-	})
-	return list, err
-}
-
-func scanClusterID(row sqlrow.Scanner) (p run.ClusterID, err error) {
-	err = row.Scan(&p.Address, &p.Namespace, &p.NamespaceID)
-	return p, err
 }
 
 // WriteAudit implements [run.ReconcileStore].

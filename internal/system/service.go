@@ -69,6 +69,14 @@ type Maintenance interface {
 	Set(ctx context.Context, on bool, reason string) (maintenance.State, error)
 }
 
+// Placement compares the Temporal of the process with the one that holds the runs.
+type Placement interface {
+	// RunsTitle returns how they differ, in one sentence without addresses; empty while they do not. It never blocks.
+	RunsTitle() string
+	// Adopt records that runs start in the Temporal of the process from now on, which is audited. A dry run changes nothing.
+	Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
+}
+
 // Options describe the process.
 type Options struct {
 	Version, ServerID string
@@ -82,6 +90,8 @@ type Options struct {
 	Health func(context.Context) health.Report
 	// Maintenance is the maintenance mode.
 	Maintenance Maintenance
+	// Placement compares Temporals.
+	Placement Placement
 	// Store reads the facts of the database.
 	Store func(context.Context) StoreFacts
 	// Projects lists projects by name, after a name.
@@ -204,6 +214,14 @@ func (s *Service) Maintenance(ctx context.Context) (maintenance.State, error) {
 // SetMaintenance switches the maintenance mode on or off, which is audited.
 func (s *Service) SetMaintenance(ctx context.Context, on bool, reason string) (maintenance.State, error) {
 	return s.opts.Maintenance.Set(ctx, on, reason)
+}
+
+// Mismatch returns how the Temporal of the process differs from the one that holds the runs, in one sentence; empty while it does not.
+func (s *Service) Mismatch() string { return s.opts.Placement.RunsTitle() }
+
+// AdoptTemporal records that runs start in the Temporal of the process from now on. Open runs are left in the former one.
+func (s *Service) AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error) {
+	return s.opts.Placement.Adopt(ctx, r)
 }
 
 // publicError returns an error in the form for callers; the log has the rest.

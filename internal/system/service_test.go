@@ -71,6 +71,12 @@ func (m mode) Set(_ context.Context, on bool, reason string) (maintenance.State,
 
 func (s *fakes) Status() conntype.Status { return s.connection }
 
+func (s *fakes) RunsTitle() string { return "This server uses another Temporal than 21 open runs" }
+
+func (s *fakes) Adopt(_ context.Context, r run.AdoptRequest) (run.Adoption, error) {
+	return run.Adoption{Adopted: !r.DryRun}, s.refuse
+}
+
 func (s *fakes) ResetBreaker() {
 	s.resets++
 	s.connection.Breaker.State = conntype.BreakerHalfOpen
@@ -119,8 +125,8 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Maintenance: mode{s},
-		Store:       func(context.Context) system.StoreFacts { return s.facts },
+		Maintenance: mode{s}, Placement: s,
+		Store: func(context.Context) system.StoreFacts { return s.facts },
 		Projects: func(context.Context, string, int) ([]project.Project, error) {
 			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
 		},
@@ -154,6 +160,18 @@ func TestStatusHidesTheCauseOfUnknownFacts(t *testing.T) {
 	require.Equal(t, "unknown; see the server's log for the cause", service.Status(ctx).Store.Error)
 	s.facts.Err = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
 	require.Equal(t, "the database is away", service.Status(ctx).Store.Error)
+}
+
+func TestAdoptTemporal(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	require.Equal(t, "This server uses another Temporal than 21 open runs", service.Mismatch())
+	done, err := service.AdoptTemporal(t.Context(), run.AdoptRequest{})
+	require.NoError(t, err)
+	require.True(t, done.Adopted)
+	s.refuse = errors.New("not now")
+	_, err = service.AdoptTemporal(t.Context(), run.AdoptRequest{DryRun: true})
+	require.ErrorIs(t, err, s.refuse)
 }
 
 func TestQueues(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package system reports the status of the platform, and executes the actions on the platform as a whole: let it try to connect to
-// Temporal immediately, compare the runs with Temporal immediately, and switch the maintenance mode.
+// Temporal immediately, compare the runs with Temporal immediately, start runs in another Temporal from now on, and switch the maintenance
+// mode.
 //
 //	service := system.NewService(connection, queue, reconciler, workers, auditLog, system.Options{…})
 //	status := service.Status(ctx)              // never fails: a part that cannot be read has an error in its place

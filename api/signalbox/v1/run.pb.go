@@ -1394,8 +1394,8 @@ func (x *RowsBehind) GetProblem() string {
 // Stuck is a verdict: the run has made no progress for 60 s (runs.stuck_after) although progress is due.
 type Stuck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING, NOT_STARTED,
-	// EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
+	// IN_ANOTHER_TEMPORAL, ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING,
+	// NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Time since which the run makes no progress.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`

@@ -360,7 +360,10 @@ type GetConnectionResponse struct {
 	// Whether new runs are accepted as queued while Temporal is unavailable. Otherwise they are refused.
 	QueuesRuns bool `protobuf:"varint,5,opt,name=queues_runs,json=queuesRuns,proto3" json:"queues_runs,omitempty"`
 	// The server's current time, from which clients compute ages.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	// How the Temporal of this server differs from the one that holds the runs, in one sentence without addresses; empty
+	// while it does not. Otherwise new runs are refused.
+	Mismatch      string `protobuf:"bytes,7,opt,name=mismatch,proto3" json:"mismatch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -435,6 +438,13 @@ func (x *GetConnectionResponse) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *GetConnectionResponse) GetMismatch() string {
+	if x != nil {
+		return x.Mismatch
+	}
+	return ""
 }
 
 // Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
@@ -1655,8 +1665,8 @@ type Dependency struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// store (the database), temporal, certificate (the client certificate for Temporal), placement (whether all processes
 	// use one Temporal), leases (Redis), memory or pollers. placement is down while the runs are in another Temporal than
-	// this server, or live workers are connected to another one: error names both Temporals and the remedy. While the
-	// runs are in another Temporal and live workers are connected to it, starts on this server are refused with
+	// this server, or live workers are connected to another one: error names both Temporals and the remedy. While open
+	// runs are in another Temporal, or live workers are connected to it, starts on this server are refused with
 	// CONTRACT_MISMATCH.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// up, impaired (usable, with a problem) or down.
@@ -1664,7 +1674,9 @@ type Dependency struct {
 	// Time at which the dependency entered this state.
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
 	// Why the dependency is impaired or down; empty while it is up.
-	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// What is wrong in one sentence without addresses; empty while it is up, and where name and state say it.
+	Title         string `protobuf:"bytes,5,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1723,6 +1735,13 @@ func (x *Dependency) GetSince() *timestamppb.Timestamp {
 func (x *Dependency) GetError() string {
 	if x != nil {
 		return x.Error
+	}
+	return ""
+}
+
+func (x *Dependency) GetTitle() string {
+	if x != nil {
+		return x.Title
 	}
 	return ""
 }
@@ -2050,6 +2069,291 @@ func (x *Correction) GetApplied() bool {
 	return false
 }
 
+type AdoptTemporalRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// If true, report what would be adopted and change nothing.
+	DryRun bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Address and namespace of the answering server's Temporal, as a dry run returns them. Both are required unless dry_run
+	// is true: a call that reaches a server with another Temporal is refused.
+	Address   string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Why; it is recorded in the audit log.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptTemporalRequest) Reset() {
+	*x = AdoptTemporalRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptTemporalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptTemporalRequest) ProtoMessage() {}
+
+func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
+func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AdoptTemporalRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *AdoptTemporalRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AdoptTemporalRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *AdoptTemporalRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type AdoptTemporalResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Temporal that held the runs until now; absent if none was recorded.
+	Former *TemporalNamespace `protobuf:"bytes,1,opt,name=former,proto3" json:"former,omitempty"`
+	// Time since which it held them.
+	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// The Temporal of the answering server.
+	Now *TemporalNamespace `protobuf:"bytes,3,opt,name=now,proto3" json:"now,omitempty"`
+	// The open runs that are left in the former Temporal, by project. Runs that wait in a queue are not in Temporal yet.
+	LeftRuns []*LeftRuns `protobuf:"bytes,4,rep,name=left_runs,json=leftRuns,proto3" json:"left_runs,omitempty"`
+	// Whether the two differ. Otherwise nothing is adopted.
+	Needed bool `protobuf:"varint,5,opt,name=needed,proto3" json:"needed,omitempty"`
+	// Whether the server's Temporal holds the runs from now on.
+	Adopted       bool `protobuf:"varint,6,opt,name=adopted,proto3" json:"adopted,omitempty"`
+	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptTemporalResponse) Reset() {
+	*x = AdoptTemporalResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptTemporalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptTemporalResponse) ProtoMessage() {}
+
+func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
+func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
+	if x != nil {
+		return x.Former
+	}
+	return nil
+}
+
+func (x *AdoptTemporalResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *AdoptTemporalResponse) GetNow() *TemporalNamespace {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *AdoptTemporalResponse) GetLeftRuns() []*LeftRuns {
+	if x != nil {
+		return x.LeftRuns
+	}
+	return nil
+}
+
+func (x *AdoptTemporalResponse) GetNeeded() bool {
+	if x != nil {
+		return x.Needed
+	}
+	return false
+}
+
+func (x *AdoptTemporalResponse) GetAdopted() bool {
+	if x != nil {
+		return x.Adopted
+	}
+	return false
+}
+
+func (x *AdoptTemporalResponse) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// TemporalNamespace is a namespace of a Temporal.
+type TemporalNamespace struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Address   string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Namespace string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Temporal's ID of the namespace.
+	NamespaceId   string `protobuf:"bytes,3,opt,name=namespace_id,json=namespaceId,proto3" json:"namespace_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TemporalNamespace) Reset() {
+	*x = TemporalNamespace{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TemporalNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TemporalNamespace) ProtoMessage() {}
+
+func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
+func (*TemporalNamespace) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *TemporalNamespace) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *TemporalNamespace) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TemporalNamespace) GetNamespaceId() string {
+	if x != nil {
+		return x.NamespaceId
+	}
+	return ""
+}
+
+// LeftRuns counts the open runs of a project that are left in a former Temporal.
+type LeftRuns struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Runs          int64                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeftRuns) Reset() {
+	*x = LeftRuns{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeftRuns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeftRuns) ProtoMessage() {}
+
+func (x *LeftRuns) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
+func (*LeftRuns) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LeftRuns) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *LeftRuns) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
 // Maintenance is whether the platform starts new runs.
 type Maintenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2067,7 +2371,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2079,7 +2383,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2396,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -2131,7 +2435,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2447,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2460,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 type GetMaintenanceResponse struct {
@@ -2168,7 +2472,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2484,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2497,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2215,7 +2519,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2531,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2544,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -2267,7 +2571,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2583,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2596,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2338,7 +2642,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"workerSets\x12\x1a\n" +
 	"\bdraining\x18\x10 \x01(\x03R\bdraining\x12\x14\n" +
 	"\x05title\x18\x11 \x01(\tR\x05title\"\x16\n" +
-	"\x14GetConnectionRequest\"\xda\x01\n" +
+	"\x14GetConnectionRequest\"\xf6\x01\n" +
 	"\x15GetConnectionResponse\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x120\n" +
@@ -2346,7 +2650,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x05title\x18\x04 \x01(\tR\x05title\x12\x1f\n" +
 	"\vqueues_runs\x18\x05 \x01(\bR\n" +
 	"queuesRuns\x12.\n" +
-	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb8\x01\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
+	"\bmismatch\x18\a \x01(\tR\bmismatch\"\xb8\x01\n" +
 	"\aBreaker\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1a\n" +
 	"\bfailures\x18\x02 \x01(\x03R\bfailures\x127\n" +
@@ -2463,13 +2768,14 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\vbacklog_age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"backlogAgeB\n" +
 	"\n" +
-	"\b_backlog\"~\n" +
+	"\b_backlog\"\x94\x01\n" +
 	"\n" +
 	"Dependency\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\"\x15\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
+	"\x05title\x18\x05 \x01(\tR\x05title\"\x15\n" +
 	"\x13ResetBreakerRequest\"P\n" +
 	"\x14ResetBreakerResponse\x128\n" +
 	"\n" +
@@ -2493,7 +2799,27 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
-	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x85\x01\n" +
+	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x7f\n" +
+	"\x14AdoptTemporalRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xb5\x02\n" +
+	"\x15AdoptTemporalResponse\x127\n" +
+	"\x06former\x18\x01 \x01(\v2\x1f.signalbox.v1.TemporalNamespaceR\x06former\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
+	"\x03now\x18\x03 \x01(\v2\x1f.signalbox.v1.TemporalNamespaceR\x03now\x123\n" +
+	"\tleft_runs\x18\x04 \x03(\v2\x16.signalbox.v1.LeftRunsR\bleftRuns\x12\x16\n" +
+	"\x06needed\x18\x05 \x01(\bR\x06needed\x12\x18\n" +
+	"\aadopted\x18\x06 \x01(\bR\aadopted\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"n\n" +
+	"\x11TemporalNamespace\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12!\n" +
+	"\fnamespace_id\x18\x03 \x01(\tR\vnamespaceId\"8\n" +
+	"\bLeftRuns\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x03R\x04runs\"\x85\x01\n" +
 	"\vMaintenance\x12\x16\n" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
@@ -2506,7 +2832,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
 	"\x16SetMaintenanceResponse\x12;\n" +
-	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xbf\a\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xbf\b\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
 	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12z\n" +
@@ -2516,6 +2842,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"ListQueues\x12\x1f.signalbox.v1.ListQueuesRequest\x1a .signalbox.v1.ListQueuesResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/queues\x90\x02\x01\x12z\n" +
 	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
 	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcile\x12~\n" +
+	"\rAdoptTemporal\x12\".signalbox.v1.AdoptTemporalRequest\x1a#.signalbox.v1.AdoptTemporalResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/temporal:adopt\x12~\n" +
 	"\x0eGetMaintenance\x12#.signalbox.v1.GetMaintenanceRequest\x1a$.signalbox.v1.GetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/system/maintenance\x90\x02\x01\x12~\n" +
 	"\x0eSetMaintenance\x12#.signalbox.v1.SetMaintenanceRequest\x1a$.signalbox.v1.SetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/system/maintenanceBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
@@ -2531,7 +2858,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
@@ -2558,82 +2885,92 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*ReconcileRequest)(nil),       // 22: signalbox.v1.ReconcileRequest
 	(*ReconcileResponse)(nil),      // 23: signalbox.v1.ReconcileResponse
 	(*Correction)(nil),             // 24: signalbox.v1.Correction
-	(*Maintenance)(nil),            // 25: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 26: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 27: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 28: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 29: signalbox.v1.SetMaintenanceResponse
-	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 31: google.protobuf.Duration
+	(*AdoptTemporalRequest)(nil),   // 25: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),  // 26: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),      // 27: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),               // 28: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),            // 29: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 30: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 31: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 32: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 33: signalbox.v1.SetMaintenanceResponse
+	(*timestamppb.Timestamp)(nil),  // 34: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 35: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	30, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	30, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	31, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	30, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	34, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	34, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	35, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	34, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	30, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	30, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	30, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	30, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	31, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	31, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	31, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	31, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	30, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	30, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	30, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	31, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	30, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	30, // 20: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	30, // 21: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	30, // 22: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	34, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	34, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	34, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	34, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	35, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	35, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	35, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	35, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	34, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	34, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	34, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	35, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	34, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	34, // 20: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	34, // 21: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	34, // 22: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 23: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 24: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 25: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 26: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	30, // 27: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	34, // 27: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 28: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	25, // 29: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	29, // 29: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	13, // 30: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	31, // 31: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	35, // 31: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 32: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
 	17, // 33: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	30, // 34: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	34, // 34: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
 	18, // 35: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
 	18, // 36: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	30, // 37: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	31, // 38: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	30, // 39: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	34, // 37: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	35, // 38: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	34, // 39: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 40: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
 	24, // 41: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	31, // 42: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	30, // 43: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	25, // 44: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	25, // 45: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 46: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 47: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 48: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 49: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 50: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 51: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	26, // 52: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	28, // 53: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 54: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 55: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 56: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 57: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 58: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 59: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	27, // 60: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	29, // 61: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	54, // [54:62] is the sub-list for method output_type
-	46, // [46:54] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	35, // 42: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	27, // 43: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	34, // 44: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	27, // 45: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	28, // 46: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	34, // 47: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	29, // 48: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	29, // 49: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 50: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 51: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 52: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 53: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 54: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 55: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	25, // 56: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	30, // 57: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	32, // 58: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 59: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 60: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 61: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 62: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 63: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 64: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	26, // 65: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	31, // 66: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	33, // 67: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	59, // [59:68] is the sub-list for method output_type
+	50, // [50:59] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -2649,7 +2986,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -45,7 +45,7 @@ const anyProblem = "any"
 // problems are the codes of runs that are stuck, and the word for all of them.
 func problems() []string {
 	return []string{
-		anyProblem, "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
+		anyProblem, "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
 		"EXECUTION_MISSING", "EXECUTION_CLOSED", "UNKNOWN",
 	}
 }

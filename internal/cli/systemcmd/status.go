@@ -110,6 +110,9 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		if d.GetSince() != nil {
 			text += " for " + output.Span(now.Sub(d.GetSince().AsTime()))
 		}
+		if d.GetTitle() != "" {
+			text += ": " + d.GetTitle()
+		}
 		fields = append(fields, output.Field{Name: words(d.GetName()), Value: text + ": " + d.GetError()})
 	}
 	fields = append(fields, storeFields(status.GetStore())...)

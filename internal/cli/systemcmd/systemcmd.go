@@ -5,6 +5,7 @@
 package systemcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), maintenanceCommand(s))
+	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), adoptCommand(s), maintenanceCommand(s))
 	return noun
 }
 
@@ -68,7 +69,7 @@ func connectionCommand(s *session.Session) *cobra.Command {
 			fields := []output.Field{
 				{Name: "state", Value: output.Visible(c.GetState())},
 				{Name: "since", Value: output.Moment(c.GetSince())},
-				{Name: "problem", Value: output.Visible(c.GetTitle())},
+				{Name: "problem", Value: output.Visible(cmp.Or(c.GetTitle(), c.GetMismatch()))},
 				{Name: "new runs", Value: newRuns(c)},
 			}
 			return s.Card(c, fields)
@@ -81,6 +82,8 @@ func connectionCommand(s *session.Session) *cobra.Command {
 // newRuns is what becomes of the runs that are started now.
 func newRuns(c *signalboxv1.GetConnectionResponse) string {
 	switch {
+	case c.GetMismatch() != "":
+		return "are refused while the runs are in another Temporal"
 	case usable(c):
 		return "start"
 	case c.GetQueuesRuns():

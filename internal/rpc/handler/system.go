@@ -2,6 +2,8 @@ package handler
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -43,6 +45,8 @@ type SystemService interface {
 	Queues(ctx context.Context, after string, limit int) ([]system.TaskQueue, error)
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
+	Mismatch() string
+	AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
 	Maintenance(ctx context.Context) (maintenance.State, error)
 	SetMaintenance(ctx context.Context, on bool, reason string) (maintenance.State, error)
 }
@@ -74,7 +78,7 @@ func (h *System) GetConnection(
 	c := h.service.Connection()
 	return connect.NewResponse(&signalboxv1.GetConnectionResponse{
 		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since), Title: c.Title(),
-		QueuesRuns: h.info.QueuesRuns, Time: timestamppb.Now(),
+		QueuesRuns: h.info.QueuesRuns, Time: timestamppb.Now(), Mismatch: h.service.Mismatch(),
 	}), nil
 }
 
@@ -112,7 +116,7 @@ func (h *System) GetStatus(
 	for _, d := range s.Dependencies {
 		shown := &signalboxv1.Dependency{Name: d.Name, State: d.State, Since: message.Timestamp(d.Since)}
 		if d.State != health.Up {
-			shown.Error = d.LastError
+			shown.Error, shown.Title = d.LastError, d.Title
 		}
 		res.Dependencies = append(res.Dependencies, shown)
 	}
@@ -184,6 +188,29 @@ func (h *System) Reconcile(
 		})
 	}
 	return message.Reply(res, err)
+}
+
+// AdoptTemporal records that runs start in the server's Temporal from now on.
+func (h *System) AdoptTemporal(
+	ctx context.Context, req *connect.Request[signalboxv1.AdoptTemporalRequest],
+) (*connect.Response[signalboxv1.AdoptTemporalResponse], error) {
+	a, err := h.service.AdoptTemporal(ctx, run.AdoptRequest{
+		Address: req.Msg.GetAddress(), Namespace: req.Msg.GetNamespace(), Reason: req.Msg.GetReason(), DryRun: req.Msg.GetDryRun(),
+	})
+	res := &signalboxv1.AdoptTemporalResponse{
+		Now: clusterMessage(a.Now), Since: message.Timestamp(a.Before.Since), Needed: a.Needed, Adopted: a.Adopted, DryRun: req.Msg.GetDryRun(),
+	}
+	if a.Before.ClusterID != (run.ClusterID{}) {
+		res.Former = clusterMessage(a.Before.ClusterID)
+	}
+	for _, project := range slices.Sorted(maps.Keys(a.Left)) {
+		res.LeftRuns = append(res.LeftRuns, &signalboxv1.LeftRuns{Project: project, Runs: a.Left[project]})
+	}
+	return message.Reply(res, err)
+}
+
+func clusterMessage(c run.ClusterID) *signalboxv1.TemporalNamespace {
+	return &signalboxv1.TemporalNamespace{Address: c.Address, Namespace: c.Namespace, NamespaceId: c.NamespaceID}
 }
 
 // GetMaintenance returns whether the platform is in maintenance.

@@ -84,6 +84,7 @@ func system() []Rule {
 		{"ListQueues", auth.Viewer, Everywhere, "the response contains projects"},
 		{"ResetBreaker", auth.Admin, Everywhere, ""},
 		{"Reconcile", auth.Admin, Everywhere, ""},
+		{"AdoptTemporal", auth.Admin, Everywhere, ""},
 		{"GetMaintenance", "", Nowhere, "the page of every project shows it"},
 		{"SetMaintenance", auth.Admin, Everywhere, ""},
 	}

@@ -18,6 +18,8 @@ type ClusterReader interface {
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never
 	// connected.
 	WorkerClusters(ctx context.Context) ([]run.ClusterID, error)
+	// LeftIn returns the Temporal in which an adoption has left the run; zero where it has not.
+	LeftIn(ctx context.Context, runID string) (run.ClusterID, error)
 }
 
 // SetClusterReader makes the service check whether a run that Temporal does not have may be in another one. Without it,
@@ -25,11 +27,15 @@ type ClusterReader interface {
 func (s *Service) SetClusterReader(r ClusterReader) { s.clusters = r }
 
 // view reads how the Temporal that does not have a run relates to the runs.
-func (s *Service) view(ctx context.Context) (run.PlacementView, error) {
+func (s *Service) view(ctx context.Context, runID string) (v run.PlacementView, err error) {
 	if s.clusters == nil {
-		return run.PlacementView{}, nil
+		return v, nil
 	}
-	return run.ReadPlacement(ctx, s.clusters, s.clusters)
+	if v, err = run.ReadPlacement(ctx, s.clusters, s.clusters); err != nil {
+		return v, err
+	}
+	v.Left, err = s.clusters.LeftIn(ctx, runID)
+	return v, err
 }
 
 // checkMissing returns the fault of a control that is refused for a run that Temporal does not have.

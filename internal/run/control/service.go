@@ -201,7 +201,7 @@ func (s *Service) endMissing(ctx context.Context, r run.Run, e ending) (run.Run,
 	if r.Status == run.Queued && r.QueuedReason == run.QueuedStarting && now.Sub(r.StatusAt) < s.opts.StartTimeout {
 		return run.Run{}, refusal(e.control, r, apperror.RunStarting).WithRetry(s.opts.StartTimeout)
 	}
-	view, err := s.view(ctx)
+	view, err := s.view(ctx, r.ID)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -305,7 +305,7 @@ func (s *Service) signal(ctx context.Context, project, id string, c Control, act
 	case errors.Is(err, run.ErrClosed):
 		return run.Run{}, s.closed(ctx, r, c)
 	case errors.Is(err, run.ErrNotKnown):
-		view, err := s.view(ctx)
+		view, err := s.view(ctx, r.ID)
 		if err != nil {
 			return run.Run{}, err
 		}

@@ -23,6 +23,8 @@ type Row struct {
 	WaitUntil time.Time
 	// Sequence is the run's sequence number.
 	Sequence int64
+	// LeftIn is the Temporal in which an adoption has left the run; zero for all other runs.
+	LeftIn run.ClusterID
 }
 
 // Connection is the state of this process's connection to Temporal.
@@ -111,8 +113,10 @@ type Activity struct {
 type Facts struct {
 	Now time.Time
 	// After is how long a run may be without progress.
-	After      time.Duration
-	Row        Row
+	After time.Duration
+	Row   Row
+	// Elsewhere is the Temporal that has the run, where that is not the one of this process; zero otherwise.
+	Elsewhere  run.ClusterID
 	Connection Connection
 	Queue      *Queue
 	// Reported is the run's entry in Temporal's list of executions with problems.

@@ -121,8 +121,14 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
+	due, err := p.w.store.Left(ctx, maxCandidates)
+	if err != nil {
+		return nil, err
+	}
 	seen := make(map[string]bool, len(list))
-	var due []Candidate
+	for _, c := range due {
+		seen[c.ID] = true
+	}
 	add := func(c Candidate) {
 		since, is := Due(c.Row, p.now, p.w.opts.After)
 		switch at := since.Add(p.w.opts.After); {
@@ -301,9 +307,22 @@ func (p *pass) decide(ctx context.Context, candidates []Candidate) {
 	}
 }
 
+// elsewhere returns the Temporal that has a run, where that is not the one of this process; zero otherwise.
+func (p *pass) elsewhere(r Row) run.ClusterID {
+	f := p.w.opts.Fingerprint()
+	here := run.ClusterID{Address: f.Address, Namespace: f.Namespace, NamespaceID: f.NamespaceID}
+	switch {
+	case r.LeftIn != (run.ClusterID{}) && run.DifferentCluster(r.LeftIn, here):
+		return r.LeftIn
+	case r.LeftIn == (run.ClusterID{}) && p.w.opts.Elsewhere != nil:
+		return p.w.opts.Elsewhere()
+	}
+	return run.ClusterID{}
+}
+
 func (p *pass) facts(c Candidate) Facts {
 	return Facts{
-		Now: p.now, After: p.w.opts.After, Row: c.Row, Connection: p.connection, Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
+		Now: p.now, After: p.w.opts.After, Row: c.Row, Elsewhere: p.elsewhere(c.Row), Connection: p.connection, Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
 		Failure: c.Failure, PoisonAfter: p.w.opts.PoisonAfter,
 	}
 }

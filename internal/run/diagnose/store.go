@@ -86,6 +86,8 @@ type Rows interface {
 	OverdueWaits(ctx context.Context, before time.Time, limit int) ([]Candidate, error)
 	// Suspects returns up to limit waiting runs with a requested cancellation, or with a failed workflow task since then.
 	Suspects(ctx context.Context, since time.Time, limit int) ([]Candidate, error)
+	// Left returns up to limit open runs that an adoption has left in another Temporal.
+	Left(ctx context.Context, limit int) ([]Candidate, error)
 	// Waiting returns those of the runs that have the status waiting.
 	Waiting(ctx context.Context, ids []string) ([]Candidate, error)
 	// Verdicts returns up to limit verdicts of runs with IDs above after, in order.

@@ -19,6 +19,10 @@ func (f diagnosis) verdict(code string) Decision {
 		queue = f.Queue.Name
 	}
 	switch code {
+	case run.InAnotherTemporal:
+		v.Detail = fmt.Sprintf("the run is in another Temporal than the servers use: in %s", run.ClusterName(f.Elsewhere))
+		v.Advice = fmt.Sprintf("point temporal.address and temporal.namespace of the servers there, and it continues, or end it with "+
+			"`signalbox run terminate %s`; `signalbox system status` shows the Temporal of the server", f.Row.ID)
 	case run.EngineDisconnected:
 		v.Detail = fmt.Sprintf("Temporal at %s cannot be used since %s%s", f.Connection.Address, stamp(f.Connection.DownSince), reason(f.Connection))
 		v.Advice = "restore Temporal, or correct the temporal settings; `signalbox system status` shows the connection"

@@ -55,6 +55,7 @@ func (*oneRunStore) OverdueWaits(context.Context, time.Time, int) ([]diagnose.Ca
 func (*oneRunStore) Suspects(context.Context, time.Time, int) ([]diagnose.Candidate, error) {
 	return nil, nil
 }
+func (*oneRunStore) Left(context.Context, int) ([]diagnose.Candidate, error)         { return nil, nil }
 func (*oneRunStore) Waiting(context.Context, []string) ([]diagnose.Candidate, error) { return nil, nil }
 func (*oneRunStore) Verdicts(context.Context, string, int) ([]diagnose.StoredVerdict, error) {
 	return nil, nil

@@ -62,10 +62,16 @@ func Due(r Row, now time.Time, after time.Duration) (since time.Time, due bool) 
 // Decide determines whether the run is stuck.
 func Decide(f Facts) Decision {
 	since, due := Due(f.Row, f.Now, f.After)
+	if f.Elsewhere != (run.ClusterID{}) && f.Row.LeftIn != (run.ClusterID{}) && !f.Row.Status.Terminal() {
+		return diagnosis{f, f.Row.StatusAt}.verdict(run.InAnotherTemporal) // also while no progress is due: it does not come
+	}
 	if !due {
 		return decideWaiting(f)
 	}
 	d := diagnosis{f, since}
+	if f.Elsewhere != (run.ClusterID{}) && f.Row.QueuedReason != run.QueuedEngine {
+		return d.verdict(run.InAnotherTemporal)
+	}
 	switch {
 	case !f.Connection.Usable:
 		return d.disconnected()

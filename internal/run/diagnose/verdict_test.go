@@ -62,6 +62,9 @@ func situations() map[string]struct {
 		want   string
 		queued string
 	}{
+		"in another Temporal": {func(f *diagnose.Facts) {
+			f.Elsewhere = run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
+		}, "IN_ANOTHER_TEMPORAL", ""},
 		"nothing more":                {func(*diagnose.Facts) {}, "describe", ""},
 		"queue not known":             {func(f *diagnose.Facts) { f.Queue = nil }, "keep", ""},
 		"no poller":                   {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{} }, "NO_POLLER", ""},
@@ -149,7 +152,7 @@ func TestDecideInEverySituation(t *testing.T) {
 				want = "clear"
 			case name == "queued engine" && !disconnected:
 				want = "clear"
-			case name == "queued starting" && !disconnected:
+			case name == "queued starting" && !disconnected && f.Elsewhere == (run.ClusterID{}):
 				want = "NOT_STARTED"
 			case name == "queued worker" && s.queued != "":
 				want = s.queued
@@ -339,4 +342,32 @@ func TestFirstTaskThatFails(t *testing.T) {
 	require.Equal(t, diagnose.Describe, diagnose.Decide(f).Action, "it has records: the next attempt may have succeeded")
 	f.Row.MovedAt = time.Time{}
 	require.Equal(t, run.TaskFailing, diagnose.Decide(f).Verdict.Code)
+}
+
+// A run in another Temporal is never missing. Where an adoption has left it there, it has its verdict in any wait.
+func TestRunInAnotherTemporal(t *testing.T) {
+	t.Parallel()
+	there := run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
+	missing := &diagnose.Execution{Missing: true}
+	for name, row := range rows() {
+		f := diagnose.Facts{Now: now, After: after, Row: row, Connection: diagnose.Connection{Usable: true}, Queue: &diagnose.Queue{Workflow: diagnose.Pollers{Alive: 1}}, Execution: missing}
+		f.Elsewhere = there
+		_, due := diagnose.Due(row, now, after)
+		d := diagnose.Decide(f)
+		if due && row.QueuedReason != run.QueuedEngine {
+			require.Equal(t, run.InAnotherTemporal, d.Verdict.Code, name)
+			require.Contains(t, d.Verdict.Detail, "a:7233", name)
+			require.Contains(t, d.Verdict.Advice, "signalbox run terminate r1", name)
+		} else {
+			require.NotEqual(t, run.ExecutionMissing, d.Verdict.Code, name)
+		}
+		f.Row.LeftIn = there
+		if d = diagnose.Decide(f); row.Status.Terminal() {
+			require.Equal(t, diagnose.Decision{}, d, name)
+			continue
+		}
+		require.Equal(t, []any{diagnose.Report, run.InAnotherTemporal, row.StatusAt}, []any{d.Action, d.Verdict.Code, d.Verdict.Since}, name)
+		f.Elsewhere = run.ClusterID{}
+		require.NotEqual(t, run.InAnotherTemporal, diagnose.Decide(f).Verdict.Code, "the server uses that Temporal again")
+	}
 }

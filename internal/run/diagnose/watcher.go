@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -69,6 +70,9 @@ type Options struct {
 	Now func() time.Time
 	// Fingerprint returns the fingerprint that workers must match to take this process's runs.
 	Fingerprint func() worker.Fingerprint
+	// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It must
+	// not block. nil: none.
+	Elsewhere func() run.ClusterID
 	// Suspended reports whether this process must not diagnose now, because it is short of memory. Another process takes over. nil: never.
 	Suspended func() bool
 	// End terminates a run as the system actor; nil: poison runs are not ended.

@@ -197,6 +197,49 @@ func TestRunIsStuckAfterAMinuteUntilItContinues(t *testing.T) {
 	require.Zero(t, counts[run.NoPoller])
 }
 
+func TestRunThatWasLeftInAnotherTemporal(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	w.start(t, "r1")
+	w.move(t, "r1", 1, run.Waiting)
+	require.Empty(t, w.after(t, time.Hour, "r1"))
+	former := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}, Since: w.now}
+	next := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "ns", NamespaceID: "n2"}, Since: w.now}
+	_, err := w.store.MoveRunsCluster(t.Context(), run.ClusterID{}, former)
+	require.NoError(t, err)
+	_, adopted, err := w.store.AdoptCluster(t.Context(), former.ClusterID, next, audit.Entry{Time: w.now, Action: audit.SystemAdoptTemporal})
+	require.NoError(t, err)
+	require.True(t, adopted)
+	require.Equal(t, run.InAnotherTemporal, w.after(t, time.Second, "r1"))
+	require.Equal(t, run.InAnotherTemporal, w.after(t, time.Minute, "r1"))
+	r, err := w.store.GetRun(t.Context(), projectName, "r1")
+	require.NoError(t, err)
+	require.Contains(t, r.Stuck.Detail, "in Temporal at a:7233")
+	_, err = w.store.MoveRunsCluster(t.Context(), next.ClusterID, former)
+	require.NoError(t, err)
+	require.Empty(t, w.after(t, time.Second, "r1"), "the servers use its Temporal again")
+	require.Equal(t, []string{"run.stuck IN_ANOTHER_TEMPORAL  ", "run.unstuck IN_ANOTHER_TEMPORAL  waiting"}, w.events(t))
+	require.Empty(t, w.engine.described, "Temporal is not asked about it")
+}
+
+// A server in another Temporal than the runs does not judge them by what its Temporal lacks.
+func TestServerInAnotherTemporal(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	var elsewhere run.ClusterID
+	w.Watcher = diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
+		After: time.Minute, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		Elsewhere: func() run.ClusterID { return elsewhere }, Changes: w.changes, Committed: func(context.Context, string, bool) {},
+	})
+	w.start(t, "r1")
+	elsewhere = run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
+	require.Empty(t, w.after(t, 59*time.Second, "r1"))
+	require.Equal(t, run.InAnotherTemporal, w.after(t, 2*time.Second, "r1"))
+	elsewhere = run.ClusterID{}
+	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
+}
+
 func TestChangedCodeCausesOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

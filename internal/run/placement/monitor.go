@@ -2,10 +2,14 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -18,6 +22,8 @@ const (
 	compareEvery = 2 * time.Second
 	// readFor is the timeout of a query of the database.
 	readFor = time.Second
+	// refusedFor is how long a refusal is repeated without another query.
+	refusedFor = 200 * time.Millisecond
 )
 
 // Registry returns the live workers.
@@ -30,9 +36,17 @@ type Registry interface {
 	Check(project string, live []worker.Worker) error
 }
 
-// Store reads the recorded Temporal that holds the runs.
+// Store reads and records the Temporal that holds the runs.
 type Store interface {
 	RunsCluster(ctx context.Context) (run.RunsCluster, error)
+	// OpenInCluster counts the open runs that the recorded Temporal may have, by project.
+	OpenInCluster(ctx context.Context) (map[string]int64, error)
+	// ClaimRuns records another Temporal, in place of from, and returns true. It returns false where from, zero for none, is not the
+	// recorded one, or may have open runs.
+	ClaimRuns(ctx context.Context, from run.ClusterID, to run.RunsCluster) (bool, error)
+	// AdoptCluster records another Temporal and writes e. Open runs are left in from: left counts them by project. It returns false where
+	// from is not the recorded one.
+	AdoptCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster, e audit.Entry) (left map[string]int64, adopted bool, err error)
 }
 
 // Options configure a monitor.
@@ -55,6 +69,11 @@ type Monitor struct {
 	recorded atomic.Pointer[run.RunsCluster] // nil until it was read
 	mismatch atomic.Pointer[Mismatch]
 	before   Mismatch // of the last comparison
+
+	// placing is held by the caller that decides whether runs may start here; refusal is the last result, of refusedAt.
+	placing   sync.Mutex
+	refusal   error
+	refusedAt time.Time
 }
 
 // New returns a monitor. Before Start, only Check compares anything.
@@ -65,69 +84,214 @@ func New(opts Options) *Monitor {
 	return m
 }
 
-// Mismatch returns how this process and the others differ, with both Temporals and the remedy; empty while they do not.
-func (m *Monitor) Mismatch() string { return m.mismatch.Load().Detail }
+// Mismatch returns how this process and the others differ; zero while they do not.
+func (m *Monitor) Mismatch() Mismatch { return *m.mismatch.Load() }
+
+// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It performs no I/O.
+func (m *Monitor) Elsewhere() run.ClusterID {
+	if found := m.Mismatch(); found.RunsThere {
+		return found.Other
+	}
+	return run.ClusterID{}
+}
+
+// Title returns the title of the mismatch; empty while there is none. It performs no I/O.
+func (m *Monitor) Title() string { return m.Mismatch().Title }
+
+// RunsTitle is Title where the runs are in another Temporal; empty otherwise.
+func (m *Monitor) RunsTitle() string {
+	if found := m.Mismatch(); found.RunsThere {
+		return found.Title
+	}
+	return ""
+}
 
 // Healthy returns the mismatch as an error. It performs no I/O.
 func (m *Monitor) Healthy(context.Context) error {
-	if text := m.Mismatch(); text != "" {
-		return errors.New(text)
+	if found := m.Mismatch(); found != (Mismatch{}) {
+		return errors.New(found.Detail)
 	}
 	return nil
 }
 
 // Check returns an [apperror.Refused] while this process must not start runs, or no live worker would execute one of
-// the project. An unavailable database is no reason to refuse.
+// the project, and an [apperror.Unavailable] while it is not known which Temporal holds the runs.
 func (m *Monitor) Check(ctx context.Context, project string) error {
-	if m.recorded.Load() == nil {
-		m.read(ctx)
+	if err := m.place(ctx); err != nil {
+		return err
 	}
 	live, known := m.opts.Registry.Live(ctx)
-	if !known || m.check(project, live) == nil {
+	if !known || m.opts.Registry.Check(project, live) == nil {
 		return nil
 	}
 	if live, known = m.opts.Registry.LiveNow(ctx); !known {
 		return nil
 	}
-	return m.check(project, live)
-}
-
-func (m *Monitor) check(project string, live []worker.Worker) error {
-	if recorded := m.recorded.Load(); recorded != nil {
-		if err := Refusal(m.facts(*recorded, live)); err != nil {
-			return err
-		}
-	}
 	return m.opts.Registry.Check(project, live)
 }
 
-// read reads the recorded Temporal.
-func (m *Monitor) read(ctx context.Context) {
+// place returns nil where the Temporal of this process is the recorded one, or has just become it.
+func (m *Monitor) place(ctx context.Context) error {
+	here := m.opts.Here()
+	if here.NamespaceID == "" || m.placed(here) {
+		return nil // without a connection, no run starts
+	}
+	m.placing.Lock()
+	defer m.placing.Unlock()
+	if m.refusal != nil && time.Since(m.refusedAt) < refusedFor {
+		return m.refusal
+	}
+	// The answer serves all callers, so it must not end with the context of this one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readFor)
 	defer cancel()
-	if found, err := m.opts.Store.RunsCluster(ctx); err == nil {
-		m.recorded.Store(&found)
+	m.refusal, m.refusedAt = m.claim(ctx, here), time.Now()
+	return m.refusal
+}
+
+// placed reports whether a Temporal is known to hold the runs.
+func (m *Monitor) placed(here run.ClusterID) bool {
+	recorded := m.recorded.Load()
+	return recorded != nil && recorded.ClusterID != (run.ClusterID{}) && !run.DifferentCluster(recorded.ClusterID, here)
+}
+
+// claim records the Temporal of this process, unless the recorded one may still execute runs.
+func (m *Monitor) claim(ctx context.Context, here run.ClusterID) error {
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	if m.placed(here) {
+		return nil
+	}
+	from := *m.recorded.Load()
+	f, err := m.facts(ctx, from, here)
+	if err != nil {
+		return err
+	}
+	live, known := m.opts.Registry.LiveNow(ctx)
+	if f.Workers = live; !known && f.elsewhere() {
+		return refused(f)
+	}
+	if err := Refusal(f); err != nil {
+		return err
+	}
+	to := run.RunsCluster{ClusterID: here, Since: time.Now()}
+	switch claimed, err := m.opts.Store.ClaimRuns(ctx, from.ClusterID, to); {
+	case err != nil:
+		return err
+	case claimed:
+		m.record(ctx, from, to)
+		return nil
+	}
+	// Another process has recorded a Temporal, or started a run there.
+	if err := m.read(ctx); err != nil || m.placed(here) {
+		return err
+	}
+	if f, err = m.facts(ctx, *m.recorded.Load(), here); err != nil {
+		return err
+	}
+	f.Workers = live
+	return refused(f)
+}
+
+// record stores that this process has recorded another Temporal.
+func (m *Monitor) record(ctx context.Context, from, to run.RunsCluster) {
+	m.recorded.Store(&to)
+	if from.ClusterID != (run.ClusterID{}) {
+		logger.FromContext(ctx).InfoContext(ctx, "The runs are in another Temporal from now on",
+			"before", run.ClusterName(from.ClusterID), "now", run.ClusterName(to.ClusterID))
 	}
 }
 
-// facts returns the input of a comparison.
-func (m *Monitor) facts(recorded run.RunsCluster, live []worker.Worker) Facts {
-	return Facts{Here: m.opts.Here(), Recorded: recorded, Workers: live, ExecutesRuns: m.opts.ExecutesRuns}
+// read reads the recorded Temporal.
+func (m *Monitor) read(ctx context.Context) error {
+	found, err := m.opts.Store.RunsCluster(ctx)
+	if err == nil {
+		m.recorded.Store(&found)
+	}
+	return err
+}
+
+// facts returns the input of a comparison, without workers.
+func (m *Monitor) facts(ctx context.Context, recorded run.RunsCluster, here run.ClusterID) (Facts, error) {
+	f := Facts{Here: here, Recorded: recorded, ExecutesRuns: m.opts.ExecutesRuns}
+	if !f.elsewhere() {
+		return f, nil
+	}
+	open, err := m.opts.Store.OpenInCluster(ctx)
+	f.Open = total(open)
+	return f, err
+}
+
+func total(open map[string]int64) (sum int64) {
+	for _, n := range open {
+		sum += n
+	}
+	return sum
+}
+
+// Adopt records that runs start in the Temporal of this process from now on, although the recorded one has open runs. Those are left there
+// and read as being in another Temporal, until this one is replaced by theirs. It is refused while live workers are connected there,
+// because they could still start runs.
+func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, error) {
+	here := m.opts.Here()
+	if here.NamespaceID == "" {
+		return run.Adoption{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server has not reached Temporal at %s yet", here.Address)
+	}
+	recorded, err := m.opts.Store.RunsCluster(ctx)
+	a := run.Adoption{Before: recorded, Now: here, Needed: Facts{Here: here, Recorded: recorded}.elsewhere()}
+	if err != nil || !a.Needed {
+		return a, err
+	}
+	if a.Left, err = m.opts.Store.OpenInCluster(ctx); err != nil || r.DryRun {
+		return a, err
+	}
+	if r.Address != here.Address || r.Namespace != here.Namespace {
+		return a, apperror.New(apperror.Invalid, apperror.InvalidArgument, "this server is connected to %s, not to Temporal at %s (namespace %q)",
+			run.ClusterName(here), r.Address, r.Namespace).WithField("address", "is not that of the server's Temporal")
+	}
+	live, known := m.opts.Registry.LiveNow(ctx)
+	if !known {
+		return a, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the live workers are not known: they may be connected to the former Temporal")
+	}
+	if there := (Facts{Workers: live}).connectedTo(recorded.ClusterID); len(there) > 0 {
+		return a, apperror.New(apperror.Refused, apperror.ContractMismatch, "live workers are connected to %s: %s; stop them first, they could still start runs there",
+			run.ClusterName(recorded.ClusterID), list(there))
+	}
+	now := time.Now()
+	entry := audit.NewEntry(ctx, now, audit.SystemAdoptTemporal, "", here.Address+" "+here.Namespace, r.Reason)
+	entry.Detail, _ = json.Marshal(map[string]any{"before": recorded.ClusterID, "now": here, "left": a.Left}) //nolint:errchkjson // texts and numbers always encode
+	to := run.RunsCluster{ClusterID: here, Since: now}
+	a.Left, a.Adopted, err = m.opts.Store.AdoptCluster(ctx, recorded.ClusterID, to, entry)
+	if err != nil {
+		return a, err
+	}
+	if !a.Adopted {
+		return a, apperror.New(apperror.Refused, apperror.ContractMismatch, "another server has recorded another Temporal at the same time; try again")
+	}
+	m.record(ctx, recorded, to)
+	return a, nil
 }
 
 func (m *Monitor) compare(ctx, _ context.Context) time.Duration {
-	m.read(ctx)
-	if live, known := m.opts.Registry.Live(ctx); known && m.recorded.Load() != nil {
-		now := Compare(m.facts(*m.recorded.Load(), live))
-		m.record(ctx, m.before, now)
+	reading, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	if m.read(reading) != nil {
+		return compareEvery
+	}
+	f, err := m.facts(reading, *m.recorded.Load(), m.opts.Here())
+	live, known := m.opts.Registry.Live(ctx)
+	if err == nil && known {
+		f.Workers = live
+		now := Compare(f)
+		m.confirm(ctx, m.before, now)
 		m.before = now
 	}
 	return compareEvery
 }
 
-// record stores a mismatch found by two comparisons in a row, and logs it when it has changed. Other workers in the
+// confirm stores a mismatch found by two comparisons in a row, and logs it when it has changed. Other workers in the
 // same Temporal are no change.
-func (m *Monitor) record(ctx context.Context, before, now Mismatch) {
+func (m *Monitor) confirm(ctx context.Context, before, now Mismatch) {
 	stored := m.mismatch.Load()
 	if now.Other != before.Other || now.RunsThere != before.RunsThere {
 		return
@@ -139,6 +303,6 @@ func (m *Monitor) record(ctx context.Context, before, now Mismatch) {
 	case now == (Mismatch{}):
 		log.InfoContext(ctx, "All processes on this database use one Temporal again")
 	default:
-		log.ErrorContext(ctx, "Processes on this database use different Temporals", "detail", now.Detail)
+		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Title, "detail", now.Detail)
 	}
 }

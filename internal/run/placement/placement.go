@@ -3,9 +3,13 @@
 // where the other processes cannot find them.
 //
 //	m := placement.New(placement.Options{Store: store, Registry: registry, Here: here})
-//	err := m.Start(ctx)            // logs when a difference begins and ends
-//	err = m.Check(ctx, project)    // before a run is started
-//	text := m.Mismatch()           // for status, readiness and metrics
+//	err := m.Start(ctx)              // logs when a difference begins and ends
+//	err = m.Check(ctx, project)      // before a run is started
+//	err = m.Healthy(ctx)             // for status, readiness and metrics
+//	a, err := m.Adopt(ctx, request)  // an administrator decides that runs start here from now on
+//
+// No run starts in another Temporal than the recorded one. The first start records the Temporal, and a start replaces
+// the recorded one where that has no open run. While it has some, only [Monitor.Adopt] does.
 //
 // It compares namespace IDs, not addresses: one Temporal has many addresses. Another ID at the same address and
 // namespace is a Temporal that has lost its data, which package reconcile handles.
@@ -28,9 +32,11 @@ const namedWorkers = 3
 type Facts struct {
 	// Here has no namespace ID until Temporal was reached.
 	Here run.ClusterID
-	// Recorded is zero until the runs were first compared.
+	// Recorded is zero until a run was started or compared.
 	Recorded run.RunsCluster
-	Workers  []worker.Worker
+	// Open is how many open runs Recorded may have.
+	Open    int64
+	Workers []worker.Worker
 	// ExecutesRuns reports whether this process executes runs itself, also before it is one of Workers.
 	ExecutesRuns bool
 }
@@ -41,6 +47,8 @@ type Mismatch struct {
 	// workers are.
 	Other     run.ClusterID
 	RunsThere bool
+	// Title is the difference in one sentence, without addresses.
+	Title string
 	// Detail contains both Temporals and the remedy.
 	Detail string
 }
@@ -49,15 +57,7 @@ type Mismatch struct {
 // yet.
 func Compare(f Facts) Mismatch {
 	if f.elsewhere() {
-		there := f.connectedTo(f.Recorded.ClusterID)
-		detail := fmt.Sprintf("this server is connected to %s; since %s the runs have been in %s", run.ClusterName(f.Here),
-			f.Recorded.Since.UTC().Format(time.RFC3339), run.ClusterName(f.Recorded.ClusterID))
-		advice := "point temporal.address and temporal.namespace of this server back there, or, if the move is meant, end the runs that were left behind"
-		if len(there) > 0 {
-			detail += ", where live workers are connected: " + list(there)
-			advice = "point temporal.address and temporal.namespace of this server back there, or, if the move is meant, stop the workers that are connected there"
-		}
-		return Mismatch{Other: f.Recorded.ClusterID, RunsThere: true, Detail: detail + "; " + advice}
+		return f.runsElsewhere()
 	}
 	if f.Here.NamespaceID == "" {
 		return Mismatch{}
@@ -72,20 +72,51 @@ func Compare(f Facts) Mismatch {
 		return Mismatch{}
 	}
 	other := clusterOf(others[0])
-	return Mismatch{Other: other, Detail: fmt.Sprintf("this server is connected to %s, and live workers to %s: %s; "+
-		"make temporal.address and temporal.namespace the same in all processes on this database", run.ClusterName(f.Here), run.ClusterName(other), list(others))}
+	return Mismatch{Other: other, Title: "Live workers use another Temporal than this server", Detail: fmt.Sprintf(
+		"this server is connected to %s, and live workers to %s: %s; make temporal.address and temporal.namespace the same in all processes on this database",
+		run.ClusterName(f.Here), run.ClusterName(other), list(others))}
 }
 
-// Refusal returns why this process must not start runs: the runs are in another Temporal, and workers are connected
-// there, or none is connected here. During a deliberate move to another Temporal, workers are connected here alone.
+// runsElsewhere returns the difference between this Temporal and the one that holds the runs.
+func (f Facts) runsElsewhere() Mismatch {
+	detail := fmt.Sprintf("this server is connected to %s; since %s the runs have been in %s", run.ClusterName(f.Here),
+		f.Recorded.Since.UTC().Format(time.RFC3339), run.ClusterName(f.Recorded.ClusterID))
+	var meant []string
+	if there := f.connectedTo(f.Recorded.ClusterID); len(there) > 0 {
+		detail += ", where live workers are connected: " + list(there)
+		meant = append(meant, "stop the workers that are connected there")
+	}
+	title := "This server uses another Temporal than the runs"
+	if f.Open > 0 {
+		title = fmt.Sprintf("This server uses another Temporal than %d open runs", f.Open)
+		if f.Open == 1 {
+			title = "This server uses another Temporal than 1 open run"
+		}
+		meant = append(meant, fmt.Sprintf("run `signalbox system adopt-temporal %s %s`", f.Here.Address, f.Here.Namespace))
+	}
+	detail += "; point temporal.address and temporal.namespace of this server back there"
+	if len(meant) > 0 {
+		detail += ", or, if the move is meant, " + strings.Join(meant, " and ")
+	}
+	return Mismatch{Other: f.Recorded.ClusterID, RunsThere: true, Title: title, Detail: detail}
+}
+
+// Refusal returns why this process must not start runs: the runs are in another Temporal, which has open runs or live
+// workers, or no worker is connected here. Without an error, this Temporal may replace the recorded one.
 func Refusal(f Facts) error {
 	if !f.elsewhere() {
 		return nil
 	}
-	if executed := f.ExecutesRuns || len(f.connectedTo(f.Here)) > 0; executed && len(f.connectedTo(f.Recorded.ClusterID)) == 0 {
+	executed := f.ExecutesRuns || len(f.connectedTo(f.Here)) > 0
+	if executed && f.Open == 0 && len(f.connectedTo(f.Recorded.ClusterID)) == 0 {
 		return nil
 	}
-	return apperror.New(apperror.Refused, apperror.ContractMismatch, "nothing was started: %s", Compare(f).Detail)
+	return refused(f)
+}
+
+func refused(f Facts) error {
+	m := Compare(f)
+	return apperror.New(apperror.Refused, apperror.ContractMismatch, "nothing was started. %s: %s", m.Title, m.Detail)
 }
 
 // elsewhere reports whether the runs are in another Temporal than this process.

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
@@ -54,11 +55,19 @@ func TestCompareAndRefuse(t *testing.T) {
 		"workers in another, runs unknown": {placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
 		"runs and workers are in another":  {placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
 		"runs are in another, no worker":   {placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
-		"runs are in another, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "end the runs that were left behind"}, true, false,
+		"no run is open there, all workers here": {
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233"}, true, false,
 		},
-		"runs are in another, this process executes runs": {
+		"no run is open there, this process executes runs": {
 			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
+		},
+		"runs are open there, all workers here": {
+			placement.Facts{Here: b, Recorded: recorded(a), Open: 21, ExecutesRuns: true, Workers: []worker.Worker{live("w2", b)}},
+			[]string{"a:7233", "`signalbox system adopt-temporal b:7233 default`"}, true, true,
+		},
+		"runs are open there and workers connected": {
+			placement.Facts{Here: b, Recorded: recorded(a), Open: 1, ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}},
+			[]string{"w1", "stop the workers that are connected there and run `signalbox system adopt-temporal"}, true, true,
 		},
 		"runs and workers are in another, this process executes runs": {
 			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
@@ -66,7 +75,7 @@ func TestCompareAndRefuse(t *testing.T) {
 		"runs are in another, a worker connects there": {
 			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
 		},
-		"runs are in another, a worker connects": {
+		"no run is open there, a worker connects here": {
 			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
 		},
 	}
@@ -85,10 +94,23 @@ func TestCompareAndRefuse(t *testing.T) {
 				f, ok := apperror.From(err)
 				require.True(t, ok)
 				require.Equal(t, []any{apperror.Refused, apperror.ContractMismatch}, []any{f.Class, f.Reason})
-				require.Contains(t, f.Message, found.Detail)
+				require.Contains(t, f.Message, found.Title+": "+found.Detail)
 			}
 		})
 	}
+}
+
+func TestTitleCountsOpenRuns(t *testing.T) {
+	t.Parallel()
+	a, b := at("a:7233", "1"), at("b:7233", "2")
+	for open, title := range map[int64]string{
+		0: "This server uses another Temporal than the runs", 1: "This server uses another Temporal than 1 open run",
+		21: "This server uses another Temporal than 21 open runs",
+	} {
+		require.Equal(t, title, placement.Compare(placement.Facts{Here: b, Recorded: recorded(a), Open: open}).Title)
+	}
+	require.Equal(t, "Live workers use another Temporal than this server",
+		placement.Compare(placement.Facts{Here: b, Recorded: recorded(b), Workers: []worker.Worker{live("w1", a)}}).Title)
 }
 
 func TestManyWorkersAreCounted(t *testing.T) {
@@ -102,8 +124,11 @@ func TestManyWorkersAreCounted(t *testing.T) {
 type fakes struct {
 	mu       sync.Mutex
 	recorded run.RunsCluster
+	open     int64
 	workers  []worker.Worker
 	away     error
+	counts   int
+	entries  []audit.Entry
 	log      bytes.Buffer
 }
 
@@ -117,6 +142,34 @@ func (w *fakes) RunsCluster(context.Context) (run.RunsCluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.recorded, w.away
+}
+
+func (w *fakes) OpenInCluster(context.Context) (map[string]int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts++
+	return map[string]int64{"shop": w.open}, w.away
+}
+
+func (w *fakes) ClaimRuns(_ context.Context, from run.ClusterID, to run.RunsCluster) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recorded.ClusterID != from || w.open > 0 {
+		return false, w.away
+	}
+	w.recorded = to
+	return true, w.away
+}
+
+func (w *fakes) AdoptCluster(_ context.Context, from run.ClusterID, to run.RunsCluster, e audit.Entry) (map[string]int64, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recorded.ClusterID != from {
+		return nil, false, w.away
+	}
+	left := map[string]int64{"shop": w.open}
+	w.recorded, w.open, w.entries = to, 0, append(w.entries, e)
+	return left, true, w.away
 }
 
 func (w *fakes) Live(context.Context) ([]worker.Worker, bool) {
@@ -207,13 +260,8 @@ func TestMonitor(t *testing.T) {
 		w := &fakes{recorded: recorded(a), workers: []worker.Worker{live("w2", b)}}
 		ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(w, nil)))
 		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }})
-		require.NoError(t, m.Check(ctx, "default"), "all workers are here: the move may be deliberate")
-		require.EqualError(t, m.Check(ctx, "shop"), "no worker serves it")
 		w.set(func() { w.workers = append(w.workers, live("w1", a)) })
 		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
-		w.set(func() { w.away = errors.New("away") })
-		require.NoError(t, m.Check(ctx, "default"), "unknown workers are no reason to refuse")
-		w.set(func() { w.away = nil })
 
 		require.NoError(t, m.Start(ctx))
 		const different, again = "Processes on this database use different Temporals", "All processes on this database use one Temporal again"
@@ -222,25 +270,125 @@ func TestMonitor(t *testing.T) {
 			synctest.Wait()
 		}
 		synctest.Wait()
-		require.Empty(t, m.Mismatch(), "one comparison does not count")
+		require.Zero(t, m.Mismatch(), "one comparison does not count")
 		pass()
-		require.Contains(t, m.Mismatch(), "w1")
+		require.Contains(t, m.Mismatch().Detail, "w1")
 		require.ErrorContains(t, m.Healthy(ctx), "a:7233")
+		require.Equal(t, []any{a, "This server uses another Temporal than the runs", m.Title()}, []any{m.Elsewhere(), m.RunsTitle(), m.RunsTitle()})
 		require.Equal(t, 1, w.lines(different))
 		w.set(func() { w.workers = append(w.workers, live("w3", a)) })
 		pass()
-		require.Contains(t, m.Mismatch(), "w3")
+		require.Contains(t, m.Mismatch().Detail, "w3")
 		require.Equal(t, 1, w.lines(different), "another worker is not logged")
 		w.set(func() { w.away = errors.New("away") })
 		pass()
-		require.Contains(t, m.Mismatch(), "w3")
+		require.Contains(t, m.Mismatch().Detail, "w3")
 		w.set(func() { w.away, w.recorded, w.workers = nil, recorded(b), nil })
 		pass()
 		require.Zero(t, w.lines(again))
 		pass()
-		require.Empty(t, m.Mismatch())
+		require.Zero(t, m.Mismatch())
 		require.NoError(t, m.Healthy(ctx))
+		require.Equal(t, []any{run.ClusterID{}, ""}, []any{m.Elsewhere(), m.RunsTitle()})
 		require.Equal(t, []int{1, 1}, []int{w.lines(different), w.lines(again)})
 		require.NoError(t, m.Stop(ctx))
+	})
+}
+
+// newMonitor returns a monitor of a server with workers, and what it reads.
+func newMonitor(here run.ClusterID) (*placement.Monitor, *fakes) {
+	w := &fakes{}
+	return placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return here }, ExecutesRuns: true}), w
+}
+
+func TestFirstStartRecordsTheTemporal(t *testing.T) {
+	t.Parallel()
+	a, b := at("a:7233", "1"), at("b:7233", "2")
+	m, w := newMonitor(a)
+	w.away = errors.New("away")
+	require.EqualError(t, m.Check(t.Context(), "default"), "away", "what was never read is not assumed")
+	first := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return a }})
+	w.set(func() { w.away = nil })
+	require.NoError(t, first.Check(t.Context(), "default"))
+	require.Equal(t, a, w.recorded.ClusterID)
+	require.EqualError(t, first.Check(t.Context(), "shop"), "no worker serves it")
+	w.set(func() { w.away = errors.New("away") })
+	require.NoError(t, first.Check(t.Context(), "shop"), "unknown workers are no reason to refuse")
+
+	w.set(func() { w.away, w.open = nil, 1 })
+	other := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }, ExecutesRuns: true})
+	require.ErrorContains(t, other.Check(t.Context(), "default"), "This server uses another Temporal than 1 open run")
+}
+
+func TestTemporalWithoutDataIsNoOther(t *testing.T) {
+	t.Parallel()
+	m, w := newMonitor(at("a:7233", "9"))
+	w.recorded, w.open = recorded(at("a:7233", "1")), 21
+	require.NoError(t, m.Check(t.Context(), "default"))
+}
+
+func TestStartReplacesATemporalWithoutOpenRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := at("a:7233", "1"), at("b:7233", "2")
+		m, w := newMonitor(b)
+		w.recorded, w.open = recorded(a), 2
+		for range 100 {
+			err := m.Check(t.Context(), "default")
+			require.True(t, apperror.Is(err, apperror.ContractMismatch), err)
+			require.ErrorContains(t, err, "This server uses another Temporal than 2 open runs")
+		}
+		require.Equal(t, 1, w.counts, "refusals do not load the database")
+		w.set(func() { w.open, w.workers = 0, []worker.Worker{live("w1", a)} })
+		<-time.After(time.Second)
+		require.ErrorContains(t, m.Check(t.Context(), "default"), "w1")
+		w.set(func() { w.workers = nil })
+		<-time.After(time.Second)
+		require.NoError(t, m.Check(t.Context(), "default"))
+		require.Equal(t, b, w.recorded.ClusterID)
+	})
+}
+
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := at("a:7233", "1"), at("b:7233", "2")
+		m, w := newMonitor(b)
+		w.recorded, w.open, w.workers = recorded(a), 21, []worker.Worker{live("w1", a)}
+		require.ErrorContains(t, m.Check(t.Context(), "default"), "nothing was started")
+		want := run.Adoption{Before: recorded(a), Now: b, Left: map[string]int64{"shop": 21}, Needed: true}
+		dry, err := m.Adopt(t.Context(), run.AdoptRequest{DryRun: true})
+		require.NoError(t, err)
+		require.Equal(t, want, dry)
+		request := run.AdoptRequest{Address: "b:7233", Namespace: "default", Reason: "lost"}
+		_, err = m.Adopt(t.Context(), request)
+		require.ErrorContains(t, err, "w1; stop them first")
+		require.True(t, apperror.Is(err, apperror.ContractMismatch))
+		w.workers = nil
+		for _, r := range []run.AdoptRequest{{}, {Address: "a:7233", Namespace: "default"}, {Address: "b:7233", Namespace: "other"}} {
+			_, err = m.Adopt(t.Context(), r)
+			require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v: %v", r, err)
+		}
+		require.Equal(t, a, w.recorded.ClusterID)
+
+		done, err := m.Adopt(t.Context(), request)
+		require.NoError(t, err)
+		want.Adopted = true
+		require.Equal(t, want, done)
+		require.Equal(t, run.RunsCluster{ClusterID: b, Since: time.Now()}, w.recorded)
+		require.NoError(t, m.Check(t.Context(), "default"), "at once")
+		require.Len(t, w.entries, 1)
+		e := w.entries[0]
+		require.Equal(t, []any{audit.SystemAdoptTemporal, "", "b:7233 default", "lost"}, []any{e.Action, e.Project, e.Subject, e.Reason})
+		require.JSONEq(t, `{"before": {"address": "a:7233", "namespace": "default", "namespaceId": "1"},
+			"now": {"address": "b:7233", "namespace": "default", "namespaceId": "2"}, "left": {"shop": 21}}`, string(e.Detail))
+
+		done, err = m.Adopt(t.Context(), request)
+		require.NoError(t, err)
+		require.False(t, done.Needed || done.Adopted)
+		require.Len(t, w.entries, 1)
+		unreached, _ := newMonitor(at("b:7233", ""))
+		_, err = unreached.Adopt(t.Context(), request)
+		require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	})
 }

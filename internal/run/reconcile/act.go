@@ -85,7 +85,7 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		return ignoreNotFound(err)
 	}
 	f := p.facts(&row)
-	if p.view.Placement() == run.PlacementElsewhere {
+	if f.Placement == run.PlacementElsewhere {
 		f.Answer = Known // otherwise the verdict would not have been StartAgain
 	}
 	if Decide(f) != StartAgain {

@@ -57,6 +57,8 @@ type pass struct {
 
 	// view compares this Temporal with the one that holds the runs.
 	view run.PlacementView
+	// left are the open runs that an adoption has left in another Temporal, with theirs.
+	left map[string]run.ClusterID
 	// moved reports that a run that Temporal does not have is not lost: Temporal changed since the previous pass.
 	moved  bool
 	listed map[string]run.Execution
@@ -118,7 +120,8 @@ func (p *pass) listExecutions(ctx context.Context) error {
 func (p *pass) facts(row *run.Run) Facts {
 	f := Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved, Placement: p.view.Placement()}
 	if row != nil {
-		f.Listed = p.partial && p.view.Placement() != run.PlacementElsewhere || p.listed[row.ID].Open
+		f.Placement, f.Left = p.placement(row.ID)
+		f.Listed = p.partial && f.Placement != run.PlacementElsewhere || p.listed[row.ID].Open
 	}
 	return f
 }

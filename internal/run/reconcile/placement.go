@@ -9,10 +9,20 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// readPlacement compares the current Temporal with the one that holds the runs.
+// readPlacement compares the current Temporal with the one that holds the runs, and reads which runs were left in another one.
 func (p *pass) readPlacement(ctx context.Context) (err error) {
-	p.view, err = run.ReadPlacement(ctx, p.r.engine, p.r.store)
+	if p.view, err = run.ReadPlacement(ctx, p.r.engine, p.r.store); err != nil {
+		return err
+	}
+	p.left, err = p.r.store.LeftRuns(ctx)
 	return err
+}
+
+// placement compares the current Temporal with the one that holds a run, and reports whether the run was left in another one.
+func (p *pass) placement(id string) (placement run.Placement, left bool) {
+	view := p.view
+	view.Left, left = p.left[id]
+	return view.Placement(), left && run.DifferentCluster(view.Left, view.Here)
 }
 
 // recordPlacement records this Temporal before a pass acts: as the first one that holds the runs, or as another address of the same one.

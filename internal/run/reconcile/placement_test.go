@@ -330,3 +330,50 @@ func TestManyRunsElsewhere(t *testing.T) {
 		require.Equal(t, []string{"finished r2400 true"}, b.pass(t, false))
 	})
 }
+
+// TestAdoptedTemporal adopts another Temporal while runs are open, and returns to the first.
+func TestAdoptedTemporal(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		errors := b.captureErrors()
+		b.waiting(t, "r1", "r2")
+		b.pass(t, false)
+		b.connectTo(wrong())
+		b.begin(t, "starting")
+		left, adopted, err := b.store.AdoptCluster(b.ctx, right(), run.RunsCluster{ClusterID: wrong(), Since: time.Now()},
+			audit.NewEntry(b.ctx, time.Now(), audit.SystemAdoptTemporal, "", "other:7233 ns", ""))
+		require.NoError(t, err)
+		require.True(t, adopted)
+		require.Equal(t, map[string]int64{here: 3}, left)
+		<-time.After(startTimeout + time.Minute)
+		b.engine.called()
+		for range 4 {
+			require.Empty(t, b.pass(t, false))
+			_, _, err := b.Last()
+			require.NoError(t, err, "it was decided")
+		}
+		require.NoError(t, b.Start(b.ctx))
+		<-time.After(time.Minute)
+		require.NoError(t, b.Stop(b.ctx))
+		require.NotContains(t, b.engine.called(), "start starting", "it may have been started there")
+		require.Empty(t, errors.lines())
+		require.Equal(t, wrong(), b.recorded(t).ClusterID)
+		require.Equal(t, run.Waiting, b.row(t, "r1").Status)
+		require.Equal(t, run.QueuedStarting, b.row(t, "starting").QueuedReason)
+
+		// New runs of the adopted one are compared as usual.
+		b.waiting(t, "new")
+		b.unlist("new", nil)
+		<-time.After(time.Minute)
+		require.Equal(t, []string{"execution_missing new true"}, b.pass(t, false))
+
+		// After the return the others continue, and are compared again.
+		b.connectTo(right(), "r1", "starting")
+		require.Equal(t, []string{"handed_over starting true"}, b.pass(t, false))
+		require.Equal(t, []string{"execution_missing r2 true"}, b.pass(t, false))
+		require.Equal(t, right(), b.recorded(t).ClusterID)
+		require.Equal(t, run.Waiting, b.row(t, "r1").Status)
+		marked, err := b.store.LeftRuns(b.ctx)
+		require.NoError(t, err)
+		require.Empty(t, marked)
+	})
+}

@@ -52,9 +52,11 @@ type Facts struct {
 	Missed int
 	// Moved reports that Temporal changed since the last pass, so that a run that it does not have is not lost.
 	Moved bool
-	// Placement compares this Temporal with the one that holds the runs.
+	// Placement compares this Temporal with the one that holds the run.
 	Placement run.Placement
-	Origin    Origin
+	// Left reports that an adoption has left the run in another Temporal.
+	Left   bool
+	Origin Origin
 }
 
 // Verdict is what to do about a run.
@@ -88,6 +90,8 @@ func Decide(f Facts) Verdict {
 		return decideImported(f)
 	case f.Row.Status.Terminal():
 		return decideEnded(f)
+	case f.Left && !f.Listed:
+		return Leave // it is not missing, and was reported when it was left
 	case f.Row.Status == run.Queued && f.Row.QueuedReason == run.QueuedStarting:
 		return decideStarting(f)
 	case f.Row.Status == run.Queued && f.Row.QueuedReason != run.QueuedWorker:

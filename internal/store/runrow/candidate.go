@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -53,6 +54,22 @@ ORDER BY 1`+sqlrow.Limit(limit), []any{since.UnixMicro()}, scanCandidate)
 	return list, err
 }
 
+// Left implements [diagnose.Rows]. The condition on the Temporal equals that of the index.
+func (s *VerdictRows) Left(ctx context.Context, limit int) (list []diagnose.Candidate, err error) {
+	err = s.db.Read(ctx, "list runs that were left in another Temporal", func(ctx context.Context, c sqldb.Conn) (err error) {
+		var left run.ClusterID
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+candidate+`, NULL, NULL, r.left_in
+FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id WHERE r.left_in IS NOT NULL AND r.status IN `+openStatuses+` ORDER BY r.id`+sqlrow.Limit(limit), nil,
+			func(row sqlrow.Scanner) (diagnose.Candidate, error) {
+				k, err := scanCandidateAnd(row, sqlrow.JSONInto(&left))
+				k.LeftIn = left
+				return k, err
+			})
+		return err
+	})
+	return list, err
+}
+
 // Waiting implements [diagnose.Rows].
 func (s *VerdictRows) Waiting(ctx context.Context, ids []string) (list []diagnose.Candidate, err error) {
 	err = s.db.Read(ctx, "list runs that wait", func(ctx context.Context, c sqldb.Conn) error {
@@ -66,11 +83,16 @@ FROM runs r LEFT JOIN task_failures f ON f.run_id = r.id WHERE r.status = 'waiti
 	return list, err
 }
 
-func scanCandidate(row sqlrow.Scanner) (k diagnose.Candidate, err error) {
+func scanCandidate(row sqlrow.Scanner) (diagnose.Candidate, error) { return scanCandidateAnd(row) }
+
+// scanCandidateAnd scans a candidate and further columns.
+func scanCandidateAnd(row sqlrow.Scanner, further ...any) (k diagnose.Candidate, err error) {
 	var failure diagnose.Failure
-	err = row.Scan(&k.ID, &k.Project, &k.Workflow, &k.Version, &k.Status, &k.QueuedReason, &k.WaitingKind, sqlrow.TimeInto(&k.StatusAt),
+	err = row.Scan(append([]any{
+		&k.ID, &k.Project, &k.Workflow, &k.Version, &k.Status, &k.QueuedReason, &k.WaitingKind, sqlrow.TimeInto(&k.StatusAt),
 		&k.Sequence, &k.CancelRequested, sqlrow.TimeInto(&failure.At), &failure.Text,
-		&failure.Cause, sqlrow.TimeInto(&failure.Since), &failure.Build, &failure.OtherBuild, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil))
+		&failure.Cause, sqlrow.TimeInto(&failure.Since), &failure.Build, &failure.OtherBuild, sqlrow.TimeInto(&k.MovedAt), sqlrow.TimeInto(&k.WaitUntil),
+	}, further...)...)
 	if !failure.At.IsZero() {
 		k.Failure = &failure
 	}

@@ -344,6 +344,13 @@ func fixtures() map[int64]fixture {
 				`SELECT busy FROM workers WHERE server_id = 'host-46'`: `[{"project":"shop"}]`,
 			},
 		},
+		47: {
+			insert: []string{`UPDATE runs SET left_in = '{"address":"a:7233"}' WHERE id = 'r1'`},
+			want: map[string]string{
+				`SELECT left_in FROM runs WHERE id = 'r1'`:                                   `{"address":"a:7233"}`,
+				`SELECT CASE WHEN left_in IS NULL THEN 'none' END FROM runs WHERE id = 'r2'`: "none", // of an earlier release
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

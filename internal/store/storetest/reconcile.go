@@ -210,6 +210,105 @@ func testHome(t *testing.T, open Opener) {
 	require.Equal(t, next, home())
 }
 
+// testLeftRuns adopts another Temporal, and returns to the first.
+func testLeftRuns(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	a := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
+	b := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "default", NamespaceID: "n2"}, Since: at(2)}
+	opened := func() map[string]int64 {
+		t.Helper()
+		n, err := s.OpenInCluster(ctx)
+		require.NoError(t, err)
+		return n
+	}
+	left := func() map[string]run.ClusterID {
+		t.Helper()
+		list, err := s.LeftRuns(ctx)
+		require.NoError(t, err)
+		return list
+	}
+	claim := func(from, to run.RunsCluster) bool {
+		t.Helper()
+		claimed, err := s.ClaimRuns(ctx, from.ClusterID, to)
+		require.NoError(t, err)
+		return claimed
+	}
+	adopt := func(from, to run.RunsCluster) (map[string]int64, bool) {
+		t.Helper()
+		n, adopted, err := s.AdoptCluster(ctx, from.ClusterID, to, entry(audit.SystemAdoptTemporal, "", to.Address))
+		require.NoError(t, err)
+		return n, adopted
+	}
+	require.True(t, claim(run.RunsCluster{}, a))
+	require.False(t, claim(run.RunsCluster{}, b), "it is not the first")
+	queued := newRun("queued", 1)
+	queued.QueuedReason, queued.ExpiresAt = run.QueuedEngine, at(9)
+	_, _, err := s.EnqueueRun(ctx, queued, 10, entry(audit.RunStart, here, "queued"))
+	require.NoError(t, err)
+	insert(t, s, newRun("ended", 2))
+	apply(t, s, state("ended", 3, run.Completed))
+	require.Empty(t, opened(), "neither has an open run in Temporal")
+	require.True(t, claim(a, b))
+	require.True(t, claim(b, a))
+
+	insert(t, s, newRun("starting", 3))
+	insert(t, s, newRun("waiting", 4))
+	apply(t, s, state("waiting", 5, run.Waiting))
+	require.Equal(t, map[string]int64{here: 2}, opened())
+	require.False(t, claim(a, b))
+	_, adopted := adopt(b, a)
+	require.False(t, adopted, "it is not the recorded one")
+	require.Empty(t, left())
+	n, adopted := adopt(a, b)
+	require.True(t, adopted)
+	require.Equal(t, map[string]int64{here: 2}, n)
+	require.Empty(t, opened())
+	require.Equal(t, map[string]run.ClusterID{"starting": a.ClusterID, "waiting": a.ClusterID}, left())
+	written, err := s.ListAudit(ctx, audit.Filter{Action: audit.SystemAdoptTemporal, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, written, 1, "an adoption that changed nothing is not written")
+	in, err := s.LeftIn(ctx, "waiting")
+	require.NoError(t, err)
+	require.Equal(t, a.ClusterID, in)
+	in, err = s.LeftIn(ctx, "queued")
+	require.NoError(t, err)
+	require.Zero(t, in)
+	candidates, err := s.Verdicts().Left(ctx, 10)
+	require.NoError(t, err)
+	require.Len(t, candidates, 2)
+	require.Equal(t, []any{"starting", a.ClusterID, run.Queued}, []any{candidates[0].ID, candidates[0].LeftIn, candidates[0].Status})
+	require.Equal(t, []any{"waiting", a.ClusterID, run.Waiting}, []any{candidates[1].ID, candidates[1].LeftIn, candidates[1].Status})
+
+	// A run of the adopted one is left there in its turn, and those of the first continue.
+	insert(t, s, newRun("later", 6))
+	require.Equal(t, map[string]int64{here: 1}, opened())
+	require.False(t, claim(b, a))
+	n, adopted = adopt(b, a)
+	require.True(t, adopted)
+	require.Equal(t, map[string]int64{here: 1}, n)
+	require.Equal(t, map[string]run.ClusterID{"later": b.ClusterID}, left())
+	require.Equal(t, map[string]int64{here: 2}, opened())
+	moved, err := s.MoveRunsCluster(ctx, a.ClusterID, b)
+	require.NoError(t, err)
+	require.True(t, moved)
+	require.Empty(t, left())
+
+	// Runs in a Temporal that has lost its data are not left there: they are lost.
+	_, adopted = adopt(b, a)
+	require.True(t, adopted)
+	_, adopted = adopt(a, b)
+	require.True(t, adopted)
+	apply(t, s, state("starting", 7, run.Completed))
+	require.Empty(t, left(), "the others have returned")
+	_, adopted = adopt(b, a)
+	require.True(t, adopted)
+	require.Len(t, left(), 2)
+	b.NamespaceID = "n4"
+	_, adopted = adopt(a, b)
+	require.True(t, adopted)
+	require.Empty(t, left())
+}
+
 func testWorkerPlaces(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	beat := func(id string, f worker.Fingerprint) {

@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
@@ -44,6 +45,7 @@ import (
 // Store combines the Store interfaces of the domain packages.
 type Store interface {
 	run.ReconcileStore
+	clusters
 	workflow.Store
 	project.Store
 	installation
@@ -58,6 +60,13 @@ type Store interface {
 	reports
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
+}
+
+// clusters is the part of the store that records where runs are.
+type clusters interface {
+	placement.Store
+	// LeftIn is LeftIn of [control.ClusterReader].
+	LeftIn(ctx context.Context, id string) (run.ClusterID, error)
 }
 
 // reports are the parts of the store that describe many runs at once.
@@ -193,6 +202,7 @@ func cases() []test {
 		{"repairs among many", testRepairsAmongMany},
 		{"end from outside", testEndFromOutside},
 		{"home", testHome},
+		{"left runs", testLeftRuns},
 		{"Temporal servers of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
 		{"concurrent updates", testConcurrentUpdates},

@@ -109,6 +109,7 @@ export const vocabularies = {
     POISON: w(TriangleAlert, 'Poison', 'amber'),
     ACTIVITY_RETRYING: w(TriangleAlert, 'Activity retrying', 'amber'),
     NOT_STARTED: w(TriangleAlert, 'Not started', 'amber'),
+    IN_ANOTHER_TEMPORAL: w(TriangleAlert, 'In another Temporal', 'amber'),
     EXECUTION_MISSING: w(TriangleAlert, 'Missing in Temporal', 'amber'),
     EXECUTION_CLOSED: w(TriangleAlert, 'Ended in Temporal', 'amber'),
     UNKNOWN: w(TriangleAlert, 'No progress', 'amber'),

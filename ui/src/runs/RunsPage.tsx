@@ -310,6 +310,9 @@ function PlatformAlerts({ project }: { project: string }) {
       detail: down ? `The runs show what was known before. New runs are ${connection.queuesRuns ? 'queued until Temporal is available again' : 'refused'}.` : undefined,
     })
   }
+  if (connection !== undefined && connection.mismatch !== '') {
+    alerts.push({ id: 'mismatch', tone: 'red', title: connection.mismatch, detail: 'The runs go on there. New runs are refused here.', actions: <Link to="/system">System</Link> })
+  }
   for (const problem of problems.data?.problems ?? []) {
     alerts.push({ id: problem.id, tone: 'amber', title: problem.title, since: <Since at={milliseconds(problem.firstTime)} />, detail: problem.detail, actions: <Link to="/problems">Problems</Link> })
   }

@@ -329,6 +329,9 @@ function StartAlerts({ project, paused, unpublished }: { project: string; paused
       detail: connection.queuesRuns ? 'It starts when Temporal is available again.' : 'Try again when Temporal is available again.',
     })
   }
+  if (connection !== undefined && connection.mismatch !== '') {
+    alerts.push({ id: 'mismatch', tone: 'red', title: `${connection.mismatch}: the run will be refused` })
+  }
   if (workers.data !== undefined && workers.data.workers.length === 0 && workers.data.errors.length === 0) {
     alerts.push({ id: 'worker', tone: 'amber', title: `No worker serves ${project}: the run waits until one starts` })
   }

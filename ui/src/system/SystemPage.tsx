@@ -76,7 +76,7 @@ function alerts(status: GetStatusResponse): Alert[] {
     })
   }
   for (const d of status.dependencies) {
-    if (d.state !== 'up' && d.name !== 'temporal') list.push({ id: d.name, tone: d.state === 'down' ? 'red' : 'amber', title: `${inWords(d.name)}: ${d.state}`, since: <>since <Time at={milliseconds(d.since)} /></>, detail: d.error })
+    if (d.state !== 'up' && d.name !== 'temporal') list.push({ id: d.name, tone: d.state === 'down' ? 'red' : 'amber', title: d.title === '' ? `${inWords(d.name)}: ${d.state}` : d.title, since: <>since <Time at={milliseconds(d.since)} /></>, detail: d.error })
   }
   if (status.workersError !== '') list.push({ id: 'workers', tone: 'amber', title: 'The workers are not known.', detail: status.workersError })
   return list
@@ -118,7 +118,7 @@ function Dependencies({ status }: { status: GetStatusResponse }) {
     <Panel title="Dependencies" flush>
       <Table heads={['Name', 'State', 'Since', 'Why']}>
             {status.dependencies.map((d) => (
-              <tr key={d.name}><td>{inWords(d.name)}</td><td><StatusBadge of="dependency" status={d.state} /></td><td><Time at={milliseconds(d.since)} unknown="unknown" /></td><td>{d.error === '' ? '–' : d.error}</td></tr>
+              <tr key={d.name}><td>{inWords(d.name)}</td><td><StatusBadge of="dependency" status={d.state} /></td><td><Time at={milliseconds(d.since)} unknown="unknown" /></td><td>{d.error === '' ? '–' : d.title === '' ? d.error : `${d.title}: ${d.error}`}</td></tr>
             ))}
 </Table>
     </Panel>

@@ -49,6 +49,9 @@ const (
 	SystemServiceResetBreakerProcedure = "/signalbox.v1.SystemService/ResetBreaker"
 	// SystemServiceReconcileProcedure is the fully-qualified name of the SystemService's Reconcile RPC.
 	SystemServiceReconcileProcedure = "/signalbox.v1.SystemService/Reconcile"
+	// SystemServiceAdoptTemporalProcedure is the fully-qualified name of the SystemService's
+	// AdoptTemporal RPC.
+	SystemServiceAdoptTemporalProcedure = "/signalbox.v1.SystemService/AdoptTemporal"
 	// SystemServiceGetMaintenanceProcedure is the fully-qualified name of the SystemService's
 	// GetMaintenance RPC.
 	SystemServiceGetMaintenanceProcedure = "/signalbox.v1.SystemService/GetMaintenance"
@@ -76,6 +79,12 @@ type SystemServiceClient interface {
 	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
 	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
+	// AdoptTemporal records that runs start in the Temporal of the answering server from now on. While open runs are in the
+	// recorded Temporal, a server that is connected to another one starts none. With this call the open runs are left
+	// there: they are neither failed nor started again, read as IN_ANOTHER_TEMPORAL, and continue once the platform uses
+	// their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
+	// where the server's Temporal is the recorded one.
+	AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -135,6 +144,12 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
 			connect.WithClientOptions(opts...),
 		),
+		adoptTemporal: connect.NewClient[v1.AdoptTemporalRequest, v1.AdoptTemporalResponse](
+			httpClient,
+			baseURL+SystemServiceAdoptTemporalProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("AdoptTemporal")),
+			connect.WithClientOptions(opts...),
+		),
 		getMaintenance: connect.NewClient[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse](
 			httpClient,
 			baseURL+SystemServiceGetMaintenanceProcedure,
@@ -159,6 +174,7 @@ type systemServiceClient struct {
 	listQueues     *connect.Client[v1.ListQueuesRequest, v1.ListQueuesResponse]
 	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
 	reconcile      *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
+	adoptTemporal  *connect.Client[v1.AdoptTemporalRequest, v1.AdoptTemporalResponse]
 	getMaintenance *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
 	setMaintenance *connect.Client[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse]
 }
@@ -193,6 +209,11 @@ func (c *systemServiceClient) Reconcile(ctx context.Context, req *connect.Reques
 	return c.reconcile.CallUnary(ctx, req)
 }
 
+// AdoptTemporal calls signalbox.v1.SystemService.AdoptTemporal.
+func (c *systemServiceClient) AdoptTemporal(ctx context.Context, req *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error) {
+	return c.adoptTemporal.CallUnary(ctx, req)
+}
+
 // GetMaintenance calls signalbox.v1.SystemService.GetMaintenance.
 func (c *systemServiceClient) GetMaintenance(ctx context.Context, req *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {
 	return c.getMaintenance.CallUnary(ctx, req)
@@ -222,6 +243,12 @@ type SystemServiceHandler interface {
 	// Reconcile immediately compares the runs with Temporal, as the reconciler does at intervals, and corrects
 	// differences.
 	Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error)
+	// AdoptTemporal records that runs start in the Temporal of the answering server from now on. While open runs are in the
+	// recorded Temporal, a server that is connected to another one starts none. With this call the open runs are left
+	// there: they are neither failed nor started again, read as IN_ANOTHER_TEMPORAL, and continue once the platform uses
+	// their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
+	// where the server's Temporal is the recorded one.
+	AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -277,6 +304,12 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(systemServiceMethods.ByName("Reconcile")),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceAdoptTemporalHandler := connect.NewUnaryHandler(
+		SystemServiceAdoptTemporalProcedure,
+		svc.AdoptTemporal,
+		connect.WithSchema(systemServiceMethods.ByName("AdoptTemporal")),
+		connect.WithHandlerOptions(opts...),
+	)
 	systemServiceGetMaintenanceHandler := connect.NewUnaryHandler(
 		SystemServiceGetMaintenanceProcedure,
 		svc.GetMaintenance,
@@ -304,6 +337,8 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 			systemServiceResetBreakerHandler.ServeHTTP(w, r)
 		case SystemServiceReconcileProcedure:
 			systemServiceReconcileHandler.ServeHTTP(w, r)
+		case SystemServiceAdoptTemporalProcedure:
+			systemServiceAdoptTemporalHandler.ServeHTTP(w, r)
 		case SystemServiceGetMaintenanceProcedure:
 			systemServiceGetMaintenanceHandler.ServeHTTP(w, r)
 		case SystemServiceSetMaintenanceProcedure:
@@ -339,6 +374,10 @@ func (UnimplementedSystemServiceHandler) ResetBreaker(context.Context, *connect.
 
 func (UnimplementedSystemServiceHandler) Reconcile(context.Context, *connect.Request[v1.ReconcileRequest]) (*connect.Response[v1.ReconcileResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.Reconcile is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.AdoptTemporal is not implemented"))
 }
 
 func (UnimplementedSystemServiceHandler) GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIo8ECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMSDQoFdGl0bGUYESABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QirQEKFUdldENvbm5lY3Rpb25SZXNwb25zZRINCgVzdGF0ZRgBIAEoCRIMCgRraW5kGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRITCgtxdWV1ZXNfcnVucxgFIAEoCBIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoHQnJlYWtlchINCgVzdGF0ZRgBIAEoCRIQCghmYWlsdXJlcxgCIAEoAxItCglvcGVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirAIKFENvbm5lY3Rpb25TdGF0aXN0aWNzEikKBnVwdGltZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghkb3dudGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtjb25uZWN0aW9ucxgDIAEoAxIPCgdvdXRhZ2VzGAQgASgDEi4KC2xhc3Rfb3V0YWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxvbmdlc3Rfb3V0YWdlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKD2Nvbm5lY3RlZF9zaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6QEKCVdvcmtlclNldBIMCgRuYW1lGAEgASgJEhMKC3Rhc2tfcXVldWVzGAIgAygJEg8KB3J1bm5pbmcYAyABKAgSDwoHcG9sbGluZxgEIAEoCBISCgpnZW5lcmF0aW9uGAUgASgDEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfcG9sbF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghmYWlsdXJlcxgIIAEoAxINCgVlcnJvchgJIAEoCSJzCglRdWV1ZU1vZGUSDwoHZW5hYmxlZBgBIAEoCBIMCgRydW5zGAIgASgDEhAKCG1heF9ydW5zGAMgASgDEiYKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVlcnJvchgFIAEoCSKAAQoKUmVjb25jaWxlchItCglsYXN0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoZWNrZWQYAiABKAMSEwoLY29ycmVjdGlvbnMYAyABKAMSDgoGZmFpbGVkGAQgASgDEg0KBWVycm9yGAUgASgJIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIqIBCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgoKCF9iYWNrbG9nImMKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2Uy0QUKDVN5c3RlbVNlcnZpY2USVAoKR2V0VmVyc2lvbhIfLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVxdWVzdBogLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uUmVzcG9uc2UiA5ACARJdCg1HZXRDb25uZWN0aW9uEiIuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElEKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIgOQAgESVAoKTGlzdFF1ZXVlcxIfLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVxdWVzdBogLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZRJgCg5HZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXNwb25zZSIDkAIBElsKDlNldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIo8ECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMSDQoFdGl0bGUYESABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QivwEKFUdldENvbm5lY3Rpb25SZXNwb25zZRINCgVzdGF0ZRgBIAEoCRIMCgRraW5kGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRITCgtxdWV1ZXNfcnVucxgFIAEoCBIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghtaXNtYXRjaBgHIAEoCSKOAQoHQnJlYWtlchINCgVzdGF0ZRgBIAEoCRIQCghmYWlsdXJlcxgCIAEoAxItCglvcGVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirAIKFENvbm5lY3Rpb25TdGF0aXN0aWNzEikKBnVwdGltZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghkb3dudGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtjb25uZWN0aW9ucxgDIAEoAxIPCgdvdXRhZ2VzGAQgASgDEi4KC2xhc3Rfb3V0YWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxvbmdlc3Rfb3V0YWdlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKD2Nvbm5lY3RlZF9zaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6QEKCVdvcmtlclNldBIMCgRuYW1lGAEgASgJEhMKC3Rhc2tfcXVldWVzGAIgAygJEg8KB3J1bm5pbmcYAyABKAgSDwoHcG9sbGluZxgEIAEoCBISCgpnZW5lcmF0aW9uGAUgASgDEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfcG9sbF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghmYWlsdXJlcxgIIAEoAxINCgVlcnJvchgJIAEoCSJzCglRdWV1ZU1vZGUSDwoHZW5hYmxlZBgBIAEoCBIMCgRydW5zGAIgASgDEhAKCG1heF9ydW5zGAMgASgDEiYKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVlcnJvchgFIAEoCSKAAQoKUmVjb25jaWxlchItCglsYXN0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoZWNrZWQYAiABKAMSEwoLY29ycmVjdGlvbnMYAyABKAMSDgoGZmFpbGVkGAQgASgDEg0KBWVycm9yGAUgASgJIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIqIBCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgoKCF9iYWNrbG9nInIKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkSDQoFdGl0bGUYBSABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIIlsKFEFkb3B0VGVtcG9yYWxSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgSDwoHYWRkcmVzcxgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDgoGcmVhc29uGAQgASgJIv4BChVBZG9wdFRlbXBvcmFsUmVzcG9uc2USLwoGZm9ybWVyGAEgASgLMh8uc2lnbmFsYm94LnYxLlRlbXBvcmFsTmFtZXNwYWNlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgNub3cYAyABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxOYW1lc3BhY2USKQoJbGVmdF9ydW5zGAQgAygLMhYuc2lnbmFsYm94LnYxLkxlZnRSdW5zEg4KBm5lZWRlZBgFIAEoCBIPCgdhZG9wdGVkGAYgASgIEg8KB2RyeV9ydW4YByABKAgiTQoRVGVtcG9yYWxOYW1lc3BhY2USDwoHYWRkcmVzcxgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkSFAoMbmFtZXNwYWNlX2lkGAMgASgJIikKCExlZnRSdW5zEg8KB3Byb2plY3QYASABKAkSDAoEcnVucxgCIAEoAyJnCgtNYWludGVuYW5jZRIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJEg0KBWFjdG9yGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVHZXRNYWludGVuYW5jZVJlcXVlc3QiSAoWR2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZSI3ChVTZXRNYWludGVuYW5jZVJlcXVlc3QSDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCSJIChZTZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlMqsGCg1TeXN0ZW1TZXJ2aWNlElQKCkdldFZlcnNpb24SHy5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlc3BvbnNlIgOQAgESXQoNR2V0Q29ubmVjdGlvbhIiLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBojLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiA5ACARJRCglHZXRTdGF0dXMSHi5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVxdWVzdBofLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXNwb25zZSIDkAIBElQKCkxpc3RRdWV1ZXMSHy5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1JlcXVlc3QaIC5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1Jlc3BvbnNlIgOQAgESVQoMUmVzZXRCcmVha2VyEiEuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlcXVlc3QaIi5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVzcG9uc2USTAoJUmVjb25jaWxlEh4uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlcXVlc3QaHy5zaWduYWxib3gudjEuUmVjb25jaWxlUmVzcG9uc2USWAoNQWRvcHRUZW1wb3JhbBIiLnNpZ25hbGJveC52MS5BZG9wdFRlbXBvcmFsUmVxdWVzdBojLnNpZ25hbGJveC52MS5BZG9wdFRlbXBvcmFsUmVzcG9uc2USYAoOR2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVzcG9uc2UiA5ACARJbCg5TZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message signalbox.v1.GetVersionRequest
@@ -244,6 +244,14 @@ export type GetConnectionResponse = Message<"signalbox.v1.GetConnectionResponse"
    * @generated from field: google.protobuf.Timestamp time = 6;
    */
   time?: Timestamp | undefined;
+
+  /**
+   * How the Temporal of this server differs from the one that holds the runs, in one sentence without addresses; empty
+   * while it does not. Otherwise new runs are refused.
+   *
+   * @generated from field: string mismatch = 7;
+   */
+  mismatch: string;
 };
 
 /**
@@ -976,8 +984,8 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
   /**
    * store (the database), temporal, certificate (the client certificate for Temporal), placement (whether all processes
    * use one Temporal), leases (Redis), memory or pollers. placement is down while the runs are in another Temporal than
-   * this server, or live workers are connected to another one: error names both Temporals and the remedy. While the
-   * runs are in another Temporal and live workers are connected to it, starts on this server are refused with
+   * this server, or live workers are connected to another one: error names both Temporals and the remedy. While open
+   * runs are in another Temporal, or live workers are connected to it, starts on this server are refused with
    * CONTRACT_MISMATCH.
    *
    * @generated from field: string name = 1;
@@ -1004,6 +1012,13 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
    * @generated from field: string error = 4;
    */
   error: string;
+
+  /**
+   * What is wrong in one sentence without addresses; empty while it is up, and where name and state say it.
+   *
+   * @generated from field: string title = 5;
+   */
+  title: string;
 };
 
 /**
@@ -1183,6 +1198,159 @@ export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_system, 24);
 
 /**
+ * @generated from message signalbox.v1.AdoptTemporalRequest
+ */
+export type AdoptTemporalRequest = Message<"signalbox.v1.AdoptTemporalRequest"> & {
+  /**
+   * If true, report what would be adopted and change nothing.
+   *
+   * @generated from field: bool dry_run = 1;
+   */
+  dryRun: boolean;
+
+  /**
+   * Address and namespace of the answering server's Temporal, as a dry run returns them. Both are required unless dry_run
+   * is true: a call that reaches a server with another Temporal is refused.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string namespace = 3;
+   */
+  namespace: string;
+
+  /**
+   * Why; it is recorded in the audit log.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message signalbox.v1.AdoptTemporalRequest.
+ * Use `create(AdoptTemporalRequestSchema)` to create a new message.
+ */
+export const AdoptTemporalRequestSchema: GenMessage<AdoptTemporalRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 25);
+
+/**
+ * @generated from message signalbox.v1.AdoptTemporalResponse
+ */
+export type AdoptTemporalResponse = Message<"signalbox.v1.AdoptTemporalResponse"> & {
+  /**
+   * The Temporal that held the runs until now; absent if none was recorded.
+   *
+   * @generated from field: signalbox.v1.TemporalNamespace former = 1;
+   */
+  former?: TemporalNamespace | undefined;
+
+  /**
+   * Time since which it held them.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * The Temporal of the answering server.
+   *
+   * @generated from field: signalbox.v1.TemporalNamespace now = 3;
+   */
+  now?: TemporalNamespace | undefined;
+
+  /**
+   * The open runs that are left in the former Temporal, by project. Runs that wait in a queue are not in Temporal yet.
+   *
+   * @generated from field: repeated signalbox.v1.LeftRuns left_runs = 4;
+   */
+  leftRuns: LeftRuns[];
+
+  /**
+   * Whether the two differ. Otherwise nothing is adopted.
+   *
+   * @generated from field: bool needed = 5;
+   */
+  needed: boolean;
+
+  /**
+   * Whether the server's Temporal holds the runs from now on.
+   *
+   * @generated from field: bool adopted = 6;
+   */
+  adopted: boolean;
+
+  /**
+   * @generated from field: bool dry_run = 7;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.AdoptTemporalResponse.
+ * Use `create(AdoptTemporalResponseSchema)` to create a new message.
+ */
+export const AdoptTemporalResponseSchema: GenMessage<AdoptTemporalResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 26);
+
+/**
+ * TemporalNamespace is a namespace of a Temporal.
+ *
+ * @generated from message signalbox.v1.TemporalNamespace
+ */
+export type TemporalNamespace = Message<"signalbox.v1.TemporalNamespace"> & {
+  /**
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * @generated from field: string namespace = 2;
+   */
+  namespace: string;
+
+  /**
+   * Temporal's ID of the namespace.
+   *
+   * @generated from field: string namespace_id = 3;
+   */
+  namespaceId: string;
+};
+
+/**
+ * Describes the message signalbox.v1.TemporalNamespace.
+ * Use `create(TemporalNamespaceSchema)` to create a new message.
+ */
+export const TemporalNamespaceSchema: GenMessage<TemporalNamespace> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 27);
+
+/**
+ * LeftRuns counts the open runs of a project that are left in a former Temporal.
+ *
+ * @generated from message signalbox.v1.LeftRuns
+ */
+export type LeftRuns = Message<"signalbox.v1.LeftRuns"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: int64 runs = 2;
+   */
+  runs: bigint;
+};
+
+/**
+ * Describes the message signalbox.v1.LeftRuns.
+ * Use `create(LeftRunsSchema)` to create a new message.
+ */
+export const LeftRunsSchema: GenMessage<LeftRuns> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 28);
+
+/**
  * Maintenance is whether the platform starts new runs.
  *
  * @generated from message signalbox.v1.Maintenance
@@ -1222,7 +1390,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 25);
+  messageDesc(file_signalbox_v1_system, 29);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -1235,7 +1403,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 26);
+  messageDesc(file_signalbox_v1_system, 30);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -1252,7 +1420,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 27);
+  messageDesc(file_signalbox_v1_system, 31);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -1278,7 +1446,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 28);
+  messageDesc(file_signalbox_v1_system, 32);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -1297,7 +1465,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 29);
+  messageDesc(file_signalbox_v1_system, 33);
 
 /**
  * SystemService reports the status of the platform.
@@ -1369,6 +1537,20 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ReconcileRequestSchema;
     output: typeof ReconcileResponseSchema;
+  },
+  /**
+   * AdoptTemporal records that runs start in the Temporal of the answering server from now on. While open runs are in the
+   * recorded Temporal, a server that is connected to another one starts none. With this call the open runs are left
+   * there: they are neither failed nor started again, read as IN_ANOTHER_TEMPORAL, and continue once the platform uses
+   * their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
+   * where the server's Temporal is the recorded one.
+   *
+   * @generated from rpc signalbox.v1.SystemService.AdoptTemporal
+   */
+  adoptTemporal: {
+    methodKind: "unary";
+    input: typeof AdoptTemporalRequestSchema;
+    output: typeof AdoptTemporalResponseSchema;
   },
   /**
    * GetMaintenance returns whether the platform is in maintenance.
