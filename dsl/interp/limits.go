@@ -3,7 +3,8 @@ package interp
 // Version is the version of the interpretation. It increases when the same document and the same history would lead to
 // other effects than before; a run keeps the version it started with. Version 2 added listen and emit; 3 pauses,
 // granted steps, other runs and secrets; 4 limits: fuel that includes the cost of built-in functions, recorded steps,
-// steps per run, large values; 5 workflow tasks that end after a time of calls.
+// steps per run, large values; 5 workflow tasks that end after a time of calls, records of large values that keep their
+// types.
 const Version = 5
 
 // BoundedSince is the first version with limits for runs. Runs of older versions continue without them.
@@ -11,6 +12,10 @@ const BoundedSince = 4
 
 // PacedSince is the first version whose workflow tasks end after a time of calls.
 const PacedSince = 5
+
+// ShortenedSince is the first version whose records of large payloads keep the types of the values. Where a workflow
+// task ends depends on the sizes of records, so runs of earlier versions keep theirs.
+const ShortenedSince = 5
 
 // Limits limit the compute of one run. All are counted, never measured by a clock.
 type Limits struct {

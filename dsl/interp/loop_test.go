@@ -47,7 +47,7 @@ do:
 	}
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"list": list}, At: epoch}, w.limits)
 	w.completes(`{"last": 199999}`)
-	require.Equal(t, []string{"input"}, w.steps[1].Truncated)
+	require.Positive(t, w.steps[1].InputSize)
 	require.Less(t, time.Since(begun), 3*time.Minute)
 	t.Logf("%d iterations in %v, %d units of fuel", items, time.Since(begun), w.m.Spent())
 }

@@ -34,7 +34,9 @@ const (
 )
 
 // MaxRecordedPayload is the size in bytes of JSON up to which a step's input or output is recorded in full. A larger
-// one is recorded as a JSON string that contains its beginning, and listed in StepRecord.Truncated.
+// one is recorded shortened: as a value of the same type whose parts have the types and places of those that they show.
+// Strings lose their end, arrays their last items, objects members. Runs older than ShortenedSince record a string with
+// the beginning of its JSON instead. StepRecord has its real size.
 const MaxRecordedPayload = 16 << 10
 
 // maxAttempts is the number of attempts in a step's record: the latest ones.
@@ -72,10 +74,11 @@ type StepRecord struct {
 	EndedAt   *time.Time      `json:"endedAt,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Output    json.RawMessage `json:"output,omitempty"`
-	// Truncated lists the payloads ("input", "output") that were over MaxRecordedPayload.
-	Truncated []string   `json:"truncated,omitempty"`
-	Error     *dsl.Error `json:"error,omitempty"`
-	// InputShown and OutputShown replace the truncated payloads where they are displayed, if not all of their content
+	// InputSize and OutputSize are the sizes in bytes of JSON of payloads that are shortened in the record; 0 for others.
+	InputSize  int        `json:"inputSize,omitempty"`
+	OutputSize int        `json:"outputSize,omitempty"`
+	Error      *dsl.Error `json:"error,omitempty"`
+	// InputShown and OutputShown replace the shortened payloads where they are displayed, if not all of their content
 	// may be shown. The driver of the machine sets them.
 	InputShown  json.RawMessage `json:"-"`
 	OutputShown json.RawMessage `json:"-"`
@@ -88,7 +91,7 @@ type StepRecord struct {
 	wholeInput, wholeOutput any
 }
 
-// FullPayloads returns the payloads that are truncated in the record in full; nil for those that are not truncated.
+// FullPayloads returns the payloads that are shortened in the record in full; nil for those that are not shortened.
 // They must not be changed.
 func (r *StepRecord) FullPayloads() (input, output any) { return r.wholeInput, r.wholeOutput }
 
@@ -100,8 +103,11 @@ type TakenEvent struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// Preview returns the recorded form of a payload that is over MaxRecordedPayload.
-func Preview(v any) json.RawMessage { return payload.Beginning(v) }
+// Shorten returns the recorded form of a payload that is over MaxRecordedPayload.
+func Shorten(v any) json.RawMessage { return payload.Shorten(v) }
+
+// Identical reports whether two payloads are the same value, without comparing the contents of arrays and objects.
+func Identical(a, b any) bool { return payload.Identical(a, b) }
 
 // AttemptRecord is one attempt.
 type AttemptRecord struct {

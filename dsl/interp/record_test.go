@@ -187,12 +187,39 @@ func TestLargePayloadsAreCut(t *testing.T) {
 	long := strings.Repeat("é", interp.MaxRecordedPayload)
 	w := newDriver(t, document(`do: [{a: {set: {text: '${ .text }', short: 1}}}, {b: {set: '${ .short }'}}]`), `{"text": "`+long+`"}`)
 	w.completes(`1`)
-	require.Equal(t, []string{"input", "output"}, w.steps[1].Truncated)
+	size := len(`{"text":""}`) + len(long)
+	require.Equal(t, size, w.steps[1].InputSize)
+	require.Equal(t, size+len(`"short":1,`), w.steps[1].OutputSize)
+	var input struct{ Text string }
+	require.NoError(t, json.Unmarshal(w.steps[1].Input, &input))
+	require.True(t, strings.HasPrefix(input.Text, "éé"), input.Text)
+	require.True(t, strings.HasSuffix(input.Text, "é … [cut: 32768 bytes in all]"), input.Text)
+	require.LessOrEqual(t, len(w.steps[1].Input), 2048)
+	var output map[string]any
+	require.NoError(t, json.Unmarshal(w.steps[1].Output, &output))
+	require.InEpsilon(t, 1, output["short"], 0)
+	first := w.steps[1]
+	whole, _ := first.FullPayloads()
+	require.Equal(t, map[string]any{"text": long}, whole)
+	require.Equal(t, size+len(`"short":1,`), w.steps[2].InputSize)
+	require.Zero(t, w.steps[2].OutputSize)
+	require.JSONEq(t, "1", string(w.steps[2].Output))
+}
+
+// Where a workflow task ends depends on the sizes of records, so runs of earlier versions keep their form.
+func TestLargePayloadsOfEarlierVersionsAreBeginnings(t *testing.T) {
+	t.Parallel()
+	w := newDriver(t, document(`do: [{a: {set: '${ 1 }'}}]`), ``)
+	long := strings.Repeat("x", 20<<10)
+	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: []any{long}, At: epoch, Interpreter: interp.ShortenedSince - 1}, w.limits)
+	w.completes(`1`)
 	var beginning string
 	require.NoError(t, json.Unmarshal(w.steps[1].Input, &beginning))
-	require.True(t, strings.HasPrefix(beginning, `{"text":"éé`), beginning[:20])
-	require.Less(t, len(w.steps[1].Input), 4096)
-	require.Equal(t, []string{"input"}, w.steps[2].Truncated)
+	require.Equal(t, `["`+long[:1<<10]+`"]`, beginning)
+	require.Equal(t, len(long)+len(`[""]`), w.steps[1].InputSize)
+	first := w.steps[1]
+	whole, _ := first.FullPayloads()
+	require.Equal(t, []any{long}, whole)
 }
 
 func TestManyAttemptsKeepTheLatest(t *testing.T) {

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ type recorder struct {
 	run         RunRecord
 	runDirty    bool
 	summary     summarizer
+	payloads    payload.Shortener
 }
 
 // step is the record of an open frame, or of a closed one until its record is taken.
@@ -158,7 +160,7 @@ func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 		steps = make([]StepRecord, len(b.dirty))
 	}
 	for i, s := range b.dirty {
-		steps[i] = s.record()
+		steps[i] = b.record(s, m.start.Interpreter)
 		s.dirty = false
 	}
 	b.dirty = nil
@@ -171,7 +173,7 @@ func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 	return &run, steps
 }
 
-func (s *step) record() StepRecord {
+func (b *recorder) record(s *step, version int) StepRecord {
 	r := StepRecord{
 		Number: s.number, Path: s.path, Pointer: s.task.Pointer, Task: s.task.Name, Kind: string(s.task.Body.Kind()),
 		Status: s.status, WaitKind: s.waitKind, Attempt: s.attempt, StartedAt: s.startedAt, Error: s.err,
@@ -189,16 +191,22 @@ func (s *step) record() StepRecord {
 		ended := s.endedAt
 		r.EndedAt = &ended
 	}
-	var cut bool
-	if r.Input, cut = payload.Preview(s.input, MaxRecordedPayload); cut {
-		r.Truncated, r.wholeInput = append(r.Truncated, "input"), s.input
-	}
+	r.Input, r.InputSize, r.wholeInput = b.encode(s.input, version)
 	if s.hasOutput {
-		if r.Output, cut = payload.Preview(s.output, MaxRecordedPayload); cut {
-			r.Truncated, r.wholeOutput = append(r.Truncated, "output"), s.output
-		}
+		r.Output, r.OutputSize, r.wholeOutput = b.encode(s.output, version)
 	}
 	return r
+}
+
+// encode returns the recorded form of a payload and, if it is shortened, its size and the payload itself.
+func (b *recorder) encode(v any, version int) (recorded json.RawMessage, size int, whole any) {
+	if recorded, size = b.payloads.Encode(v, MaxRecordedPayload); size == 0 {
+		return recorded, 0, nil
+	}
+	if version < ShortenedSince {
+		recorded = payload.Beginning(v)
+	}
+	return recorded, size, v
 }
 
 // noteRun updates the run's record.

@@ -192,6 +192,32 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 	}}, retrying["attempts"])
 }
 
+func TestShortenedValuesHaveTheirSizes(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.publish()
+	id := p.startRun(`{}`)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
+		RunID: id, ExecutionID: "e", Position: 5, State: &run.State{Status: run.Running, Since: now, StartedAt: now},
+		Steps: []run.Step{{
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Status: "completed", StartedAt: now, EndedAt: now, Position: 5,
+			Input: json.RawMessage(`{"name":"Ada"}`), Output: json.RawMessage(`[{"id":1}]`), OutputSize: 573_034,
+		}},
+	}})
+	require.NoError(t, err)
+	path := "/v1/projects/default/runs/" + id
+	listed := p.do("GET", path+"/steps", "").ok()["steps"].([]any)[0]
+	for name, shown := range map[string]any{
+		"list": listed, "step": p.do("GET", path+"/steps/1", "").ok()["step"], "export": p.do("GET", path+":export", "").ok()["steps"].([]any)[0],
+	} {
+		step := shown.(map[string]any)
+		require.Equal(t, map[string]any{"size": json.Number("573034")}, step["outputShortened"], name)
+		require.Equal(t, []any{map[string]any{"id": json.Number("1")}}, step["output"], name)
+		require.NotContains(t, step, "inputShortened", name)
+	}
+}
+
 func TestRunsAreLinkedToTemporalUI(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.TemporalNamespace, o.TemporalUI = "team a/b", "http://localhost:8233/ui/" })

@@ -297,8 +297,11 @@ type Step struct {
 	Sequence int64
 	// Position is the position in Temporal's history that the step was last written from.
 	Position int64
-	// InputShown and OutputShown, where they are not nil, are safe to show in place of Input and Output: prefixes of
-	// values that are too large to be stored, and in which sensitive values can no longer be located. They are only
+	// InputSize and OutputSize are the sizes in bytes of JSON of values that are too large to be stored, and of which Input
+	// and Output are shortened forms of the same types; 0 for values that are whole.
+	InputSize, OutputSize int64
+	// InputShown and OutputShown, where they are not nil, are safe to show in place of Input and Output: shortened forms
+	// of values that are too large to be stored, and in which sensitive values can no longer be located. They are only
 	// written, never read.
 	InputShown, OutputShown json.RawMessage
 	// Original is stored with a step that is written; nil in steps that are read, and where nothing was redacted.

@@ -1650,8 +1650,13 @@ type Step struct {
 	EndTime   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	Input     *JsonValue             `protobuf:"bytes,11,opt,name=input,proto3" json:"input,omitempty"`
 	Output    *JsonValue             `protobuf:"bytes,12,opt,name=output,proto3" json:"output,omitempty"`
-	Error     *Problem               `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
-	Attempts  []*Attempt             `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// Set if the input or output has more than 16 KiB of JSON: it is then a shortened value of the same type, in which strings
+	// end with a mark, arrays lack their last items, and objects lack members. In a run that was started by a release
+	// without this field, it is a string with the beginning of the JSON.
+	InputShortened  *Shortened `protobuf:"bytes,19,opt,name=input_shortened,json=inputShortened,proto3" json:"input_shortened,omitempty"`
+	OutputShortened *Shortened `protobuf:"bytes,20,opt,name=output_shortened,json=outputShortened,proto3" json:"output_shortened,omitempty"`
+	Error           *Problem   `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
+	Attempts        []*Attempt `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// Sequence of the run at the last change of the step.
 	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// What an open step waits for. Set only by ListSteps and GetStep, and not in the basic view.
@@ -1780,6 +1785,20 @@ func (x *Step) GetOutput() *JsonValue {
 	return nil
 }
 
+func (x *Step) GetInputShortened() *Shortened {
+	if x != nil {
+		return x.InputShortened
+	}
+	return nil
+}
+
+func (x *Step) GetOutputShortened() *Shortened {
+	if x != nil {
+		return x.OutputShortened
+	}
+	return nil
+}
+
 func (x *Step) GetError() *Problem {
 	if x != nil {
 		return x.Error
@@ -1822,6 +1841,52 @@ func (x *Step) GetCaught() bool {
 	return false
 }
 
+// Shortened describes a value that is larger than what is shown of it.
+type Shortened struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Size of the whole value in bytes of JSON, before sensitive values are redacted.
+	Size          int64 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shortened) Reset() {
+	*x = Shortened{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shortened) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shortened) ProtoMessage() {}
+
+func (x *Shortened) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shortened.ProtoReflect.Descriptor instead.
+func (*Shortened) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Shortened) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // Attempt is one actual attempt of a step. For a call, it is one request that left the process.
 type Attempt struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1847,7 +1912,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1924,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1937,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -1963,7 +2028,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +2040,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +2053,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -2051,7 +2116,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2128,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2141,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -2106,7 +2171,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +2183,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +2196,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -2164,7 +2229,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2241,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2254,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -2248,7 +2313,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2325,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2338,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2427,7 +2492,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2504,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2517,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2502,7 +2567,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2579,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2592,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2630,7 +2695,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2707,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2720,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2701,7 +2766,7 @@ type ListWaitsRequest struct {
 
 func (x *ListWaitsRequest) Reset() {
 	*x = ListWaitsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2778,7 @@ func (x *ListWaitsRequest) String() string {
 func (*ListWaitsRequest) ProtoMessage() {}
 
 func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2791,7 @@ func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListWaitsRequest) GetProject() string {
@@ -2768,7 +2833,7 @@ type ListWaitsResponse struct {
 
 func (x *ListWaitsResponse) Reset() {
 	*x = ListWaitsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2780,7 +2845,7 @@ func (x *ListWaitsResponse) String() string {
 func (*ListWaitsResponse) ProtoMessage() {}
 
 func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2793,7 +2858,7 @@ func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWaitsResponse) GetWaits() []*Wait {
@@ -2826,7 +2891,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +2903,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +2916,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -2891,7 +2956,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2968,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +2981,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -2937,7 +3002,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3014,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3027,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -2989,7 +3054,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3066,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3079,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3052,7 +3117,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3129,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3142,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3171,7 +3236,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3248,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3261,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3244,7 +3309,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3321,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3334,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3311,7 +3376,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3388,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3401,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3369,7 +3434,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3446,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3459,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3448,7 +3513,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3525,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3538,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3615,7 +3680,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3692,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3705,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3674,7 +3739,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3686,7 +3751,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3699,7 +3764,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3742,7 +3807,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +3819,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +3832,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -3800,7 +3865,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3812,7 +3877,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3825,7 +3890,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -3846,7 +3911,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3858,7 +3923,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3871,7 +3936,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -3904,7 +3969,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3916,7 +3981,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3929,7 +3994,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -3950,7 +4015,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4027,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4040,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4008,7 +4073,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4020,7 +4085,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4033,7 +4098,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4070,7 +4135,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4082,7 +4147,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4095,7 +4160,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4172,7 +4237,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4249,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4262,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4224,7 +4289,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4301,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4314,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4300,7 +4365,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4377,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4390,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4613,7 +4678,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xa4\x05\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xaa\x06\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -4629,14 +4694,18 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bend_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12-\n" +
 	"\x05input\x18\v \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12/\n" +
-	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12+\n" +
+	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12@\n" +
+	"\x0finput_shortened\x18\x13 \x01(\v2\x17.signalbox.v1.ShortenedR\x0einputShortened\x12B\n" +
+	"\x10output_shortened\x18\x14 \x01(\v2\x17.signalbox.v1.ShortenedR\x0foutputShortened\x12+\n" +
 	"\x05error\x18\r \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x121\n" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
 	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
 	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
 	"\buncaught\x18\x11 \x01(\tR\buncaught\x12\x1b\n" +
 	"\x06caught\x18\x12 \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
-	"\a_caught\"\xf5\x02\n" +
+	"\a_caught\"\x1f\n" +
+	"\tShortened\x12\x12\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\"\xf5\x02\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
@@ -4910,7 +4979,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
@@ -4927,177 +4996,180 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*QuotaUsage)(nil),             // 12: signalbox.v1.QuotaUsage
 	(*TemporalReference)(nil),      // 13: signalbox.v1.TemporalReference
 	(*Step)(nil),                   // 14: signalbox.v1.Step
-	(*Attempt)(nil),                // 15: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),        // 16: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),       // 17: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),          // 18: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 19: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 20: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 21: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),       // 22: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 23: signalbox.v1.ListStepsResponse
-	(*ListWaitsRequest)(nil),       // 24: signalbox.v1.ListWaitsRequest
-	(*ListWaitsResponse)(nil),      // 25: signalbox.v1.ListWaitsResponse
-	(*GetStepRequest)(nil),         // 26: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 27: signalbox.v1.GetStepResponse
-	(*SummarizeStepsRequest)(nil),  // 28: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 29: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 30: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 31: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 32: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 33: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 34: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 35: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 36: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 37: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 38: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 39: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 40: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 41: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 42: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 43: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 44: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 45: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 46: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 47: signalbox.v1.ExportRunsRequest
-	nil,                            // 48: signalbox.v1.Run.LabelsEntry
-	nil,                            // 49: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 50: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 51: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 52: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 53: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 54: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 55: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 56: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 57: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 58: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 59: google.api.HttpBody
+	(*Shortened)(nil),              // 15: signalbox.v1.Shortened
+	(*Attempt)(nil),                // 16: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),        // 17: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),       // 18: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),          // 19: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 20: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),        // 21: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 22: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 23: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 24: signalbox.v1.ListStepsResponse
+	(*ListWaitsRequest)(nil),       // 25: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 26: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 27: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 28: signalbox.v1.GetStepResponse
+	(*SummarizeStepsRequest)(nil),  // 29: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 30: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 31: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 32: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 33: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 34: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 35: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 36: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 37: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 38: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 39: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 40: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 41: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 42: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 43: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 44: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 45: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 46: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 47: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 48: signalbox.v1.ExportRunsRequest
+	nil,                            // 49: signalbox.v1.Run.LabelsEntry
+	nil,                            // 50: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 51: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 52: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 53: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 54: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 55: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 56: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 57: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 58: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 59: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 60: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	55,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	55,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	55,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	55,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	56,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	56,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	57,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	56,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	56,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	56,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	56,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	57,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	57,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	58,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	13,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	55,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	56,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	11,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	12,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	56,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	57,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	10,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	8,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	48,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	49,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	55,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	55,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	55,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	55,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	56,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	56,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	56,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	56,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	5,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	7,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	56,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	57,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	6,   // 26: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	55,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	56,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	56,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	57,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	9,   // 29: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	58,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	58,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	58,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	55,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	55,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	55,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	55,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	55,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	55,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	55,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	56,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	56,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	57,  // 42: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	15,  // 43: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	4,   // 44: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	55,  // 45: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	55,  // 46: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	57,  // 47: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	55,  // 48: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	56,  // 49: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	49,  // 50: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,   // 51: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 52: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	55,  // 53: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	55,  // 54: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,   // 55: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	14,  // 56: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	8,   // 57: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 58: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	14,  // 59: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	30,  // 60: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	50,  // 61: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	55,  // 62: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	55,  // 63: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	58,  // 64: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	58,  // 65: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 66: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	14,  // 67: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	8,   // 68: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 69: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	55,  // 70: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	55,  // 71: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	58,  // 72: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	55,  // 73: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	51,  // 74: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	52,  // 75: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	53,  // 76: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	36,  // 77: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 78: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 79: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 80: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	56,  // 81: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	56,  // 82: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	54,  // 83: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 84: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	55,  // 85: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	55,  // 86: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	16,  // 87: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	18,  // 88: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	20,  // 89: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	22,  // 90: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	26,  // 91: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	28,  // 92: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	24,  // 93: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	31,  // 94: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	35,  // 95: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	33,  // 96: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	38,  // 97: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	40,  // 98: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	42,  // 99: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	44,  // 100: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	46,  // 101: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	47,  // 102: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	17,  // 103: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	19,  // 104: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	21,  // 105: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	23,  // 106: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	27,  // 107: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	29,  // 108: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	25,  // 109: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	32,  // 110: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	37,  // 111: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	34,  // 112: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	39,  // 113: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	41,  // 114: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	43,  // 115: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	45,  // 116: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	59,  // 117: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	59,  // 118: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	103, // [103:119] is the sub-list for method output_type
-	87,  // [87:103] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	59,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	59,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	59,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	56,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	56,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	56,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	56,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	56,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	56,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	56,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	57,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	57,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	15,  // 42: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
+	15,  // 43: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
+	58,  // 44: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	16,  // 45: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	4,   // 46: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	56,  // 47: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	56,  // 48: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	58,  // 49: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	56,  // 50: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	57,  // 51: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	50,  // 52: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 53: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 54: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	56,  // 55: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	56,  // 56: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,   // 57: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	14,  // 58: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	8,   // 59: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 60: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	14,  // 61: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	31,  // 62: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	51,  // 63: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	56,  // 64: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	56,  // 65: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	59,  // 66: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	59,  // 67: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 68: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	14,  // 69: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	8,   // 70: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 71: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	56,  // 72: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	56,  // 73: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	59,  // 74: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	56,  // 75: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	52,  // 76: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	53,  // 77: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	54,  // 78: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	37,  // 79: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 80: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 81: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 82: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	57,  // 83: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	57,  // 84: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	55,  // 85: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 86: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	56,  // 87: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	56,  // 88: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	17,  // 89: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	19,  // 90: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	21,  // 91: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	23,  // 92: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	27,  // 93: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	29,  // 94: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	25,  // 95: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	32,  // 96: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	36,  // 97: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	34,  // 98: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	39,  // 99: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	41,  // 100: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	43,  // 101: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	45,  // 102: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	47,  // 103: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	48,  // 104: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	18,  // 105: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	20,  // 106: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	22,  // 107: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	24,  // 108: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	28,  // 109: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	30,  // 110: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	26,  // 111: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	33,  // 112: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	38,  // 113: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	35,  // 114: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	40,  // 115: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	42,  // 116: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	44,  // 117: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	46,  // 118: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	60,  // 119: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	60,  // 120: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	105, // [105:121] is the sub-list for method output_type
+	89,  // [89:105] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5108,16 +5180,16 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[22].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[30].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[16].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[23].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

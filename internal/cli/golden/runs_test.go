@@ -30,6 +30,10 @@ const (
 	doneID   = "0199a4ef-3333-7c54-8a3c-5a0d1e0b7f15"
 )
 
+const shortenedStep = `{"number": "1", "path": "/load", "task": "load", "kind": "call", "pointer": "/do/0/load", "status": "completed",
+	"startTime": "2026-11-24T02:58:00Z", "endTime": "2026-11-24T02:58:01Z", "sequence": "2", "input": {"json": "{\"page\": 1}"},
+	"output": {"json": "[{\"id\": 1, \"note\": \"very … [cut: 5000 bytes in all]\"}]"}, "outputShortened": {"size": "573034"}}`
+
 const steps = `{"number": "1", "path": "/prepare", "task": "prepare", "kind": "set", "pointer": "/do/0/prepare", "status": "completed", "startTime": "2026-11-24T02:58:00.1Z", "endTime": "2026-11-24T02:58:00.102Z", "sequence": "2"},
 	{"number": "2", "path": "/pay", "task": "pay", "kind": "call", "pointer": "/do/1/pay", "status": "failed", "caught": true, "startTime": "2026-11-24T02:58:00.2Z", "endTime": "2026-11-24T02:58:01.5Z", "sequence": "4",
 		"input": {"json": "{\"amount\": 12}"}, "error": {"type": "about:blank", "status": 503, "title": "Service Unavailable"},
@@ -98,6 +102,9 @@ func runExamples() []example {
 		{name: "run-count-bucket-wrong", line: "run count -p shop --since 2d --bucket soon"},
 		{name: "run-count-bucket-without-since", line: "run count -p shop --bucket 1h"},
 		{name: "run-steps", line: "run steps " + openID, answers: answers{"ListSteps": `{"steps": [` + steps + `]}`}},
+		{name: "run-steps-shortened", line: "run steps " + openID, answers: answers{"ListSteps": `{"steps": [` + shortenedStep + `]}`}},
+		{name: "run-steps-shortened-json", line: "run steps " + openID + " -o json", answers: answers{"ListSteps": `{"steps": [` + shortenedStep + `]}`}},
+		{name: "run-step-shortened", line: "run step " + openID + " 1", answers: answers{"GetStep": `{"step": ` + shortenedStep + `}`}},
 		{name: "run-steps-empty", line: "run steps " + openID, answers: answers{"ListSteps": `{}`}},
 		{name: "run-steps-summarized", line: "run steps " + openID, answers: answers{"ListSteps": `{"steps": [
 			{"number": "1", "path": "/prepare", "task": "prepare", "kind": "set", "status": "completed", "startTime": "2026-11-24T02:58:00Z", "endTime": "2026-11-24T02:58:00.002Z"},

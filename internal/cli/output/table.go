@@ -267,6 +267,18 @@ func beginning(text string, size int) string {
 	return fmt.Sprintf("%s…\n%d bytes in all; -o json has them", strings.TrimSuffix(shown, "\n"), size)
 }
 
+// Bytes returns a size in decimal units, with three digits.
+func Bytes(n int64) string {
+	size, unit := float64(n), "B"
+	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
+		if size < 1000 {
+			break
+		}
+		size, unit = size/1000, larger
+	}
+	return fmt.Sprintf("%.3g %s", size, unit)
+}
+
 // Visible replaces control characters, which a terminal would obey, by their escapes. Tabs become spaces.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) && utf8.ValidString(text) {

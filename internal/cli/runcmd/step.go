@@ -65,12 +65,22 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "detail", Value: stepDetail(step, s.Now())},
 		{Name: "error", Value: problem},
 		output.JSONField("input", step.GetInput().GetJson()),
+		{Name: "", Value: shortened("input", step.GetInputShortened())},
 		output.JSONField("output", step.GetOutput().GetJson()),
+		{Name: "", Value: shortened("output", step.GetOutputShortened())},
 	})
 	if err != nil {
 		return err
 	}
 	return printAttempts(s, []*signalboxv1.Step{step})
+}
+
+// shortened returns a line about a value that is not shown whole; empty for others.
+func shortened(what string, s *signalboxv1.Shortened) string {
+	if s == nil {
+		return ""
+	}
+	return what + " shortened, " + output.Bytes(s.GetSize()) + " in all"
 }
 
 func summaryCommand(s *session.Session) *cobra.Command {

@@ -31,7 +31,8 @@ The last table has the requests of calls that were sent more than once, or whose
 calls: an attempt each, with its start, time, outcome and the HTTP status of the answer.
 
 DETAIL says what an open step waits for, since when, when it is due and until when at most; and of a try that failed, why its catch
-did not handle the error. STATUS has "failed, caught" for a step that failed inside of a try that has completed.`,
+did not handle the error. It has the sizes of inputs and outputs over 16 KiB, which are shortened. STATUS has "failed, caught" for a
+step that failed inside of a try that has completed.`,
 		Example: `  signalbox run steps 0199a4f2
   signalbox run steps 0199a4f2 --status failed -o wide`,
 		Args:              session.Args(1, 1, "ID"),
@@ -125,6 +126,12 @@ func stepOutcome(step *signalboxv1.Step) string {
 	return step.GetStatus()
 }
 
+// listedDetail is the detail of a step with the sizes of its values that are shortened.
+func listedDetail(step *signalboxv1.Step, now time.Time) string {
+	parts := []string{stepDetail(step, now), shortened("input", step.GetInputShortened()), shortened("output", step.GetOutputShortened())}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+}
+
 // stepRow is the row of a step, or of the summary in place of the steps that are not listed.
 func stepRow(item proto.Message, now time.Time) []string {
 	step, ok := item.(*signalboxv1.Step)
@@ -138,7 +145,7 @@ func stepRow(item proto.Message, now time.Time) []string {
 	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, stepDetail(step, now),
+		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, listedDetail(step, now),
 		output.Moment(step.GetStartTime()),
 	}
 }

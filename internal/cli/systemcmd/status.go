@@ -131,7 +131,7 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 		schema = fmt.Sprint(f.GetSchema())
 	}
 	if f.Bytes != nil {
-		size = bytes(f.GetBytes())
+		size = output.Bytes(f.GetBytes())
 	}
 	if f.GetLatency() != nil {
 		latency = output.Took(f.GetLatency().AsDuration())
@@ -154,18 +154,6 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 		pools = append(pools, use)
 	}
 	return []output.Field{{Name: "database", Value: database}, {Name: "", Value: facts}, {Name: "connections", Value: strings.Join(pools, "; ")}}
-}
-
-// bytes returns a size in decimal units, with three digits.
-func bytes(n int64) string {
-	size, unit := float64(n), "B"
-	for _, larger := range []string{"kB", "MB", "GB", "TB"} {
-		if size < 1000 {
-			break
-		}
-		size, unit = size/1000, larger
-	}
-	return fmt.Sprintf("%.3g %s", size, unit)
 }
 
 func breaker(b *signalboxv1.Breaker, now time.Time) string {

@@ -3,7 +3,6 @@ package flow
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
@@ -80,8 +79,12 @@ func (t *SensitiveTracker) Observe(run *interp.RunRecord, steps []interp.StepRec
 	for i := range steps {
 		s := &steps[i]
 		input, output := redact.Location{Pointer: s.Pointer, Task: s.Task}, redact.Location{Pointer: s.Pointer, Task: s.Task, Output: true}
-		value(input, s.Input)
-		value(output, s.Output)
+		if s.InputSize == 0 {
+			value(input, s.Input)
+		}
+		if s.OutputSize == 0 {
+			value(output, s.Output)
+		}
 		if wholeInput, wholeOutput := s.FullPayloads(); wholeInput != nil || wholeOutput != nil {
 			in, out := t.remember(input, wholeInput), t.remember(output, wholeOutput)
 			cut = append(cut, func() { s.InputShown, s.OutputShown = t.show(in), t.show(out) })
@@ -104,7 +107,7 @@ func (t *SensitiveTracker) remember(at redact.Location, v any) *large {
 		return nil
 	}
 	for _, earlier := range t.large {
-		if earlier.at == at && same(earlier.of, v) {
+		if earlier.at == at && interp.Identical(earlier.of, v) {
 			return earlier
 		}
 	}
@@ -120,24 +123,7 @@ func (t *SensitiveTracker) remember(at redact.Location, v any) *large {
 	return this
 }
 
-// same reports whether two values are identical. It does not compare the contents of arrays and objects: values are
-// never changed.
-func same(a, b any) bool {
-	switch a := a.(type) {
-	case string:
-		return a == b
-	case []any:
-		other, ok := b.([]any)
-		return ok && len(a) > 0 && len(a) == len(other) && &a[0] == &other[0]
-	case map[string]any:
-		other, ok := b.(map[string]any)
-		return ok && reflect.ValueOf(a).Pointer() == reflect.ValueOf(other).Pointer()
-	default:
-		return false
-	}
-}
-
-// show returns the beginning of a large value with the marks of redaction in it, or nil if there are none. Marks are
+// show returns a large value shortened and with the marks of redaction in it, or nil if there are none. Marks are
 // inserted before the value is cut: half of a text would not be found.
 func (t *SensitiveTracker) show(v *large) json.RawMessage {
 	if v == nil {
@@ -156,7 +142,7 @@ func (t *SensitiveTracker) show(v *large) json.RawMessage {
 		return nil
 	}
 	if value, err := jq.DecodeJSON(shown); err == nil {
-		v.shown = interp.Preview(value)
+		v.shown = interp.Shorten(value)
 	}
 	return v.shown
 }

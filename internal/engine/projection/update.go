@@ -106,7 +106,7 @@ func step(r *interp.StepRecord, position int64) run.Step {
 	s := run.Step{
 		Number: r.Number, Path: r.Path, Pointer: r.Pointer, Task: r.Task, Kind: r.Kind, Status: string(r.Status),
 		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
-		Input: r.Input, Output: r.Output, Error: r.Error, Position: position,
+		Input: r.Input, Output: r.Output, InputSize: int64(r.InputSize), OutputSize: int64(r.OutputSize), Error: r.Error, Position: position,
 		InputShown: r.InputShown, OutputShown: r.OutputShown, Kept: r.Kept,
 	}
 	if r.Deadline != nil || len(r.Taken) > 0 {

@@ -164,6 +164,7 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
 			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
 			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Problem(s.Error),
+			InputShortened: shortened(s.InputSize), OutputShortened: shortened(s.OutputSize),
 			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence, Caught: s.Caught,
 		}
 		if n := len(s.Attempts); n > 0 && s.WaitingKind == waitingRetry {
@@ -171,6 +172,14 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 		}
 	}
 	return messages
+}
+
+// shortened returns nil for a value that is shown whole.
+func shortened(size int64) *signalboxv1.Shortened {
+	if size == 0 {
+		return nil
+	}
+	return &signalboxv1.Shortened{Size: size}
 }
 
 func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {

@@ -351,6 +351,13 @@ func fixtures() map[int64]fixture {
 				`SELECT CASE WHEN left_in IS NULL THEN 'none' END FROM runs WHERE id = 'r2'`: "none", // of an earlier release
 			},
 		},
+		48: {
+			insert: []string{`UPDATE steps SET input_size = 573000 WHERE run_id = 'r33'`},
+			want: map[string]string{
+				`SELECT input_size FROM steps WHERE run_id = 'r33'`:  "573000",
+				`SELECT output_size FROM steps WHERE run_id = 'r33'`: "0",
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

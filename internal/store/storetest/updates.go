@@ -27,7 +27,7 @@ func testUpdates(t *testing.T, open Opener) {
 	waiting := state("r1", 5, run.Waiting)
 	waiting.Steps = []run.Step{{
 		Number: 1, Path: "/do/0/call", Pointer: "/do/0/call", Task: "call", Kind: "call", Status: "waiting", WaitingKind: "retry",
-		WaitUntil: at(60), StartedAt: at(2), Position: 5, Input: json.RawMessage(`[1, 2]`),
+		WaitUntil: at(60), StartedAt: at(2), Position: 5, Input: json.RawMessage(`[1, 2]`), InputSize: 573_034, OutputSize: 1 << 40,
 		Attempts: []run.Attempt{{Number: 1, StartedAt: at(2), Outcome: "answered", HTTPStatus: 503, Error: &run.Problem{Type: "t", Status: 503, Title: "away"}}},
 	}}
 	require.Equal(t, []run.Transition{

@@ -20,11 +20,17 @@ interface Props {
   none?: ReactNode
   /** The largest height in pixels. */
   height?: number
+  /** Size of the whole value in bytes, if the text is a shortened one. */
+  whole?: number
+  /** What leads from a shortened value to the whole one. */
+  more?: ReactNode
+  /** Whether a large value is read at once, because a person asked for it. */
+  open?: boolean
 }
 
 /** A payload: a tree or text, searched, copied by value or pointer. It is text in any case; sealed values are shown as such. */
-export function JsonView({ json, label, none = 'No value.', height = 420 }: Props) {
-  const [all, setAll] = useState(false)
+export function JsonView({ json, label, none = 'No value.', height = 420, whole, more, open = false }: Props) {
+  const [all, setAll] = useState(open)
   const [mode, setMode] = useState<'tree' | 'text'>('tree')
   const [find, setFind] = useState('')
   const [position, setPosition] = useState(0)
@@ -69,7 +75,7 @@ export function JsonView({ json, label, none = 'No value.', height = 420 }: Prop
             <Button kind="quiet" aria-label="Next match" icon={<ChevronDown size={14} aria-hidden />} onClick={() => { go(1) }} />
           </span>
         )}
-        <span className={styles.size}>{formatBytes(size)}</span>
+        <span className={styles.size}>{whole === undefined ? formatBytes(size) : `${formatBytes(size)} of ${formatBytes(whole)}`}</span>
         <Button kind="quiet" aria-pressed={mode === 'text'} onClick={() => { setMode(mode === 'tree' ? 'text' : 'tree') }}>{mode === 'tree' ? 'Text' : 'Tree'}</Button>
         <CopyButton text={json} label={`Copy ${label}`} />
       </div>
@@ -78,6 +84,11 @@ export function JsonView({ json, label, none = 'No value.', height = 420 }: Prop
         <Text text={cut ? json.slice(0, largest) : value === undefined ? json : printJson(value, 2)} label={label} height={height} />
       ) : (
         <Tree key={json.length} value={value} label={label} height={height} current={find.trim() === '' ? undefined : current} found={find.trim() === '' ? undefined : found} toggled={toggled} onToggle={setToggled} />
+      )}
+      {whole === undefined ? null : (
+        <div className={styles.cut} role="note">
+          Shortened, {formatBytes(whole)} in all. {more}
+        </div>
       )}
       {cut ? (
         <div className={styles.cut}>

@@ -1,4 +1,4 @@
-// Package payload encodes values as the JSON of records: in full, or the beginning of a large value.
+// Package payload encodes values as the JSON of records: in full, or shortened if they are large.
 package payload
 
 import (
@@ -20,18 +20,8 @@ func Encode(v any) json.RawMessage {
 	return data
 }
 
-// Preview is Encode for a value that may be large: one over limit bytes becomes a string with the beginning of its
-// JSON, and Preview returns true. The work is bounded by the limit, however large the value is.
-func Preview(v any, limit int) (json.RawMessage, bool) {
-	if Size(v, limit) <= limit {
-		if data := Encode(v); len(data) <= limit {
-			return data, false
-		}
-	}
-	return Beginning(v), true
-}
-
-// Beginning returns a string with the beginning of a value's JSON.
+// Beginning returns a string with the beginning of a value's JSON: the form in which the versions before
+// interp.ShortenedSince record a large value. Their workflow tasks end by its length.
 func Beginning(v any) json.RawMessage {
 	const beginning = 1 << 10
 	return Encode(string(begin(nil, v, beginning)))
