@@ -15,7 +15,7 @@ PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures prom
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
 
-PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-connect-go protoc-gen-connect-openapi)
+PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-connect-go)
 
 ##@ Start here
 
@@ -57,6 +57,8 @@ generate: $(PROTO_TOOLS) $(TOOLS)/dashboards ui/node_modules ## Generate the API
 	@$(TOOLS)/protoimports .build/proto
 	@$(TOOLS)/buf generate
 	@$(TOOLS)/buf generate --template ui/buf.gen.yaml
+	@$(TOOLS)/buf build api -o .build/api.binpb
+	@$(GO) run ./internal/rpc/openapi/internal/document .build/api.binpb api/openapi.base.yaml api/openapi.yaml
 	@$(TOOLS)/dashboards deploy/grafana/dashboards
 	@$(GO) generate ./...
 	@cd devserver && $(GO) generate ./...
@@ -162,9 +164,6 @@ tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport $(TOOLS)/dashbo
 # A change of the file that pins a tool's version rebuilds the tool.
 $(TOOLS)/buf: tools/go.mod
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/bufbuild/buf/cmd/buf
-
-$(TOOLS)/protoc-gen-connect-openapi: tools/go.mod
-	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/sudorandom/protoc-gen-connect-openapi
 
 $(TOOLS)/protoimports: tools/go.mod $(wildcard tools/protoimports/*.go)
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ ./protoimports

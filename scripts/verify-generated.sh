@@ -9,6 +9,9 @@ fresh=$(mktemp -d)
 trap 'rm -rf "${fresh}"' EXIT
 "${tools}/buf" generate -o "${fresh}"
 "${tools}/buf" generate --template ui/buf.gen.yaml -o "${fresh}"
+"${tools}/buf" build api -o "${fresh}/api.binpb"
+GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go run ./internal/rpc/openapi/internal/document \
+	"${fresh}/api.binpb" api/openapi.base.yaml "${fresh}/api/openapi.yaml"
 mkdir -p "${fresh}/deploy/grafana/dashboards"
 "${tools}/dashboards" "${fresh}/deploy/grafana/dashboards"
 
@@ -24,5 +27,5 @@ while IFS= read -r -d '' file; do
 		echo "verify: ${file} has no proto any more; delete it" >&2
 		status=1
 	fi
-done < <(find api ui/src/gen \( -name '*.go' -o -name '*_pb.ts' \) -print0)
+done < <(find api/signalbox ui/src/gen \( -name '*.go' -o -name '*_pb.ts' \) -print0)
 exit "${status}"

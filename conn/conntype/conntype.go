@@ -16,6 +16,9 @@ const (
 	Closed     State = "closed"     // the manager was stopped
 )
 
+// States returns all states.
+func States() []State { return []State{Connecting, Connected, Degraded, Down, Closed} }
+
 // Up reports whether requests may be sent.
 func (s State) Up() bool { return s == Connected || s == Degraded }
 
@@ -34,6 +37,11 @@ const (
 	Limited          Kind = "limited"           // checks are answered, but most requests are refused or late; LastError has the details
 	NotPolling       Kind = "not_polling"       // a worker set does not poll
 )
+
+// Kinds returns all kinds except None.
+func Kinds() []Kind {
+	return []Kind{Unreachable, Hung, NamespaceMissing, AuthFailed, TLSError, Slow, Limited, NotPolling}
+}
 
 // Title says what is wrong with the connection, in one sentence without addresses; empty while it is connected.
 func (s Status) Title() string {
@@ -79,6 +87,11 @@ const (
 	BreakerOpen     BreakerState = "open"      // attempts are rare
 	BreakerHalfOpen BreakerState = "half_open" // one attempt is due or under way that may close it
 )
+
+// BreakerStates returns all states of the breaker.
+func BreakerStates() []BreakerState {
+	return []BreakerState{BreakerClosed, BreakerOpen, BreakerHalfOpen}
+}
 
 // Status is a snapshot of a connection. Zero times mean unknown or never.
 type Status struct {

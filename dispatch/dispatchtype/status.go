@@ -35,6 +35,9 @@ func Statuses() []Status {
 	return []Status{Routing, Parked, Stale, Missing, Foreign, NoWorkers, Unknown}
 }
 
+// LeaseStates returns all states of an owner's lease.
+func LeaseStates() []lease.State { return []lease.State{lease.Held, lease.Resigned, lease.Expired} }
+
 // Class is the supervisor's classification of an open dispatcher.
 type Class string
 

@@ -38,8 +38,11 @@ const (
 // Everywhere stands for every project, and for what belongs to no project.
 const Everywhere = "*"
 
-// Known reports whether the role is one of the four.
-func (r Role) Known() bool { return slices.Contains([]Role{Viewer, Operator, Publisher, Admin}, r) }
+// Roles returns all roles.
+func Roles() []Role { return []Role{Viewer, Operator, Publisher, Admin} }
+
+// Known reports whether the role is one of [Roles].
+func (r Role) Known() bool { return slices.Contains(Roles(), r) }
 
 // Actor is the author of an action.
 type Actor struct {

@@ -26,6 +26,9 @@ const (
 	Rejected  Status = "rejected"  // it could not be matched; Reason is the cause
 )
 
+// Statuses returns all states of an event.
+func Statuses() []Status { return []Status{Pending, Routed, Unmatched, Rejected} }
+
 // Event is a CloudEvent that was published to Signalbox.
 type Event struct {
 	Project string
@@ -101,6 +104,11 @@ const (
 	DeliveryDone    DeliveryStatus = "done"
 	DeliveryDead    DeliveryStatus = "dead"
 )
+
+// DeliveryStatuses returns all states of a delivery.
+func DeliveryStatuses() []DeliveryStatus {
+	return []DeliveryStatus{DeliveryPending, DeliveryDone, DeliveryDead}
+}
 
 // Delivery is one event for one target; with a trigger that combines several events, the last of them.
 type Delivery struct {

@@ -42,6 +42,9 @@ const (
 	Down     = "down"
 )
 
+// States returns all states of a dependency.
+func States() []string { return []string{Up, Impaired, Down} }
+
 const (
 	freshness     = time.Second            // how long the result of a successful check is reused
 	downFreshness = 100 * time.Millisecond // a recovery is visible at once

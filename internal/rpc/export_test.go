@@ -119,7 +119,10 @@ func TestExportCountsUnlistedSteps(t *testing.T) {
 	require.NotContains(t, p.do("GET", path, "").ok()["run"], "stepSummary")
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: "e", Position: 3, State: &run.State{Status: run.Completed, StepsTotal: 9, StepsDone: 9},
-		Steps: []run.Step{{Number: 1, Position: 3, Status: "completed"}, {Number: 9, Position: 3, Status: "completed"}},
+		Steps: []run.Step{
+			{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Position: 3, Status: "completed"},
+			{Number: 9, Path: "/do/8/b", Pointer: "/do/8/b", Task: "b", Kind: "set", Position: 3, Status: "completed"},
+		},
 		Summary: &run.StepSummary{From: 2, To: 8, Position: 3, Tasks: []run.TaskSummary{{
 			Pointer: "/do/0/a", Task: "a", Kind: "set", Count: 7, Completed: 6, Skipped: 1, Shortest: time.Millisecond, Longest: 2 * time.Second, Total: 3 * time.Second,
 		}}},

@@ -215,7 +215,9 @@ func (p *platform) do(method, path, body string, headers ...string) answer {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(p.t, err)
-	return answer{t: p.t, status: res.StatusCode, header: res.Header, body: string(text)}
+	got := answer{t: p.t, status: res.StatusCode, header: res.Header, body: string(text)}
+	requireDescribed(p.t, method, path, body, got)
+	return got
 }
 
 // ok expects success and returns the body as a value; numbers keep their digits.

@@ -165,7 +165,7 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 		RunID: id, ExecutionID: "e", Position: 5,
 		State: &run.State{Status: run.Failed, Since: later, StartedAt: now, EndedAt: later, Error: failure},
 		Steps: []run.Step{{
-			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "call", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
 			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
 		}, {
 			Number: 2, Path: "/do/1/again", Pointer: "/do/1/again", Task: "again", Kind: "try", Status: "waiting", WaitingKind: "retry", WaitUntil: later,

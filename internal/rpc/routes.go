@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,6 +14,7 @@ import (
 	"connectrpc.com/grpcreflect"
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/signalbox-dev/signalbox/api"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
@@ -33,7 +35,8 @@ import (
 
 const welcome = `Signalbox
 
-/v1/                    the API over REST, described by openapi.yaml; for example GET /v1/version
+/v1/                    the API over REST; for example GET /v1/version
+/openapi.yaml           its description, from which clients can be generated
 /signalbox.v1.*/        the API over gRPC, gRPC-Web and Connect
 /grpc.reflection.v1.*/  its description, for grpcurl
 /livez /readyz          health
@@ -83,6 +86,7 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 			mux.Handle(path, readOnly(h))
 		}
 	}
+	mux.Handle("/openapi.yaml", readOnly(http.HandlerFunc(writeDocument)))
 	missing := http.HandlerFunc(notFound)
 	mux.Handle("/{$}", readOnly(o.home()))
 	if o.UI == nil {
@@ -104,6 +108,12 @@ func (o Options) home() http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, welcome) // fails only if the caller disconnected
 	})
+}
+
+// writeDocument sends the OpenAPI document.
+func writeDocument(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	http.ServeContent(w, r, "openapi.yaml", time.Time{}, strings.NewReader(api.OpenAPI()))
 }
 
 // pages returns the handler of the other paths of the UI, and of all that do not exist: a browser gets a page for these.

@@ -65,6 +65,11 @@ const (
 	QueuedAdmission = "admission"
 )
 
+// QueuedReasons returns all reasons for which a run is queued.
+func QueuedReasons() []string {
+	return []string{QueuedEngine, QueuedAdmission, QueuedStarting, QueuedWorker}
+}
+
 // What a run waits for.
 const (
 	WaitingEvent  = "event"

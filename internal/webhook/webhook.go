@@ -128,6 +128,9 @@ const (
 	Dead      Status = "dead"
 )
 
+// DeliveryStatuses returns all states of a delivery.
+func DeliveryStatuses() []Status { return []Status{Pending, Delivered, Dead} }
+
 // Delivery is one event for one webhook.
 type Delivery struct {
 	// ID is the header webhook-id of all attempts.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -294,7 +295,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Workflow, error) {
 		return nil, err
 	}
 	for _, state := range f.States {
-		if state != StateDraft && state != StatePublished && state != StatePaused {
+		if !slices.Contains(States(), state) {
 			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
 				"workflow state %q is not one of draft, published, paused", state).WithField("states", "unknown state")
 		}

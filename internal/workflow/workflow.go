@@ -22,6 +22,9 @@ const (
 	StatePaused = "paused"
 )
 
+// States returns all states.
+func States() []string { return []string{StateDraft, StatePublished, StatePaused} }
+
 // Workflow is the record of one definition.
 type Workflow struct {
 	Project string

@@ -3,7 +3,7 @@
 //	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
 //
 // With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
-// the page that lists the paths, and the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything
+// the page that lists the paths, the OpenAPI document, the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything
 // else. Rates are limited per token, per address for requests without a valid token, and over all addresses for unknown tokens.
 // Without tokens, every caller is the local administrator: such a listener is open only to this machine.
 //
@@ -156,7 +156,7 @@ func secure(h http.Header, encrypted bool) {
 // isOpen reports whether a request needs no token.
 func (m *AuthMiddleware) isOpen(r *http.Request) bool {
 	path := r.URL.Path
-	return path == "/livez" || path == "/readyz" || path == "/" || strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
+	return path == "/livez" || path == "/readyz" || path == "/" || path == "/openapi.yaml" || strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
 		m.opts.Public != nil && m.opts.Public(r)
 }
 

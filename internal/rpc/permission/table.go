@@ -305,7 +305,7 @@ Other paths:
 
 | Path | Needs |
 |---|---|
-| ` + "`/livez`, `/readyz`, `grpc.health.v1.Health`, `/`" + `, the pages and files of the web UI | nothing |
+| ` + "`/livez`, `/readyz`, `grpc.health.v1.Health`, `/`, `/openapi.yaml`" + `, the pages and files of the web UI | nothing |
 | ` + "`/metrics`" + ` | ` + "`viewer`" + ` in all projects |
 | ` + "`grpc.reflection`" + ` and all else | any token |
 `)

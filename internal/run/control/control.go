@@ -83,7 +83,7 @@ func States() []State {
 	for _, status := range run.Statuses() {
 		switch status {
 		case run.Queued:
-			for _, reason := range queuedReasons() {
+			for _, reason := range run.QueuedReasons() {
 				add(State{Status: status, QueuedReason: reason})
 			}
 		case run.Waiting:
@@ -95,10 +95,6 @@ func States() []State {
 		}
 	}
 	return append(states, State{Status: run.Running, Old: true}, State{Status: run.Completed, Imported: true})
-}
-
-func queuedReasons() []string {
-	return []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker}
 }
 
 // String returns the name of a state in docs/reference/controls.md.

@@ -182,13 +182,23 @@ func filterOf(m *signalboxv1.WebhookFilter) webhook.Filter {
 	return f
 }
 
+// The statuses of a webhook.
+const (
+	statusActive  = "active"
+	statusFailing = "failing" // each attempt has failed for a while
+	statusPaused  = "paused"
+)
+
+// Statuses returns all statuses of a webhook.
+func Statuses() []string { return []string{statusActive, statusFailing, statusPaused} }
+
 func webhookMessage(w webhook.Webhook) *signalboxv1.Webhook {
-	status := "active"
+	status := statusActive
 	switch {
 	case w.Paused():
-		status = "paused"
+		status = statusPaused
 	case !w.FailingSince.IsZero():
-		status = "failing"
+		status = statusFailing
 	}
 	return &signalboxv1.Webhook{
 		Id: w.ID, Project: w.Project, Name: w.Name, Url: w.URL, Format: string(w.Format),
