@@ -90,7 +90,7 @@ left    1 open run of project shop
 	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns").err.String(), "nothing to adopt")
 
 	a.platform.refuse = refusal(connect.CodeFailedPrecondition, "CONTRACT_MISMATCH", "workers live there")
-	requireRefusal(t, shell.run(t, "system", "adopt-temporal", "--dry-run"), exit.Failed, "adopt the server's Temporal", "workers live there")
+	requireRefusal(t, shell.run(t, "system", "adopt-temporal", "--dry-run"), exit.Refused, "adopt the server's Temporal", "workers live there")
 }
 
 func TestConnectionReportsAnotherTemporal(t *testing.T) {

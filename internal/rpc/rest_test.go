@@ -201,7 +201,7 @@ func TestShortenedValuesHaveTheirSizes(t *testing.T) {
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: "e", Position: 5, State: &run.State{Status: run.Running, Since: now, StartedAt: now},
 		Steps: []run.Step{{
-			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Status: "completed", StartedAt: now, EndedAt: now, Position: 5,
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "set", Status: "completed", StartedAt: now, EndedAt: now, Position: 5,
 			Input: json.RawMessage(`{"name":"Ada"}`), Output: json.RawMessage(`[{"id":1}]`), OutputSize: 573_034,
 		}},
 	}})

@@ -154,7 +154,7 @@ func TestDevStopsWithOpenWatches(t *testing.T) {
 
 func TestBinarySizes(t *testing.T) {
 	t.Parallel()
-	for path, limit := range map[string]int64{platform.Binary(t): 180 << 20, platform.ServerBinary(t): 72 << 20} {
+	for path, limit := range map[string]int64{platform.Binary(t): 184 << 20, platform.ServerBinary(t): 72 << 20} {
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Less(t, info.Size(), limit, path)
