@@ -12,53 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEiEwoRR2V0VmVyc2lvblJlcXVlc3QiTQoSR2V0VmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEwoLaW50ZXJwcmV0ZXIYAiABKAUSEQoJc2VydmVyX2lkGAMgASgJIo8ECgpDb25uZWN0aW9uEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2FkZHJlc3MYBCABKAkSEQoJbmFtZXNwYWNlGAUgASgJEhQKDG5hbWVzcGFjZV9pZBgGIAEoCRISCgpsYXN0X2Vycm9yGAcgASgJEjMKD2xhc3RfZXJyb3JfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZ2VuZXJhdGlvbhgJIAEoAxIqCgdsYXRlbmN5GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAsgASgDEjUKEW5leHRfYXR0ZW1wdF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgdicmVha2VyGA0gASgLMhUuc2lnbmFsYm94LnYxLkJyZWFrZXISNgoKc3RhdGlzdGljcxgOIAEoCzIiLnNpZ25hbGJveC52MS5Db25uZWN0aW9uU3RhdGlzdGljcxIsCgt3b3JrZXJfc2V0cxgPIAMoCzIXLnNpZ25hbGJveC52MS5Xb3JrZXJTZXQSEAoIZHJhaW5pbmcYECABKAMSDQoFdGl0bGUYESABKAkiFgoUR2V0Q29ubmVjdGlvblJlcXVlc3QivwEKFUdldENvbm5lY3Rpb25SZXNwb25zZRINCgVzdGF0ZRgBIAEoCRIMCgRraW5kGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgEIAEoCRITCgtxdWV1ZXNfcnVucxgFIAEoCBIoCgR0aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghtaXNtYXRjaBgHIAEoCSKOAQoHQnJlYWtlchINCgVzdGF0ZRgBIAEoCRIQCghmYWlsdXJlcxgCIAEoAxItCglvcGVuX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD25leHRfcHJvYmVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirAIKFENvbm5lY3Rpb25TdGF0aXN0aWNzEikKBnVwdGltZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIrCghkb3dudGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtjb25uZWN0aW9ucxgDIAEoAxIPCgdvdXRhZ2VzGAQgASgDEi4KC2xhc3Rfb3V0YWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjEKDmxvbmdlc3Rfb3V0YWdlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjMKD2Nvbm5lY3RlZF9zaW5jZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi6QEKCVdvcmtlclNldBIMCgRuYW1lGAEgASgJEhMKC3Rhc2tfcXVldWVzGAIgAygJEg8KB3J1bm5pbmcYAyABKAgSDwoHcG9sbGluZxgEIAEoCBISCgpnZW5lcmF0aW9uGAUgASgDEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfcG9sbF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghmYWlsdXJlcxgIIAEoAxINCgVlcnJvchgJIAEoCSJzCglRdWV1ZU1vZGUSDwoHZW5hYmxlZBgBIAEoCBIMCgRydW5zGAIgASgDEhAKCG1heF9ydW5zGAMgASgDEiYKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVlcnJvchgFIAEoCSKAAQoKUmVjb25jaWxlchItCglsYXN0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2NoZWNrZWQYAiABKAMSEwoLY29ycmVjdGlvbnMYAyABKAMSDgoGZmFpbGVkGAQgASgDEg0KBWVycm9yGAUgASgJIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIqIBCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgoKCF9iYWNrbG9nInIKCkRlcGVuZGVuY3kSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYBCABKAkSDQoFdGl0bGUYBSABKAkiFQoTUmVzZXRCcmVha2VyUmVxdWVzdCJEChRSZXNldEJyZWFrZXJSZXNwb25zZRIsCgpjb25uZWN0aW9uGAEgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24iIwoQUmVjb25jaWxlUmVxdWVzdBIPCgdkcnlfcnVuGAEgASgIIuYBChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkiXAoKQ29ycmVjdGlvbhIMCgRraW5kGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdwcm9qZWN0GAMgASgJEg4KBmRldGFpbBgEIAEoCRIPCgdhcHBsaWVkGAUgASgIIlsKFEFkb3B0VGVtcG9yYWxSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgSDwoHYWRkcmVzcxgCIAEoCRIRCgluYW1lc3BhY2UYAyABKAkSDgoGcmVhc29uGAQgASgJIv4BChVBZG9wdFRlbXBvcmFsUmVzcG9uc2USLwoGZm9ybWVyGAEgASgLMh8uc2lnbmFsYm94LnYxLlRlbXBvcmFsTmFtZXNwYWNlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgNub3cYAyABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxOYW1lc3BhY2USKQoJbGVmdF9ydW5zGAQgAygLMhYuc2lnbmFsYm94LnYxLkxlZnRSdW5zEg4KBm5lZWRlZBgFIAEoCBIPCgdhZG9wdGVkGAYgASgIEg8KB2RyeV9ydW4YByABKAgiTQoRVGVtcG9yYWxOYW1lc3BhY2USDwoHYWRkcmVzcxgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkSFAoMbmFtZXNwYWNlX2lkGAMgASgJIikKCExlZnRSdW5zEg8KB3Byb2plY3QYASABKAkSDAoEcnVucxgCIAEoAyJnCgtNYWludGVuYW5jZRIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJEg0KBWFjdG9yGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIXChVHZXRNYWludGVuYW5jZVJlcXVlc3QiSAoWR2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZSI3ChVTZXRNYWludGVuYW5jZVJlcXVlc3QSDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCSJIChZTZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlMqsGCg1TeXN0ZW1TZXJ2aWNlElQKCkdldFZlcnNpb24SHy5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlcXVlc3QaIC5zaWduYWxib3gudjEuR2V0VmVyc2lvblJlc3BvbnNlIgOQAgESXQoNR2V0Q29ubmVjdGlvbhIiLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBojLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiA5ACARJRCglHZXRTdGF0dXMSHi5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVxdWVzdBofLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXNwb25zZSIDkAIBElQKCkxpc3RRdWV1ZXMSHy5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1JlcXVlc3QaIC5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1Jlc3BvbnNlIgOQAgESVQoMUmVzZXRCcmVha2VyEiEuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlcXVlc3QaIi5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVzcG9uc2USTAoJUmVjb25jaWxlEh4uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlcXVlc3QaHy5zaWduYWxib3gudjEuUmVjb25jaWxlUmVzcG9uc2USWAoNQWRvcHRUZW1wb3JhbBIiLnNpZ25hbGJveC52MS5BZG9wdFRlbXBvcmFsUmVxdWVzdBojLnNpZ25hbGJveC52MS5BZG9wdFRlbXBvcmFsUmVzcG9uc2USYAoOR2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVzcG9uc2UiA5ACARJbCg5TZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
-
-/**
- * @generated from message signalbox.v1.GetVersionRequest
- */
-export type GetVersionRequest = Message<"signalbox.v1.GetVersionRequest"> & {
-};
-
-/**
- * Describes the message signalbox.v1.GetVersionRequest.
- * Use `create(GetVersionRequestSchema)` to create a new message.
- */
-export const GetVersionRequestSchema: GenMessage<GetVersionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 0);
-
-/**
- * @generated from message signalbox.v1.GetVersionResponse
- */
-export type GetVersionResponse = Message<"signalbox.v1.GetVersionResponse"> & {
-  /**
-   * Signalbox's version.
-   *
-   * @generated from field: string version = 1;
-   */
-  version: string;
-
-  /**
-   * Version of the interpreter that new runs start with.
-   *
-   * @generated from field: int32 interpreter = 2;
-   */
-  interpreter: number;
-
-  /**
-   * ID of this process. It is new at each start.
-   *
-   * @generated from field: string server_id = 3;
-   */
-  serverId: string;
-};
-
-/**
- * Describes the message signalbox.v1.GetVersionResponse.
- * Use `create(GetVersionResponseSchema)` to create a new message.
- */
-export const GetVersionResponseSchema: GenMessage<GetVersionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 1);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEijwQKCkNvbm5lY3Rpb24SDQoFc3RhdGUYASABKAkSDAoEa2luZBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYWRkcmVzcxgEIAEoCRIRCgluYW1lc3BhY2UYBSABKAkSFAoMbmFtZXNwYWNlX2lkGAYgASgJEhIKCmxhc3RfZXJyb3IYByABKAkSMwoPbGFzdF9lcnJvcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpnZW5lcmF0aW9uGAkgASgDEioKB2xhdGVuY3kYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIYXR0ZW1wdHMYCyABKAMSNQoRbmV4dF9hdHRlbXB0X3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKB2JyZWFrZXIYDSABKAsyFS5zaWduYWxib3gudjEuQnJlYWtlchI2CgpzdGF0aXN0aWNzGA4gASgLMiIuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25TdGF0aXN0aWNzEiwKC3dvcmtlcl9zZXRzGA8gAygLMhcuc2lnbmFsYm94LnYxLldvcmtlclNldBIQCghkcmFpbmluZxgQIAEoAxINCgV0aXRsZRgRIAEoCSIWChRHZXRDb25uZWN0aW9uUmVxdWVzdCK/AQoVR2V0Q29ubmVjdGlvblJlc3BvbnNlEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEhMKC3F1ZXVlc19ydW5zGAUgASgIEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1pc21hdGNoGAcgASgJIo4BCgdCcmVha2VyEg0KBXN0YXRlGAEgASgJEhAKCGZhaWx1cmVzGAIgASgDEi0KCW9wZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9wcm9iZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKsAgoUQ29ubmVjdGlvblN0YXRpc3RpY3MSKQoGdXB0aW1lGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGRvd250aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2Nvbm5lY3Rpb25zGAMgASgDEg8KB291dGFnZXMYBCABKAMSLgoLbGFzdF9vdXRhZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObG9uZ2VzdF9vdXRhZ2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMwoPY29ubmVjdGVkX3NpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLpAQoJV29ya2VyU2V0EgwKBG5hbWUYASABKAkSEwoLdGFza19xdWV1ZXMYAiADKAkSDwoHcnVubmluZxgDIAEoCBIPCgdwb2xsaW5nGAQgASgIEhIKCmdlbmVyYXRpb24YBSABKAMSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9wb2xsX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGZhaWx1cmVzGAggASgDEg0KBWVycm9yGAkgASgJInMKCVF1ZXVlTW9kZRIPCgdlbmFibGVkGAEgASgIEgwKBHJ1bnMYAiABKAMSEAoIbWF4X3J1bnMYAyABKAMSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWVycm9yGAUgASgJIoABCgpSZWNvbmNpbGVyEi0KCWxhc3RfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2hlY2tlZBgCIAEoAxITCgtjb3JyZWN0aW9ucxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSDQoFZXJyb3IYBSABKAki8QEKBldvcmtlchIRCglzZXJ2ZXJfaWQYASABKAkSEAoIY29udHJhY3QYAiABKAkSDwoHYWRkcmVzcxgDIAEoCRIRCgluYW1lc3BhY2UYBCABKAkSFAoMbmFtZXNwYWNlX2lkGAUgASgJEhAKCHByb2plY3RzGAYgAygJEi4KCnN0YXJ0X3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmxhc3RfYmVhdF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgp0YWtlc19ydW5zGAkgASgIIhIKEEdldFN0YXR1c1JlcXVlc3Qi8AMKEUdldFN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSEQoJc2VydmVyX2lkGAIgASgJEg0KBXJvbGVzGAMgAygJEi4KCnN0YXJ0X3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCmNvbm5lY3Rpb24YBSABKAsyGC5zaWduYWxib3gudjEuQ29ubmVjdGlvbhIrCgpxdWV1ZV9tb2RlGAYgASgLMhcuc2lnbmFsYm94LnYxLlF1ZXVlTW9kZRIsCgpyZWNvbmNpbGVyGAcgASgLMhguc2lnbmFsYm94LnYxLlJlY29uY2lsZXISJQoHd29ya2VycxgIIAMoCzIULnNpZ25hbGJveC52MS5Xb3JrZXISFQoNd29ya2Vyc19lcnJvchgJIAEoCRIoCgR0aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgxkZXBlbmRlbmNpZXMYCyADKAsyGC5zaWduYWxib3gudjEuRGVwZW5kZW5jeRIuCgttYWludGVuYW5jZRgMIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZRInCgVzdG9yZRgNIAEoCzIYLnNpZ25hbGJveC52MS5TdG9yZUZhY3RzIv4BCgpTdG9yZUZhY3RzEg4KBmRyaXZlchgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEhMKBnNjaGVtYRgEIAEoA0gAiAEBEhcKD3JlcXVpcmVkX3NjaGVtYRgFIAEoAxISCgVieXRlcxgGIAEoA0gBiAEBEioKB2xhdGVuY3kYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoFcG9vbHMYCCADKAsyHC5zaWduYWxib3gudjEuQ29ubmVjdGlvblBvb2wSDQoFZXJyb3IYCSABKAlCCQoHX3NjaGVtYUIICgZfYnl0ZXMiTAoOQ29ubmVjdGlvblBvb2wSDAoEbmFtZRgBIAEoCRIOCgZpbl91c2UYAiABKAMSDQoFbGltaXQYAyABKAMSDQoFd2FpdHMYBCABKAMiOgoRTGlzdFF1ZXVlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkifAoSTGlzdFF1ZXVlc1Jlc3BvbnNlEiMKBnF1ZXVlcxgBIAMoCzITLnNpZ25hbGJveC52MS5RdWV1ZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikwEKBVF1ZXVlEg8KB3Byb2plY3QYASABKAkSDAoEbmFtZRgCIAEoCRIvCg53b3JrZmxvd190YXNrcxgDIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZUxpbmUSKwoKYWN0aXZpdGllcxgEIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZUxpbmUSDQoFZXJyb3IYBSABKAkiogEKCVF1ZXVlTGluZRIPCgdwb2xsZXJzGAEgASgDEjIKDmxhc3RfcG9sbF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgdiYWNrbG9nGAMgASgDSACIAQESLgoLYmFja2xvZ19hZ2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CCgoIX2JhY2tsb2cicgoKRGVwZW5kZW5jeRIMCgRuYW1lGAEgASgJEg0KBXN0YXRlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlcnJvchgEIAEoCRINCgV0aXRsZRgFIAEoCSIVChNSZXNldEJyZWFrZXJSZXF1ZXN0IkQKFFJlc2V0QnJlYWtlclJlc3BvbnNlEiwKCmNvbm5lY3Rpb24YASABKAsyGC5zaWduYWxib3gudjEuQ29ubmVjdGlvbiIjChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgi5gEKEVJlY29uY2lsZVJlc3BvbnNlEg8KB2NoZWNrZWQYASABKAMSDAoEb3BlbhgCIAEoAxItCgtjb3JyZWN0aW9ucxgDIAMoCzIYLnNpZ25hbGJveC52MS5Db3JyZWN0aW9uEg0KBXRvdGFsGAQgASgDEg4KBmZhaWxlZBgFIAEoAxInCgR0b29rGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2RyeV9ydW4YByABKAgSEAoId2l0aGhlbGQYCCABKAMSGAoQd2l0aGhlbGRfYmVjYXVzZRgJIAEoCSJcCgpDb3JyZWN0aW9uEgwKBGtpbmQYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3Byb2plY3QYAyABKAkSDgoGZGV0YWlsGAQgASgJEg8KB2FwcGxpZWQYBSABKAgiTQoRVGVtcG9yYWxOYW1lc3BhY2USDwoHYWRkcmVzcxgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkSFAoMbmFtZXNwYWNlX2lkGAMgASgJImcKC01haW50ZW5hbmNlEg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkSDQoFYWN0b3IYAyABKAkSKQoFc2luY2UYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhcKFUdldE1haW50ZW5hbmNlUmVxdWVzdCJIChZHZXRNYWludGVuYW5jZVJlc3BvbnNlEi4KC21haW50ZW5hbmNlGAEgASgLMhkuc2lnbmFsYm94LnYxLk1haW50ZW5hbmNlIjcKFVNldE1haW50ZW5hbmNlUmVxdWVzdBIOCgZhY3RpdmUYASABKAgSDgoGcmVhc29uGAIgASgJIkgKFlNldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2Uy+wQKDVN5c3RlbVNlcnZpY2USXQoNR2V0Q29ubmVjdGlvbhIiLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBojLnNpZ25hbGJveC52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiA5ACARJRCglHZXRTdGF0dXMSHi5zaWduYWxib3gudjEuR2V0U3RhdHVzUmVxdWVzdBofLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXNwb25zZSIDkAIBElQKCkxpc3RRdWV1ZXMSHy5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1JlcXVlc3QaIC5zaWduYWxib3gudjEuTGlzdFF1ZXVlc1Jlc3BvbnNlIgOQAgESVQoMUmVzZXRCcmVha2VyEiEuc2lnbmFsYm94LnYxLlJlc2V0QnJlYWtlclJlcXVlc3QaIi5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVzcG9uc2USTAoJUmVjb25jaWxlEh4uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlcXVlc3QaHy5zaWduYWxib3gudjEuUmVjb25jaWxlUmVzcG9uc2USYAoOR2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVzcG9uc2UiA5ACARJbCg5TZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Connection is a server's connection to Temporal.
@@ -190,7 +144,7 @@ export type Connection = Message<"signalbox.v1.Connection"> & {
  * Use `create(ConnectionSchema)` to create a new message.
  */
 export const ConnectionSchema: GenMessage<Connection> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 2);
+  messageDesc(file_signalbox_v1_system, 0);
 
 /**
  * @generated from message signalbox.v1.GetConnectionRequest
@@ -203,7 +157,7 @@ export type GetConnectionRequest = Message<"signalbox.v1.GetConnectionRequest"> 
  * Use `create(GetConnectionRequestSchema)` to create a new message.
  */
 export const GetConnectionRequestSchema: GenMessage<GetConnectionRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 3);
+  messageDesc(file_signalbox_v1_system, 1);
 
 /**
  * @generated from message signalbox.v1.GetConnectionResponse
@@ -259,7 +213,7 @@ export type GetConnectionResponse = Message<"signalbox.v1.GetConnectionResponse"
  * Use `create(GetConnectionResponseSchema)` to create a new message.
  */
 export const GetConnectionResponseSchema: GenMessage<GetConnectionResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 4);
+  messageDesc(file_signalbox_v1_system, 2);
 
 /**
  * Breaker is the circuit breaker: after several consecutive failures it makes connection attempts rare.
@@ -301,7 +255,7 @@ export type Breaker = Message<"signalbox.v1.Breaker"> & {
  * Use `create(BreakerSchema)` to create a new message.
  */
 export const BreakerSchema: GenMessage<Breaker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 5);
+  messageDesc(file_signalbox_v1_system, 3);
 
 /**
  * ConnectionStatistics contains statistics since the process started.
@@ -361,7 +315,7 @@ export type ConnectionStatistics = Message<"signalbox.v1.ConnectionStatistics"> 
  * Use `create(ConnectionStatisticsSchema)` to create a new message.
  */
 export const ConnectionStatisticsSchema: GenMessage<ConnectionStatistics> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 6);
+  messageDesc(file_signalbox_v1_system, 4);
 
 /**
  * WorkerSet contains the workers of a server for one project.
@@ -436,7 +390,7 @@ export type WorkerSet = Message<"signalbox.v1.WorkerSet"> & {
  * Use `create(WorkerSetSchema)` to create a new message.
  */
 export const WorkerSetSchema: GenMessage<WorkerSet> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 7);
+  messageDesc(file_signalbox_v1_system, 5);
 
 /**
  * QueueMode is how the server treats new runs while Temporal is unavailable.
@@ -485,7 +439,7 @@ export type QueueMode = Message<"signalbox.v1.QueueMode"> & {
  * Use `create(QueueModeSchema)` to create a new message.
  */
 export const QueueModeSchema: GenMessage<QueueMode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 8);
+  messageDesc(file_signalbox_v1_system, 6);
 
 /**
  * Reconciler is the last comparison of runs with Temporal by this server.
@@ -534,7 +488,7 @@ export type Reconciler = Message<"signalbox.v1.Reconciler"> & {
  * Use `create(ReconcilerSchema)` to create a new message.
  */
 export const ReconcilerSchema: GenMessage<Reconciler> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 9);
+  messageDesc(file_signalbox_v1_system, 7);
 
 /**
  * Worker is a live process with the worker role.
@@ -606,7 +560,7 @@ export type Worker = Message<"signalbox.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 10);
+  messageDesc(file_signalbox_v1_system, 8);
 
 /**
  * @generated from message signalbox.v1.GetStatusRequest
@@ -619,7 +573,7 @@ export type GetStatusRequest = Message<"signalbox.v1.GetStatusRequest"> & {
  * Use `create(GetStatusRequestSchema)` to create a new message.
  */
 export const GetStatusRequestSchema: GenMessage<GetStatusRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 11);
+  messageDesc(file_signalbox_v1_system, 9);
 
 /**
  * @generated from message signalbox.v1.GetStatusResponse
@@ -714,7 +668,7 @@ export type GetStatusResponse = Message<"signalbox.v1.GetStatusResponse"> & {
  * Use `create(GetStatusResponseSchema)` to create a new message.
  */
 export const GetStatusResponseSchema: GenMessage<GetStatusResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 12);
+  messageDesc(file_signalbox_v1_system, 10);
 
 /**
  * StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
@@ -791,7 +745,7 @@ export type StoreFacts = Message<"signalbox.v1.StoreFacts"> & {
  * Use `create(StoreFactsSchema)` to create a new message.
  */
 export const StoreFactsSchema: GenMessage<StoreFacts> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 13);
+  messageDesc(file_signalbox_v1_system, 11);
 
 /**
  * ConnectionPool is a pool of connections to the database.
@@ -831,7 +785,7 @@ export type ConnectionPool = Message<"signalbox.v1.ConnectionPool"> & {
  * Use `create(ConnectionPoolSchema)` to create a new message.
  */
 export const ConnectionPoolSchema: GenMessage<ConnectionPool> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 14);
+  messageDesc(file_signalbox_v1_system, 12);
 
 /**
  * @generated from message signalbox.v1.ListQueuesRequest
@@ -855,7 +809,7 @@ export type ListQueuesRequest = Message<"signalbox.v1.ListQueuesRequest"> & {
  * Use `create(ListQueuesRequestSchema)` to create a new message.
  */
 export const ListQueuesRequestSchema: GenMessage<ListQueuesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 15);
+  messageDesc(file_signalbox_v1_system, 13);
 
 /**
  * @generated from message signalbox.v1.ListQueuesResponse
@@ -886,7 +840,7 @@ export type ListQueuesResponse = Message<"signalbox.v1.ListQueuesResponse"> & {
  * Use `create(ListQueuesResponseSchema)` to create a new message.
  */
 export const ListQueuesResponseSchema: GenMessage<ListQueuesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 16);
+  messageDesc(file_signalbox_v1_system, 14);
 
 /**
  * Queue is the task queue of a project in Temporal.
@@ -931,7 +885,7 @@ export type Queue = Message<"signalbox.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 17);
+  messageDesc(file_signalbox_v1_system, 15);
 
 /**
  * QueueLine is the part of a task queue for one kind of task.
@@ -973,7 +927,7 @@ export type QueueLine = Message<"signalbox.v1.QueueLine"> & {
  * Use `create(QueueLineSchema)` to create a new message.
  */
 export const QueueLineSchema: GenMessage<QueueLine> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 18);
+  messageDesc(file_signalbox_v1_system, 16);
 
 /**
  * Dependency is a component that a server requires.
@@ -1026,7 +980,7 @@ export type Dependency = Message<"signalbox.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 19);
+  messageDesc(file_signalbox_v1_system, 17);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerRequest
@@ -1039,7 +993,7 @@ export type ResetBreakerRequest = Message<"signalbox.v1.ResetBreakerRequest"> & 
  * Use `create(ResetBreakerRequestSchema)` to create a new message.
  */
 export const ResetBreakerRequestSchema: GenMessage<ResetBreakerRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 20);
+  messageDesc(file_signalbox_v1_system, 18);
 
 /**
  * @generated from message signalbox.v1.ResetBreakerResponse
@@ -1058,7 +1012,7 @@ export type ResetBreakerResponse = Message<"signalbox.v1.ResetBreakerResponse"> 
  * Use `create(ResetBreakerResponseSchema)` to create a new message.
  */
 export const ResetBreakerResponseSchema: GenMessage<ResetBreakerResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 21);
+  messageDesc(file_signalbox_v1_system, 19);
 
 /**
  * @generated from message signalbox.v1.ReconcileRequest
@@ -1077,7 +1031,7 @@ export type ReconcileRequest = Message<"signalbox.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 22);
+  messageDesc(file_signalbox_v1_system, 20);
 
 /**
  * @generated from message signalbox.v1.ReconcileResponse
@@ -1149,7 +1103,7 @@ export type ReconcileResponse = Message<"signalbox.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 23);
+  messageDesc(file_signalbox_v1_system, 21);
 
 /**
  * Correction is one difference between a run's row and Temporal.
@@ -1195,105 +1149,7 @@ export type Correction = Message<"signalbox.v1.Correction"> & {
  * Use `create(CorrectionSchema)` to create a new message.
  */
 export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 24);
-
-/**
- * @generated from message signalbox.v1.AdoptTemporalRequest
- */
-export type AdoptTemporalRequest = Message<"signalbox.v1.AdoptTemporalRequest"> & {
-  /**
-   * If true, report what would be adopted and change nothing.
-   *
-   * @generated from field: bool dry_run = 1;
-   */
-  dryRun: boolean;
-
-  /**
-   * Address and namespace of the answering server's Temporal, as a dry run returns them. Both are required unless dry_run
-   * is true: a call that reaches a server with another Temporal is refused.
-   *
-   * @generated from field: string address = 2;
-   */
-  address: string;
-
-  /**
-   * @generated from field: string namespace = 3;
-   */
-  namespace: string;
-
-  /**
-   * Why; it is recorded in the audit log.
-   *
-   * @generated from field: string reason = 4;
-   */
-  reason: string;
-};
-
-/**
- * Describes the message signalbox.v1.AdoptTemporalRequest.
- * Use `create(AdoptTemporalRequestSchema)` to create a new message.
- */
-export const AdoptTemporalRequestSchema: GenMessage<AdoptTemporalRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 25);
-
-/**
- * @generated from message signalbox.v1.AdoptTemporalResponse
- */
-export type AdoptTemporalResponse = Message<"signalbox.v1.AdoptTemporalResponse"> & {
-  /**
-   * The Temporal that held the runs until now; absent if none was recorded.
-   *
-   * @generated from field: signalbox.v1.TemporalNamespace former = 1;
-   */
-  former?: TemporalNamespace | undefined;
-
-  /**
-   * Time since which it held them.
-   *
-   * @generated from field: google.protobuf.Timestamp since = 2;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * The Temporal of the answering server.
-   *
-   * @generated from field: signalbox.v1.TemporalNamespace now = 3;
-   */
-  now?: TemporalNamespace | undefined;
-
-  /**
-   * The open runs that are left in the former Temporal, by project. Runs that wait in a queue are not in Temporal yet.
-   *
-   * @generated from field: repeated signalbox.v1.LeftRuns left_runs = 4;
-   */
-  leftRuns: LeftRuns[];
-
-  /**
-   * Whether the two differ. Otherwise nothing is adopted.
-   *
-   * @generated from field: bool needed = 5;
-   */
-  needed: boolean;
-
-  /**
-   * Whether the server's Temporal holds the runs from now on.
-   *
-   * @generated from field: bool adopted = 6;
-   */
-  adopted: boolean;
-
-  /**
-   * @generated from field: bool dry_run = 7;
-   */
-  dryRun: boolean;
-};
-
-/**
- * Describes the message signalbox.v1.AdoptTemporalResponse.
- * Use `create(AdoptTemporalResponseSchema)` to create a new message.
- */
-export const AdoptTemporalResponseSchema: GenMessage<AdoptTemporalResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 26);
+  messageDesc(file_signalbox_v1_system, 22);
 
 /**
  * TemporalNamespace is a namespace of a Temporal.
@@ -1324,31 +1180,7 @@ export type TemporalNamespace = Message<"signalbox.v1.TemporalNamespace"> & {
  * Use `create(TemporalNamespaceSchema)` to create a new message.
  */
 export const TemporalNamespaceSchema: GenMessage<TemporalNamespace> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 27);
-
-/**
- * LeftRuns counts the open runs of a project that are left in a former Temporal.
- *
- * @generated from message signalbox.v1.LeftRuns
- */
-export type LeftRuns = Message<"signalbox.v1.LeftRuns"> & {
-  /**
-   * @generated from field: string project = 1;
-   */
-  project: string;
-
-  /**
-   * @generated from field: int64 runs = 2;
-   */
-  runs: bigint;
-};
-
-/**
- * Describes the message signalbox.v1.LeftRuns.
- * Use `create(LeftRunsSchema)` to create a new message.
- */
-export const LeftRunsSchema: GenMessage<LeftRuns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 28);
+  messageDesc(file_signalbox_v1_system, 23);
 
 /**
  * Maintenance is whether the platform starts new runs.
@@ -1390,7 +1222,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 29);
+  messageDesc(file_signalbox_v1_system, 24);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -1403,7 +1235,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 30);
+  messageDesc(file_signalbox_v1_system, 25);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -1420,7 +1252,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 31);
+  messageDesc(file_signalbox_v1_system, 26);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -1446,7 +1278,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 32);
+  messageDesc(file_signalbox_v1_system, 27);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -1465,7 +1297,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 33);
+  messageDesc(file_signalbox_v1_system, 28);
 
 /**
  * SystemService reports the status of the platform.
@@ -1473,16 +1305,6 @@ export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = 
  * @generated from service signalbox.v1.SystemService
  */
 export const SystemService: GenService<{
-  /**
-   * GetVersion returns the server's version.
-   *
-   * @generated from rpc signalbox.v1.SystemService.GetVersion
-   */
-  getVersion: {
-    methodKind: "unary";
-    input: typeof GetVersionRequestSchema;
-    output: typeof GetVersionResponseSchema;
-  },
   /**
    * GetConnection returns the state of the connection to Temporal of the answering server. Every signed-in caller may read it:
    * it contains no address and no error text.
@@ -1537,20 +1359,6 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ReconcileRequestSchema;
     output: typeof ReconcileResponseSchema;
-  },
-  /**
-   * AdoptTemporal records that runs start in the Temporal of the answering server from now on. While open runs are in the
-   * recorded Temporal, a server that is connected to another one starts none. With this call the open runs are left
-   * there: they are neither failed nor started again, read as IN_ANOTHER_TEMPORAL, and continue once the platform uses
-   * their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
-   * where the server's Temporal is the recorded one.
-   *
-   * @generated from rpc signalbox.v1.SystemService.AdoptTemporal
-   */
-  adoptTemporal: {
-    methodKind: "unary";
-    input: typeof AdoptTemporalRequestSchema;
-    output: typeof AdoptTemporalResponseSchema;
   },
   /**
    * GetMaintenance returns whether the platform is in maintenance.
