@@ -152,15 +152,6 @@ func TestDevStopsWithOpenWatches(t *testing.T) {
 	require.True(t, ended)
 }
 
-func TestBinarySizes(t *testing.T) {
-	t.Parallel()
-	for path, limit := range map[string]int64{platform.Binary(t): 184 << 20, platform.ServerBinary(t): 72 << 20} {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		require.Less(t, info.Size(), limit, path)
-	}
-}
-
 func TestLeanBinaryHasNoDev(t *testing.T) {
 	t.Parallel()
 	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{"dev"}})

@@ -20,7 +20,7 @@ func adoptCommand(s *session.Session) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "adopt-temporal [ADDRESS NAMESPACE]",
-		Short: "Start runs in the server's Temporal from now on, although open runs are in another one",
+		Short: "Start runs in the server's Temporal though open runs are in another one",
 		Long: `Record that runs start in the Temporal of the server at --address from now on. While open runs are in the recorded Temporal, a
 server that is connected to another one starts none: most often its address is a mistake. With this command the open runs
 are left there:
