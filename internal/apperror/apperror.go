@@ -55,6 +55,7 @@ const (
 	WorkflowHasOpenRuns  = "WORKFLOW_HAS_OPEN_RUNS"
 	RunNotFound          = "RUN_NOT_FOUND"
 	StepNotFound         = "STEP_NOT_FOUND"
+	ValueNotRecorded     = "VALUE_NOT_RECORDED"
 	RunEnded             = "RUN_ENDED"
 	RunStarting          = "RUN_STARTING"
 	RunNotStarted        = "RUN_NOT_STARTED"

@@ -161,12 +161,17 @@ func (e *Engine) interpret(
 	ctx context.Context, execution flow.Execution, history *historypb.History, write projection.Write,
 	listen func(context.Context, []flow.ListenRequest) error,
 ) (*run.State, int64, error) {
-	return projection.Rebuild(ctx, projection.Rebuilding{
+	rebuilding := e.rebuilding(ctx, execution, history)
+	rebuilding.Listen = listen
+	return projection.Rebuild(ctx, rebuilding, write)
+}
+
+func (e *Engine) rebuilding(ctx context.Context, execution flow.Execution, history *historypb.History) projection.Rebuilding {
+	return projection.Rebuilding{
 		History: history, Execution: execution, Name: contract.RunWorkflow, Keys: e.keys, External: e.payloads.External(),
 		Log:      logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
-		Listen:   listen,
 		Workflow: func(sink flow.Sink) any { return flow.New(ctx, e.documents, sink, e.limits).Run },
-	}, write)
+	}
 }
 
 // history reads the complete history of one execution, as the replayer requires. Temporal bounds its size. The error is

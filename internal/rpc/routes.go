@@ -175,7 +175,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	}
 	runOptions := handler.RunOptions{
 		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
-		Unredacted: o.Unredacted, Explainer: o.Explainer, Statistics: o.Statistics,
+		Unredacted: o.Unredacted, Explainer: o.Explainer, Statistics: o.Statistics, StepValues: o.StepValues,
 	}
 	workflowOptions := handler.WorkflowOptions{Clock: o.Clock, Statistics: o.Statistics, Batches: o.Batches}
 	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)

@@ -58,6 +58,8 @@ type Options struct {
 	Codec Codec
 	// Unredacted reads runs without marks; optional.
 	Unredacted handler.Unredacted
+	// StepValues reads whole values of steps.
+	StepValues handler.StepValues
 	// Explainer explains what runs wait for; optional.
 	Explainer handler.Explainer
 	Projects  platform.ProjectService

@@ -153,6 +153,25 @@ func TestSecretsInUpdatesAreHiddenByEveryProcess(t *testing.T) {
 	require.Equal(t, "it said "+redact.Mark, text)
 }
 
+// TestWholeValuesHideWhatTheRowsHide reads a value in which a secret of an earlier step occurs, and one of its own.
+func TestWholeValuesHideWhatTheRowsHide(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), keyring.Random("k1")
+	v := over(kept, keys)
+	insert(t, v, kept, "r1", hash, "", `{}`)
+	write(t, v, kept, "r1", "x", 1, `{"password":"planted-word"}`, nil)
+	value := json.RawMessage(`{"said":"it was planted-word, then own-secret","token":"own-secret","n":1.10}`)
+	at := redact.Location{Pointer: "/do/0/a", Task: "a", Output: true}
+	for name, sealer := range map[string]*sealed.Sealer{"the writer": v, "another process": over(kept, keys)} {
+		shown, err := sealer.StepValue(t.Context(), "r1", at, value)
+		require.NoError(t, err)
+		require.Equal(t, `{"said":"it was `+redact.Mark+`, then `+redact.Mark+`","token":"`+redact.Mark+`","n":1.10}`, string(shown), name)
+	}
+	shown, err := over(kept, keyring.Random("k2")).StepValue(t.Context(), "r1", at, json.RawMessage(`{"n":1}`))
+	require.NoError(t, err)
+	require.Equal(t, `"`+redact.Mark+`"`, string(shown), "without the key of the secrets nothing is shown")
+}
+
 // TestKeysRotateInTheMiddleOfARun checks that values sealed before and after a rotation open with a ring of both keys, and that all secrets
 // stay hidden, also in a replay of a replay.
 func TestKeysRotateInTheMiddleOfARun(t *testing.T) {

@@ -2991,6 +2991,167 @@ func (x *GetStepResponse) GetStep() *Step {
 	return nil
 }
 
+type GetStepValueRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The step's number, from 1.
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// input or output.
+	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	// JSON pointer (RFC 6901) of a part of the value, such as /orders/0; empty for all of it.
+	Pointer string `protobuf:"bytes,5,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	// Where the page begins: 0, or next_offset of the page before.
+	Offset int64 `protobuf:"varint,6,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Size of the page in bytes, at most 1048576; 0 for 262144. A page ends before a character that does not fit.
+	Limit         int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStepValueRequest) Reset() {
+	*x = GetStepValueRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStepValueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStepValueRequest) ProtoMessage() {}
+
+func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStepValueRequest.ProtoReflect.Descriptor instead.
+func (*GetStepValueRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GetStepValueRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetStepValueRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GetStepValueRequest) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GetStepValueRequest) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *GetStepValueRequest) GetPointer() string {
+	if x != nil {
+		return x.Pointer
+	}
+	return ""
+}
+
+func (x *GetStepValueRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *GetStepValueRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type GetStepValueResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Text of the JSON from offset on.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Size of the JSON in bytes. It differs from Shortened.size where sensitive values are redacted.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Where the next page begins; 0 if this is the last one.
+	NextOffset    int64 `protobuf:"varint,3,opt,name=next_offset,json=nextOffset,proto3" json:"next_offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStepValueResponse) Reset() {
+	*x = GetStepValueResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStepValueResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStepValueResponse) ProtoMessage() {}
+
+func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStepValueResponse.ProtoReflect.Descriptor instead.
+func (*GetStepValueResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *GetStepValueResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *GetStepValueResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *GetStepValueResponse) GetNextOffset() int64 {
+	if x != nil {
+		return x.NextOffset
+	}
+	return 0
+}
+
 type SummarizeStepsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -3002,7 +3163,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3175,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3188,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3054,7 +3215,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3227,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3240,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3117,7 +3278,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3129,7 +3290,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3142,7 +3303,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3236,7 +3397,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3409,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3422,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3309,7 +3470,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3321,7 +3482,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3334,7 +3495,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3376,7 +3537,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3388,7 +3549,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3401,7 +3562,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3434,7 +3595,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3607,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3620,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3513,7 +3674,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3686,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3699,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3680,7 +3841,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3692,7 +3853,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3705,7 +3866,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3739,7 +3900,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3912,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +3925,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3807,7 +3968,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3980,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3993,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -3865,7 +4026,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3877,7 +4038,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3890,7 +4051,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -3911,7 +4072,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3923,7 +4084,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3936,7 +4097,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -3969,7 +4130,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4142,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4155,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4015,7 +4176,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4188,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4201,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4073,7 +4234,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4246,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4259,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4135,7 +4296,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4147,7 +4308,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4160,7 +4321,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4237,7 +4398,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4410,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4423,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4289,7 +4450,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4301,7 +4462,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4314,7 +4475,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4365,7 +4526,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4538,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4551,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4810,7 +4971,20 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x04 \x01(\bR\n" +
 	"unredacted\"9\n" +
 	"\x0fGetStepResponse\x12&\n" +
-	"\x04step\x18\x01 \x01(\v2\x12.signalbox.v1.StepR\x04step\"A\n" +
+	"\x04step\x18\x01 \x01(\v2\x12.signalbox.v1.StepR\x04step\"\xb5\x01\n" +
+	"\x13GetStepValueRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\x12\x18\n" +
+	"\apointer\x18\x05 \x01(\tR\apointer\x12\x16\n" +
+	"\x06offset\x18\x06 \x01(\x03R\x06offset\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x05R\x05limit\"_\n" +
+	"\x14GetStepValueResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1f\n" +
+	"\vnext_offset\x18\x03 \x01(\x03R\n" +
+	"nextOffset\"A\n" +
 	"\x15SummarizeStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"H\n" +
@@ -4945,14 +5119,15 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x10 \x03(\tR\x06labels2\xd2\x0f\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels2\xec\x10\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
 	"\x06GetRun\x12\x1b.signalbox.v1.GetRunRequest\x1a\x1c.signalbox.v1.GetRunResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/runs/{id}\x90\x02\x01\x12q\n" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
 	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12\x82\x01\n" +
-	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x98\x01\n" +
+	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x97\x01\n" +
+	"\fGetStepValue\x12!.signalbox.v1.GetStepValueRequest\x1a\".signalbox.v1.GetStepValueResponse\"@\x82\xd3\xe4\x93\x027\x125/v1/projects/{project}/runs/{id}/steps/{number}/value\x90\x02\x01\x12\x98\x01\n" +
 	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12\x7f\n" +
 	"\tListWaits\x12\x1e.signalbox.v1.ListWaitsRequest\x1a\x1f.signalbox.v1.ListWaitsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/waits\x90\x02\x01\x12K\n" +
 	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
@@ -4979,7 +5154,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
@@ -5010,163 +5185,167 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*ListWaitsResponse)(nil),      // 26: signalbox.v1.ListWaitsResponse
 	(*GetStepRequest)(nil),         // 27: signalbox.v1.GetStepRequest
 	(*GetStepResponse)(nil),        // 28: signalbox.v1.GetStepResponse
-	(*SummarizeStepsRequest)(nil),  // 29: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 30: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 31: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 32: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 33: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 34: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 35: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 36: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 37: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 38: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 39: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 40: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 41: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 42: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 43: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 44: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 45: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 46: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 47: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 48: signalbox.v1.ExportRunsRequest
-	nil,                            // 49: signalbox.v1.Run.LabelsEntry
-	nil,                            // 50: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 51: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 52: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 53: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 54: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 55: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 56: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 57: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 58: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 59: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 60: google.api.HttpBody
+	(*GetStepValueRequest)(nil),    // 29: signalbox.v1.GetStepValueRequest
+	(*GetStepValueResponse)(nil),   // 30: signalbox.v1.GetStepValueResponse
+	(*SummarizeStepsRequest)(nil),  // 31: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 32: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 33: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 34: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 35: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 36: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 37: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 38: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 39: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 40: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 41: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 42: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 43: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 44: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 45: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 46: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 47: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 48: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 49: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 50: signalbox.v1.ExportRunsRequest
+	nil,                            // 51: signalbox.v1.Run.LabelsEntry
+	nil,                            // 52: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 53: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 54: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 55: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 56: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 57: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 58: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 59: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 60: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 61: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 62: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	56,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	56,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	56,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	56,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	57,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	57,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	58,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	58,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	58,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	58,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	58,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	59,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	59,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	60,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
 	13,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	56,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	58,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	11,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	12,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	57,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	59,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	10,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	8,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	49,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	51,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	56,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	56,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	56,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	56,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	58,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	58,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	58,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	58,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	5,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	7,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	57,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	59,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	6,   // 26: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	56,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	57,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	58,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	59,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	9,   // 29: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	59,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	59,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	59,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	56,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	56,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	56,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	56,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	56,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	56,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	56,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	57,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	57,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	61,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	61,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	61,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	58,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	58,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	58,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	58,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	58,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	58,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	58,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	59,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	59,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
 	15,  // 42: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
 	15,  // 43: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	58,  // 44: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	60,  // 44: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
 	16,  // 45: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	4,   // 46: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	56,  // 47: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	56,  // 48: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	58,  // 49: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	56,  // 50: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	57,  // 51: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	50,  // 52: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	58,  // 47: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	58,  // 48: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	60,  // 49: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	58,  // 50: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	59,  // 51: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	52,  // 52: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
 	0,   // 53: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 54: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	56,  // 55: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	56,  // 56: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	58,  // 55: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	58,  // 56: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
 	0,   // 57: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
 	14,  // 58: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
 	8,   // 59: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
 	4,   // 60: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
 	14,  // 61: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	31,  // 62: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	51,  // 63: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	56,  // 64: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	56,  // 65: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	59,  // 66: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	59,  // 67: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	33,  // 62: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	53,  // 63: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	58,  // 64: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	58,  // 65: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	61,  // 66: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	61,  // 67: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
 	0,   // 68: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
 	14,  // 69: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
 	8,   // 70: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
 	0,   // 71: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	56,  // 72: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	56,  // 73: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	59,  // 74: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	56,  // 75: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	52,  // 76: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	53,  // 77: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	54,  // 78: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	37,  // 79: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	58,  // 72: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	58,  // 73: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	61,  // 74: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	58,  // 75: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	54,  // 76: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	55,  // 77: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	56,  // 78: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	39,  // 79: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
 	0,   // 80: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 81: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 82: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	57,  // 83: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	57,  // 84: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	55,  // 85: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	59,  // 83: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	59,  // 84: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	57,  // 85: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
 	0,   // 86: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	56,  // 87: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	56,  // 88: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	58,  // 87: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	58,  // 88: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
 	17,  // 89: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
 	19,  // 90: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
 	21,  // 91: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
 	23,  // 92: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
 	27,  // 93: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	29,  // 94: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	25,  // 95: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	32,  // 96: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	36,  // 97: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	34,  // 98: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	39,  // 99: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	41,  // 100: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	43,  // 101: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	45,  // 102: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	47,  // 103: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	48,  // 104: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	18,  // 105: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	20,  // 106: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	22,  // 107: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	24,  // 108: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	28,  // 109: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	30,  // 110: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	26,  // 111: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	33,  // 112: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	38,  // 113: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	35,  // 114: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	40,  // 115: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	42,  // 116: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	44,  // 117: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	46,  // 118: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	60,  // 119: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	60,  // 120: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	105, // [105:121] is the sub-list for method output_type
-	89,  // [89:105] is the sub-list for method input_type
+	29,  // 94: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	31,  // 95: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	25,  // 96: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	34,  // 97: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	38,  // 98: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	36,  // 99: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	41,  // 100: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	43,  // 101: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	45,  // 102: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	47,  // 103: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	49,  // 104: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	50,  // 105: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	18,  // 106: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	20,  // 107: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	22,  // 108: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	24,  // 109: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	28,  // 110: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	30,  // 111: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	32,  // 112: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	26,  // 113: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	35,  // 114: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	40,  // 115: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	37,  // 116: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	42,  // 117: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	44,  // 118: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	46,  // 119: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	48,  // 120: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	62,  // 121: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	62,  // 122: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	106, // [106:123] is the sub-list for method output_type
+	89,  // [89:106] is the sub-list for method input_type
 	89,  // [89:89] is the sub-list for extension type_name
 	89,  // [89:89] is the sub-list for extension extendee
 	0,   // [0:89] is the sub-list for field type_name
@@ -5182,14 +5361,14 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[16].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[23].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[31].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[33].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

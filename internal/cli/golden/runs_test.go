@@ -113,6 +113,10 @@ func runExamples() []example {
 		{name: "run-step", line: "run step " + openID + " 2", answers: answers{"GetStep": `{"step": {"number": "2", "path": "/pay", "task": "pay", "kind": "call", "status": "failed", "startTime": "2026-11-24T02:58:00.2Z", "endTime": "2026-11-24T02:58:01.5Z",
 			"input": {"json": "{\"amount\": 12}"}, "error": {"status": 503, "title": "Service Unavailable"}, "attempts": [{"number": 1, "endTime": "2026-11-24T02:58:00.7Z", "outcome": "unknown", "method": "POST", "host": "pay.example.com"}]}}`}},
 		{name: "run-step-wrong", line: "run step " + openID + " zero"},
+		{name: "run-value", line: "run value " + openID + " 1 output --pointer /0", answers: answers{"GetStepValue": `{"text": "{\"id\":1,\"note\":\"very long\"}", "size": "27"}`}},
+		{name: "run-value-yaml", line: "run value " + openID + " 1 output -o yaml", answers: answers{"GetStepValue": `{"text": "[{\"id\":1,\"note\":\"very long\"}]", "size": "29"}`}},
+		{name: "run-value-wrong", line: "run value " + openID + " 1 error"},
+		{name: "run-value-gone", line: "run value " + openID + " 1 output", answers: answers{"GetStepValue": `!not_found VALUE_NOT_RECORDED the output of step 1 of run "` + openID + `" is not available whole: Temporal does not have the history of its execution any more`}},
 		{name: "run-summary", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{"tasks": [
 			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z"},
 			{"pointer": "/do/2/each", "task": "each", "kind": "set", "statuses": {"completed": "7"}, "notListed": "2"}]}`}},

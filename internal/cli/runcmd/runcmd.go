@@ -1,4 +1,4 @@
-// Package runcmd is the noun "run" of the command line: start, list, show, steps, step, summary, waits, watch. What is done to a
+// Package runcmd is the noun "run" of the command line: start, list, show, steps, step, value, summary, waits, watch. What is done to a
 // run that is there is package controlcmd's.
 //
 // It talks to the RunService only. Waiting and watching follow the server's stream and pick it up again where it
@@ -82,7 +82,7 @@ func outcome(status string) error {
 // New returns the noun with the verbs of this package, and others beside them.
 func New(s *session.Session, others ...*cobra.Command) *cobra.Command {
 	noun := session.Noun("run", "Start, watch and control runs", "")
-	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
+	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
 	noun.AddCommand(others...)
 	return noun
 }

@@ -65,9 +65,9 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "detail", Value: stepDetail(step, s.Now())},
 		{Name: "error", Value: problem},
 		output.JSONField("input", step.GetInput().GetJson()),
-		{Name: "", Value: shortened("input", step.GetInputShortened())},
+		{Name: "", Value: showWhole(s, request, "input", step.GetInputShortened())},
 		output.JSONField("output", step.GetOutput().GetJson()),
-		{Name: "", Value: shortened("output", step.GetOutputShortened())},
+		{Name: "", Value: showWhole(s, request, "output", step.GetOutputShortened())},
 	})
 	if err != nil {
 		return err
@@ -81,6 +81,14 @@ func shortened(what string, s *signalboxv1.Shortened) string {
 		return ""
 	}
 	return what + " shortened, " + output.Bytes(s.GetSize()) + " in all"
+}
+
+// showWhole is shortened with the command that prints the value.
+func showWhole(s *session.Session, request *signalboxv1.GetStepRequest, what string, of *signalboxv1.Shortened) string {
+	if of == nil {
+		return ""
+	}
+	return shortened(what, of) + "; print it with " + strconv.Quote(s.Command("run value %s %d %s", request.GetId(), request.GetNumber(), what))
 }
 
 func summaryCommand(s *session.Session) *cobra.Command {

@@ -56,28 +56,10 @@ type Rebuilding struct {
 // A part has a position only if all records up to it are written with it or before: after an interrupted rebuild, the
 // row is still behind. The end of ctx ends the interpretation at the next turn of the workflow.
 func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64, error) {
-	c := &collector{ctx: ctx, write: write, update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
-	// The interpreter's fuel bounds its compute. A slow machine is not a deadlock.
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter: codec.Converter(b.Keys), FailureConverter: codec.FailureConverter(b.Keys), ExternalStorage: b.External,
-		DisableDeadlockDetection: true,
-		Interceptors:             []interceptor.WorkerInterceptor{&stopper{collector: c}},
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("making a replayer: %w", err)
-	}
+	c := &collector{interruption: interruption{ctx: ctx}, write: write, update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
 	accepted := trim(b.History)
-	replayer.RegisterWorkflowWithOptions(b.Workflow(c), workflow.RegisterOptions{Name: b.Name})
-	err = replayer.ReplayWorkflowHistoryWithOptions(&untilStopped{b.Log, c}, b.History, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: b.Execution.WorkflowID, RunID: b.Execution.RunID},
-	})
-	switch {
-	case c.failed != nil:
-		return nil, 0, c.failed
-	case ctx.Err() != nil:
-		return nil, 0, context.Cause(ctx)
-	case err != nil:
-		return nil, 0, &ReplayError{Execution: b.Execution, Err: err}
+	if err := b.replay(c, &c.interruption); err != nil {
+		return nil, 0, err
 	}
 	if b.Listen != nil && c.listeners != nil {
 		listeners, err := c.listeners()
@@ -92,6 +74,32 @@ func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64,
 		return nil, 0, err
 	}
 	return c.last, c.update.Position, nil
+}
+
+// replay interprets the history with a sink. i ends the interpretation.
+func (b Rebuilding) replay(sink flow.Sink, i *interruption) error {
+	// The interpreter's fuel bounds its compute. A slow machine is not a deadlock.
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		DataConverter: codec.Converter(b.Keys), FailureConverter: codec.FailureConverter(b.Keys), ExternalStorage: b.External,
+		DisableDeadlockDetection: true,
+		Interceptors:             []interceptor.WorkerInterceptor{&stopper{interruption: i}},
+	})
+	if err != nil {
+		return fmt.Errorf("making a replayer: %w", err)
+	}
+	replayer.RegisterWorkflowWithOptions(b.Workflow(sink), workflow.RegisterOptions{Name: b.Name})
+	err = replayer.ReplayWorkflowHistoryWithOptions(&untilStopped{b.Log, i}, b.History, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: b.Execution.WorkflowID, RunID: b.Execution.RunID},
+	})
+	switch {
+	case i.failed != nil:
+		return i.failed
+	case i.ctx.Err() != nil:
+		return context.Cause(i.ctx)
+	case err != nil:
+		return &ReplayError{Execution: b.Execution, Err: err}
+	}
+	return nil
 }
 
 // ReplayError reports that a history cannot be interpreted again: its document or its key is missing, the interpreter
@@ -126,13 +134,13 @@ func trim(h *historypb.History) int64 {
 // collector is the sink of a rebuild. The replayer calls it in the workflow's goroutine, where waiting for the store
 // does no harm: deadlock detection is disabled.
 type collector struct {
-	ctx    context.Context //nolint:containedctx // the context of one rebuild, which the sink's interface does not pass
+	interruption
+
 	write  Write
 	update run.Update // not written yet
 	last   *run.State
 	bytes  int
 	limit  int // steps
-	failed error
 	// listeners reads the listeners from the machine.
 	listeners func() ([]flow.ListenRequest, error)
 }
@@ -164,22 +172,6 @@ func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecor
 }
 
 func (c *collector) full() bool { return len(c.update.Steps) >= c.limit || c.bytes >= partBytes }
-
-// check ends the interpretation if the context has ended, or a write has failed.
-func (c *collector) check() {
-	if c.failed == nil && c.ctx.Err() != nil {
-		c.failed = context.Cause(c.ctx)
-	}
-	c.must(c.failed)
-}
-
-// must ends the interpretation on an error: a workflow that does not wait cannot be ended otherwise.
-func (c *collector) must(err error) {
-	if err != nil {
-		c.failed = err
-		panic(err)
-	}
-}
 
 // flush writes all pending records: everything that was recorded up to its position.
 func (c *collector) flush() error {
@@ -234,38 +226,60 @@ func (c *collector) finish(accepted int64) error {
 	return c.flush()
 }
 
+// interruption ends an interpretation before the end of its history.
+type interruption struct {
+	ctx    context.Context //nolint:containedctx // the context of one interpretation, which the sink's interface does not pass
+	failed error
+}
+
+// check ends the interpretation if the context has ended, or it has failed.
+func (i *interruption) check() {
+	if i.failed == nil && i.ctx.Err() != nil {
+		i.failed = context.Cause(i.ctx)
+	}
+	i.must(i.failed)
+}
+
+// must ends the interpretation on an error: a workflow that does not wait cannot be ended otherwise.
+func (i *interruption) must(err error) {
+	if err != nil {
+		i.failed = err
+		panic(err)
+	}
+}
+
 // stopper ends a workflow that records nothing with its rebuild: each turn of the workflow reads the time.
 type stopper struct {
 	interceptor.WorkerInterceptorBase
 
-	collector *collector
+	interruption *interruption
 }
 
 // InterceptWorkflow implements [interceptor.WorkerInterceptor].
 func (s *stopper) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &stoppedInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, s.collector}
+	return &stoppedInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, s.interruption}
 }
 
 type stoppedInbound struct {
 	interceptor.WorkflowInboundInterceptorBase
 
-	collector *collector
+	interruption *interruption
 }
 
 // Init implements [interceptor.WorkflowInboundInterceptor].
 func (s *stoppedInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
-	return s.Next.Init(&stoppedOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, s.collector}) //nolint:wrapcheck // it is the SDK's
+	return s.Next.Init(&stoppedOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, s.interruption}) //nolint:wrapcheck // it is the SDK's
 }
 
 type stoppedOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 
-	collector *collector
+	interruption *interruption
 }
 
 // Now implements [interceptor.WorkflowOutboundInterceptor].
 func (s *stoppedOutbound) Now(ctx workflow.Context) time.Time {
-	s.collector.check()
+	s.interruption.check()
 	return s.Next.Now(ctx)
 }
 
@@ -274,12 +288,12 @@ func (s *stoppedOutbound) Now(ctx workflow.Context) time.Time {
 type untilStopped struct {
 	sdklog.Logger
 
-	collector *collector
+	interruption *interruption
 }
 
 // Error implements [sdklog.Logger].
 func (l *untilStopped) Error(msg string, keyvals ...any) {
-	if l.collector.failed == nil {
+	if l.interruption.failed == nil {
 		l.Logger.Error(msg, keyvals...)
 	}
 }

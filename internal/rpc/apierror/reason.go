@@ -70,6 +70,7 @@ func callers() []Reason {
 		{apperror.WorkflowNotPublished, only(refused), "The workflow has only a draft.", "Publish it first."},
 		{apperror.WorkflowHasOpenRuns, only(refused), "The workflow has open runs and cannot be deleted.", "Wait for them or cancel them, then delete."},
 		{apperror.StepNotFound, only(notFound), "The run has no step of this number, or the step is only counted in the summary of a long run.", "List the steps with `signalbox run steps ID`."},
+		{apperror.ValueNotRecorded, only(notFound), "Temporal does not have the history that the whole value is read from any more, or the value has no part at the pointer.", "Use the shortened value of the step; it shows which parts there are."},
 		{apperror.RunNotFound, only(notFound), "The project has no run of this ID.", "Check project and ID with `signalbox run list`."},
 		{apperror.RunEnded, only(refused), "The run has ended already; nothing was changed.", "Nothing: read the run's status."},
 		{apperror.RunStarting, only(refused), "The run is still being submitted to Temporal.", "Try again in a moment."},

@@ -43,6 +43,8 @@ type RunOptions struct {
 	Messages message.RunOptions
 	// Unredacted reads sensitive values; nil if this server never shows them.
 	Unredacted Unredacted
+	// StepValues reads whole values of steps.
+	StepValues StepValues
 	// Explainer explains what runs wait for; nil if responses omit it.
 	Explainer Explainer
 	// Statistics lists runs by their length.

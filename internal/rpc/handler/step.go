@@ -98,9 +98,8 @@ func (h *Runs) GetStep(
 	if err := RequireID(m.GetId()); err != nil {
 		return nil, err
 	}
-	if m.GetNumber() < 1 {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "step %d: give the number of a step, from 1", m.GetNumber()).
-			WithField("number", "must be at least 1")
+	if err := requireNumber(m.GetNumber()); err != nil {
+		return nil, err
 	}
 	project := message.ProjectOf(m.GetProject())
 	done, err := h.reads.acquire(ctx, project)
@@ -121,6 +120,15 @@ func (h *Runs) GetStep(
 	}
 	shown := stepMessages(found.Steps)
 	return message.Reply(&signalboxv1.GetStepResponse{Step: shown[0]}, h.explainSteps(ctx, project, m.GetId(), found.Steps, shown))
+}
+
+// requireNumber refuses a number that no step has.
+func requireNumber(number int64) error {
+	if number >= 1 {
+		return nil
+	}
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "step %d: give the number of a step, from 1", number).
+		WithField("number", "must be at least 1")
 }
 
 // SummarizeSteps returns totals of a run's steps by task.

@@ -135,6 +135,7 @@ func runs() []Rule {
 		{"CountRuns", auth.Viewer, Project, ""},
 		{"ListSteps", auth.Viewer, Project, unredacted},
 		{"GetStep", auth.Viewer, Project, unredacted},
+		{"GetStepValue", auth.Viewer, Project, "redacted"},
 		{"SummarizeSteps", auth.Viewer, Project, ""},
 		{"ListWaits", auth.Viewer, Project, "redacted"},
 		{"WatchRun", auth.Viewer, Project, ""},

@@ -2,11 +2,11 @@ import { X } from 'lucide-react'
 import { Fragment } from 'react'
 import { milliseconds } from '../api'
 import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Table, Tabs, Time, useNarrow } from '../kit'
-import { JsonView } from '../payload'
-import type { Attempt, Run, Shortened, Step } from '../gen/signalbox/v1/run_pb'
+import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
 import { useSearchText } from './location'
 import { useStep } from './live'
+import { StepValue } from './StepValue'
 import styles from './run.module.css'
 
 interface Props {
@@ -58,8 +58,8 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
       <Tabs tabs={tabs} value={pane} onChange={(id) => { set({ pane: id }) }} label="Parts of the step">
         {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => { void read.refetch() }} /> : null}
         {loading && pane !== 'error' ? <Skeleton rows={4} /> : null}
-        {pane === 'input' && !loading ? <JsonView json={step.input?.json} whole={sizeOf(step.inputShortened)} label="the input" none="The step has no input." /> : null}
-        {pane === 'output' && !loading ? <JsonView json={step.output?.json} whole={sizeOf(step.outputShortened)} label="the output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
+        {pane === 'input' && !loading ? <StepValue key="input" step={step} run={run} of="input" none="The step has no input." /> : null}
+        {pane === 'output' && !loading ? <StepValue key="output" step={step} run={run} of="output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
         {pane === 'error' && step.error !== undefined ? <ErrorFacts error={step.error} uncaught={step.uncaught} /> : null}
         {pane === 'attempts' && !loading ? <Attempts attempts={step.attempts} kind={step.kind} next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)} /> : null}
       </Tabs>
@@ -67,8 +67,6 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
     </div>
   )
 }
-
-const sizeOf = (value: Shortened | undefined) => (value === undefined ? undefined : Number(value.size))
 
 export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?: string }) {
   return (

@@ -44,6 +44,8 @@ const (
 	RunServiceListStepsProcedure = "/signalbox.v1.RunService/ListSteps"
 	// RunServiceGetStepProcedure is the fully-qualified name of the RunService's GetStep RPC.
 	RunServiceGetStepProcedure = "/signalbox.v1.RunService/GetStep"
+	// RunServiceGetStepValueProcedure is the fully-qualified name of the RunService's GetStepValue RPC.
+	RunServiceGetStepValueProcedure = "/signalbox.v1.RunService/GetStepValue"
 	// RunServiceSummarizeStepsProcedure is the fully-qualified name of the RunService's SummarizeSteps
 	// RPC.
 	RunServiceSummarizeStepsProcedure = "/signalbox.v1.RunService/SummarizeSteps"
@@ -88,6 +90,10 @@ type RunServiceClient interface {
 	// GetStep returns one step of a run. It is refused with STEP_NOT_FOUND if the run has no such step, and if the step is
 	// only counted in the summary of a long run.
 	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
+	// GetStepValue returns a page of the JSON text of a step's input or output, or of a part of it: whole, also where Step has
+	// a shortened value. It interprets the run's history in Temporal again, and is refused with VALUE_NOT_RECORDED if the
+	// history is not there any more, and if the value has no such part. Sensitive values are redacted.
+	GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
@@ -165,6 +171,13 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			httpClient,
 			baseURL+RunServiceGetStepProcedure,
 			connect.WithSchema(runServiceMethods.ByName("GetStep")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getStepValue: connect.NewClient[v1.GetStepValueRequest, v1.GetStepValueResponse](
+			httpClient,
+			baseURL+RunServiceGetStepValueProcedure,
+			connect.WithSchema(runServiceMethods.ByName("GetStepValue")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -247,6 +260,7 @@ type runServiceClient struct {
 	listRuns       *connect.Client[v1.ListRunsRequest, v1.ListRunsResponse]
 	listSteps      *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
 	getStep        *connect.Client[v1.GetStepRequest, v1.GetStepResponse]
+	getStepValue   *connect.Client[v1.GetStepValueRequest, v1.GetStepValueResponse]
 	summarizeSteps *connect.Client[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse]
 	listWaits      *connect.Client[v1.ListWaitsRequest, v1.ListWaitsResponse]
 	watchRun       *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
@@ -283,6 +297,11 @@ func (c *runServiceClient) ListSteps(ctx context.Context, req *connect.Request[v
 // GetStep calls signalbox.v1.RunService.GetStep.
 func (c *runServiceClient) GetStep(ctx context.Context, req *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error) {
 	return c.getStep.CallUnary(ctx, req)
+}
+
+// GetStepValue calls signalbox.v1.RunService.GetStepValue.
+func (c *runServiceClient) GetStepValue(ctx context.Context, req *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error) {
+	return c.getStepValue.CallUnary(ctx, req)
 }
 
 // SummarizeSteps calls signalbox.v1.RunService.SummarizeSteps.
@@ -359,6 +378,10 @@ type RunServiceHandler interface {
 	// GetStep returns one step of a run. It is refused with STEP_NOT_FOUND if the run has no such step, and if the step is
 	// only counted in the summary of a long run.
 	GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error)
+	// GetStepValue returns a page of the JSON text of a step's input or output, or of a part of it: whole, also where Step has
+	// a shortened value. It interprets the run's history in Temporal again, and is refused with VALUE_NOT_RECORDED if the
+	// history is not there any more, and if the value has no such part. Sensitive values are redacted.
+	GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
@@ -432,6 +455,13 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 		RunServiceGetStepProcedure,
 		svc.GetStep,
 		connect.WithSchema(runServiceMethods.ByName("GetStep")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceGetStepValueHandler := connect.NewUnaryHandler(
+		RunServiceGetStepValueProcedure,
+		svc.GetStepValue,
+		connect.WithSchema(runServiceMethods.ByName("GetStepValue")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -516,6 +546,8 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 			runServiceListStepsHandler.ServeHTTP(w, r)
 		case RunServiceGetStepProcedure:
 			runServiceGetStepHandler.ServeHTTP(w, r)
+		case RunServiceGetStepValueProcedure:
+			runServiceGetStepValueHandler.ServeHTTP(w, r)
 		case RunServiceSummarizeStepsProcedure:
 			runServiceSummarizeStepsHandler.ServeHTTP(w, r)
 		case RunServiceListWaitsProcedure:
@@ -565,6 +597,10 @@ func (UnimplementedRunServiceHandler) ListSteps(context.Context, *connect.Reques
 
 func (UnimplementedRunServiceHandler) GetStep(context.Context, *connect.Request[v1.GetStepRequest]) (*connect.Response[v1.GetStepResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.GetStep is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.GetStepValue is not implemented"))
 }
 
 func (UnimplementedRunServiceHandler) SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {

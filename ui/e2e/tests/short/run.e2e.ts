@@ -240,3 +240,22 @@ describe('by the keyboard alone', () => {
     await context.close()
   })
 })
+
+describe('a value over 16 KiB', () => {
+  it('is shown shortened with its size, and whole on request', async () => {
+    const notes = Array.from({ length: 1000 }, (_, i) => `note-${i} ${'x'.repeat(80)}`)
+    const id = await platform.start('order', { order: 'A-5', items: [{ sku: 'lamp', count: 2 }], base: platform.stock, notes })
+    await until('the run has completed', async () => (await show(id)).status === 'completed')
+    const { context, page, faults } = await open(browser, platform.address, address(id, '?step=1&pane=input'))
+    await page.getByText(/^Shortened, 9\d\.\d kB in all\./).waitFor()
+    const find = page.getByLabel('Find in the input')
+    await find.fill('note-999')
+    await page.getByText('no match').waitFor()
+    await page.getByRole('button', { name: 'Show all' }).click()
+    await page.getByLabel('Find in the input').fill('note-999')
+    await page.getByText('1 of 1', { exact: true }).waitFor()
+    expect(await page.getByText(/^Shortened/).count()).toBe(0)
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
