@@ -20,7 +20,8 @@ const (
 	passEvery = 2 * time.Second
 	// minInterval is the shortest time between two passes, where a run is about to be overdue: its verdict must follow within a second.
 	minInterval = passEvery / 4
-	// disconnectedInterval is how long a process without a connection waits, so that a connected process takes over first.
+	// disconnectedInterval is how long a process waits that has no connection, or one to another Temporal than the runs have: a process that
+	// knows more takes over first.
 	disconnectedInterval = 3 * passEvery
 	// lockName is the name of the lock that elects the process.
 	lockName = "stuck"
@@ -103,6 +104,9 @@ type Watcher struct {
 	// nextAt is when the next run becomes overdue, where that is before the next regular pass; zero otherwise.
 	nextAt time.Time
 
+	// unclaimed: this process, which is connected to another Temporal than the runs have, was elected the last time.
+	unclaimed bool
+
 	mu     sync.Mutex
 	counts map[string]int64 // nil while another process is elected
 	// undecided is how many runs the last pass could not decide because of the budget for diagnosis.
@@ -140,23 +144,35 @@ func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
 	if w.suspended() {
 		return interval
 	}
-	if !w.connection().Usable {
+	astray, passes := w.astray(), w.passes
+	if !w.connection().Usable || astray {
 		interval = disconnectedInterval
 	}
-	if _, err := w.platform.Exclusive(ctx, lockName, w.passes); err != nil && ctx.Err() == nil {
+	if astray && !w.unclaimed {
+		// A process with the runs' Temporal may be about to be elected again. Its verdicts are right.
+		passes = func(context.Context) error { return nil }
+	}
+	elected, err := w.platform.Exclusive(ctx, lockName, passes)
+	if err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).DebugContext(ctx, "Stuck runs could not be diagnosed", "error", err)
 	}
+	w.unclaimed = astray && elected
 	w.count(nil, 0)
 	return interval
 }
 
-// passes makes passes until ctx ends, or until this process has no connection or is suspended: another one may take over.
+// astray reports whether this process is connected to another Temporal than the runs have.
+func (w *Watcher) astray() bool {
+	return w.opts.Elsewhere != nil && w.opts.Elsewhere() != (run.ClusterID{})
+}
+
+// passes makes passes until ctx ends, or until this process has no connection, is astray or suspended: another one may take over.
 func (w *Watcher) passes(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := w.RunPass(ctx); err != nil {
 			return err
 		}
-		if !w.connection().Usable || w.suspended() {
+		if !w.connection().Usable || w.astray() || w.suspended() {
 			return nil
 		}
 		loop.Sleep(ctx, w.interval())

@@ -475,3 +475,49 @@ func TestSuspendedWatcherGivesUpItsElection(t *testing.T) {
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
+
+// lockedStore is a store whose lock another process may hold.
+type lockedStore struct {
+	*oneRunStore
+
+	held atomic.Bool
+}
+
+func (s *lockedStore) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (bool, error) {
+	if s.held.Load() {
+		return false, nil
+	}
+	return s.oneRunStore.Exclusive(ctx, name, fn)
+}
+
+// A process in another Temporal than the runs judges them only while no other process does: their verdicts would alternate.
+func TestServerInAnotherTemporalLeavesVerdictsToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &lockedStore{oneRunStore: &oneRunStore{verdicts: make(chan time.Time, 100)}}
+		s.held.Store(true)
+		w := diagnose.New(s, s, &fakeEngine{queue: diagnose.QueueState{Name: "signalbox-default"}}, diagnose.Options{
+			After: time.Minute, Now: time.Now, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+			Elsewhere: func() run.ClusterID { return run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"} },
+			Changes:   pubsub.NewNotifier(), Committed: func(context.Context, string, bool) {},
+		})
+		require.NoError(t, w.Start(t.Context()))
+		queries := func() int {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.queries
+		}
+		// The other process loses its election for a moment, again and again.
+		for range 5 {
+			<-time.After(20 * time.Second)
+			s.held.Store(false)
+			<-time.After(6 * time.Second)
+			s.held.Store(true)
+		}
+		require.Zero(t, queries())
+		s.held.Store(false)
+		<-time.After(15 * time.Second)
+		require.Positive(t, queries(), "no other process is left")
+		require.NoError(t, w.Stop(t.Context()))
+	})
+}
