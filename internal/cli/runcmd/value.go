@@ -21,8 +21,8 @@ func valueCommand(s *session.Session) *cobra.Command {
 		Short: "Print the whole input or output of a step",
 		Long: `Print the whole input or output of a step as JSON, also where other commands show it shortened: that is over 16 KiB. It is read from
 the run's history in Temporal, which takes longer than other reads, and is available as long as that history.`,
-		Example: `  signalbox run value 0199a4f2 3 output
-  signalbox run value 0199a4f2 3 output --pointer /orders/0 -o yaml`,
+		Example: `  signalbox run value 0199a4f2 1 input
+  signalbox run value 0199a4f2 1 input --pointer /sku -o yaml`,
 		Args:              session.Args(3, 3, "ID NUMBER input|output"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
