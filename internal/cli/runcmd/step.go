@@ -25,9 +25,9 @@ func stepCommand(s *session.Session) *cobra.Command {
 		Args:              session.Args(2, 2, "ID NUMBER"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil || number < 1 {
-				return exit.Usagef("step %q: give the number of a step, from 1", args[1])
+			number, err := stepNumber(args[1])
+			if err != nil {
+				return err
 			}
 			return showStep(cmd.Context(), s, &signalboxv1.GetStepRequest{
 				Project: s.Project(), Id: args[0], Number: number, Unredacted: unredacted,
@@ -81,6 +81,14 @@ func shortened(what string, s *signalboxv1.Shortened) string {
 		return ""
 	}
 	return what + " shortened, " + output.Bytes(s.GetSize()) + " in all"
+}
+
+func stepNumber(text string) (int64, error) {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 1 {
+		return 0, exit.Usagef("step %q: give the number of a step, from 1", text)
+	}
+	return number, nil
 }
 
 // showWhole is shortened with the command that prints the value.

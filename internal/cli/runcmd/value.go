@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -26,9 +25,9 @@ the run's history in Temporal, which takes longer than other reads, and is avail
 		Args:              session.Args(3, 3, "ID NUMBER input|output"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil || number < 1 {
-				return exit.Usagef("step %q: give the number of a step, from 1", args[1])
+			number, err := stepNumber(args[1])
+			if err != nil {
+				return err
 			}
 			if args[2] != "input" && args[2] != "output" {
 				return exit.Usagef("value %q: give input or output", args[2])
