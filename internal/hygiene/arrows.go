@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/requestid"}
+	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
@@ -52,6 +52,7 @@ func Arrows() []Rule {
 		{"internal/loop", nil, "loops do not depend on the work that they run"},
 		{"internal/backoff", nil, "delays do not depend on what is repeated"},
 		{"internal/excerpt", nil, "an excerpt does not depend on where the text comes from"},
+		{"internal/jsonpointer", nil, "a pointer does not depend on what it points into"},
 		{"internal/requestid", nil, "what an ID may contain does not depend on what is requested"},
 		{"internal/traceparent", nil, "the text of a span does not depend on the work that continues it"},
 		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},

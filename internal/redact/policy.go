@@ -26,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 // Mark replaces a sensitive value.
@@ -153,7 +154,7 @@ func parsePointer(pointer string) (task string, output bool, parts []string, ok 
 	}
 	parts = parts[1:]
 	if parts[0] == "tasks" && len(parts) > 2 {
-		task, parts = unescape(parts[1]), parts[2:]
+		task, parts = jsonpointer.Unescape(parts[1]), parts[2:]
 	}
 	if parts[0] != "input" && parts[0] != "output" {
 		return "", false, nil, false
@@ -163,12 +164,10 @@ func parsePointer(pointer string) (task string, output bool, parts []string, ok 
 
 func (p *Policy) add(at *tree, parts []string) {
 	for _, part := range parts {
-		at = at.at(unescape(part))
+		at = at.at(jsonpointer.Unescape(part))
 	}
 	at.end, p.nonEmpty = true, true
 }
-
-func unescape(part string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(part) }
 
 // tasks adds the schemas and sensitive locations of tasks, at any depth. Every object is treated as a task: the pointer of one that is not a
 // task matches no step.
@@ -181,7 +180,7 @@ func (p *Policy) tasks(pointer string, node any) {
 	case map[string]any:
 		p.task(pointer, node)
 		for _, name := range slices.Sorted(maps.Keys(node)) {
-			p.tasks(pointer+"/"+escape(name), node[name])
+			p.tasks(pointer+"/"+jsonpointer.Escape(name), node[name])
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 // Problem is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label with a
@@ -45,7 +46,7 @@ func (c *checker) labels(doc *dsl.Document) {
 			probe = `{"` + name + `":` + probe + `}`
 		}
 		if shown, _ := policy.Value(Location{}, json.RawMessage(probe), nil); strings.Contains(string(shown), Mark) {
-			c.add("/document/metadata/labels/"+escape(l.Key), "take another value, or remove the label",
+			c.add("/document/metadata/labels/"+jsonpointer.Escape(l.Key), "take another value, or remove the label",
 				"the value of the label %q is sensitive, and labels are visible to all readers of the run", l.Key)
 		}
 	}
@@ -68,14 +69,14 @@ func (c *checker) walk(pointer string, node any) {
 			at := fmt.Sprintf("%s/%d", pointer, i)
 			if named, ok := item.(map[string]any); ok && len(named) == 1 {
 				for name, task := range named {
-					c.task(at+"/"+escape(name), name, task)
+					c.task(at+"/"+jsonpointer.Escape(name), name, task)
 				}
 			}
 			c.walk(at, item)
 		}
 	case map[string]any:
 		for name, child := range node {
-			c.walk(pointer+"/"+escape(name), child)
+			c.walk(pointer+"/"+jsonpointer.Escape(name), child)
 		}
 	}
 }
@@ -122,5 +123,3 @@ func (c *checker) list(path string, metadata map[string]any, ofDocument bool) {
 		}
 	}
 }
-
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }

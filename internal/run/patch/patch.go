@@ -3,10 +3,10 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 const (
@@ -173,9 +173,8 @@ func split(field string, text *string) ([]string, error) {
 	if len(parts) > maxDepth {
 		return nil, wrong(field, "is deeper than %d", maxDepth)
 	}
-	plain := strings.NewReplacer("~1", "/", "~0", "~")
 	for i, part := range parts {
-		parts[i] = plain.Replace(part)
+		parts[i] = jsonpointer.Unescape(part)
 	}
 	return parts, nil
 }
@@ -184,13 +183,7 @@ func split(field string, text *string) ([]string, error) {
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, part := range path {
-		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+		b.WriteString("/" + jsonpointer.Escape(part))
 	}
 	return b.String()
-}
-
-// index parses an index into a list of the given length.
-func index(part string, length int) (int, bool) {
-	i, err := strconv.Atoi(part)
-	return i, err == nil && i >= 0 && i < length && strconv.Itoa(i) == part
 }

@@ -3,6 +3,8 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 // missing returns the error for a path that does not exist.
@@ -19,7 +21,7 @@ func find(doc any, path []string) (any, error) {
 			}
 			doc = next
 		case []any:
-			at, ok := index(part, len(v))
+			at, ok := jsonpointer.Index(part, len(v))
 			if !ok {
 				return nil, missing(path[:i+1])
 			}
@@ -54,7 +56,7 @@ func put(doc any, path []string, value any, add bool) (any, error) {
 			if add {
 				room++
 			}
-			at, ok := index(last, room)
+			at, ok := jsonpointer.Index(last, room)
 			if !ok {
 				return nil, missing(path)
 			}
@@ -87,7 +89,7 @@ func take(doc any, path []string) (rest, value any, err error) {
 			v.remove(last)
 			return v, nil
 		case []any:
-			at, ok := index(last, len(v))
+			at, ok := jsonpointer.Index(last, len(v))
 			if !ok {
 				return nil, missing(path)
 			}
@@ -121,7 +123,7 @@ func within(doc any, path []string, change func(parent any) (any, error)) (any, 
 	case *object:
 		v.set(path[len(path)-2], changed)
 	case []any:
-		at, _ := index(path[len(path)-2], len(v))
+		at, _ := jsonpointer.Index(path[len(path)-2], len(v))
 		v[at] = changed
 	}
 	return doc, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -172,8 +173,7 @@ func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 			WithField("pointer", "must begin with /")
 	}
 	for _, token := range tokens[1:] {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		next, why := child(value, token)
+		next, why := child(value, jsonpointer.Unescape(token))
 		if why != "" {
 			return nil, missing(why)
 		}
@@ -193,9 +193,10 @@ func child(value json.RawMessage, name string) (found json.RawMessage, why strin
 		return nil, "an object has no member " + strconv.Quote(name)
 	case '[':
 		var items []json.RawMessage
-		index, err := strconv.Atoi(name)
-		if err == nil && json.Unmarshal(value, &items) == nil && index >= 0 && index < len(items) && strconv.Itoa(index) == name {
-			return items[index], ""
+		if json.Unmarshal(value, &items) == nil {
+			if index, ok := jsonpointer.Index(name, len(items)); ok {
+				return items[index], ""
+			}
 		}
 		return nil, "an array has no item " + strconv.Quote(name)
 	default:
