@@ -34,11 +34,12 @@ func TestStepValuesArePaged(t *testing.T) {
 	for limit, pages := range map[string]int{"": 3, "&limit=1048576": 1, "&limit=100001": 7} {
 		var text strings.Builder
 		offset, n := json.Number("0"), 0
-		for ; offset != ""; n++ {
+		for more := true; more && n <= pages; n++ {
 			page := p.do("GET", path+"output&pointer=/a~1b"+limit+"&offset="+offset.String(), "").ok()
 			text.WriteString(page["text"].(string))
 			require.Equal(t, json.Number("600004"), page["size"])
-			offset, _ = page["nextOffset"].(json.Number)
+			offset = page["nextOffset"].(json.Number)
+			more = offset != "0"
 		}
 		require.Equal(t, value.text, text.String())
 		require.Equal(t, pages, n, limit)
