@@ -197,16 +197,15 @@ func (m *Matcher) Match(event map[string]any) Match { return m.MatchAt(event, jq
 func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
 	e := evaluation{prices: prices}
 	for _, a := range m.with {
-		if !a.want.accepts(attributeOf(event, a.name), a.name == "time", &e) {
+		if !a.meets(event, &e) {
 			return e.noMatch(a.name)
 		}
 	}
 	var keys map[string]any
 	for _, k := range m.keys {
-		value, err := e.run(k.from, event)
-		expected, bound := m.expect[k.name]
-		if err != nil || value == nil || bound && !Equal(expected, value) {
-			return e.noMatch("correlate." + k.name)
+		value, ok := m.key(k, event, &e)
+		if !ok {
+			return e.noMatch(keyCondition + k.name)
 		}
 		if keys == nil {
 			keys = map[string]any{}
@@ -214,6 +213,18 @@ func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
 		keys[k.name] = value
 	}
 	return Match{OK: true, Keys: keys, Fuel: e.used}
+}
+
+// meets reports whether an event has the attribute as the filter requires it.
+func (a attribute) meets(event map[string]any, e *evaluation) bool {
+	return a.want.accepts(attributeOf(event, a.name), a.name == "time", e)
+}
+
+// key returns an event's value of a correlation key, and whether it is the required one, or any where none is.
+func (m *Matcher) key(k key, event map[string]any, e *evaluation) (any, bool) {
+	value, err := e.run(k.from, event)
+	expected, bound := m.expect[k.name]
+	return value, err == nil && value != nil && (!bound || Equal(expected, value))
 }
 
 // attributeOf returns an attribute's value; the payload may be stored as bytes.

@@ -74,8 +74,23 @@ func TestMatch(t *testing.T) {
 		m := matcher(t, filter).Match(event(t, heartbeat))
 		require.Equal(t, missed, m.Missed, filter)
 		require.Equal(t, missed == "", m.OK, filter)
+		unmet := matcher(t, filter).Unmet(event(t, heartbeat))
+		require.Equal(t, missed == "", len(unmet) == 0, filter)
+		require.True(t, missed == "" || unmet[0] == missed, "%s: %v", filter, unmet)
 		require.LessOrEqual(t, m.Fuel, int64(eventfilter.Fuel)+10_000, filter)
 	}
+}
+
+func TestUnmetConditionsHaveValues(t *testing.T) {
+	t.Parallel()
+	m := matcher(t, `{"with": {"subject": {"literal": "x"}, "source": {"literal": "/other"}}, "correlate": {"a": {"from": ".id.x"}, "room": {"from": ".roomid", "expect": "hall"}}}`)
+	e := event(t, heartbeat)
+	require.Equal(t, []string{"source", "subject", "correlate.a", "correlate.room"}, m.Unmet(e))
+	require.Equal(t, "kitchen", m.Value("correlate.room", e))
+	require.Equal(t, e["source"], m.Value("source", e))
+	require.Nil(t, m.Value("subject", e))
+	require.Nil(t, m.Value("correlate.a", e))
+	require.Nil(t, m.Value("correlate.none", e))
 }
 
 func TestKeys(t *testing.T) {

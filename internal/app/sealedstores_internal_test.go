@@ -453,7 +453,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Verdicts":    "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups GroupFailures OpenRuns Problems Samples StuckGroups",
 	"Awaited":     "Due DueFor Key MarkNotified",
-	"Waits":       "Pending",
+	"Waits":       "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteOrphans Get Put Writable",
 	"Originals": "SealedOf Secrecies",

@@ -186,14 +186,14 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 	}
 	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
 	if o.Events != nil {
-		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events), o.RunDeliveries
+		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events, o.Explainer), o.RunDeliveries
 	}
 	add(signalboxv1connect.NewWorkflowServiceHandler(workflows, options))
 	add(signalboxv1connect.NewRunServiceHandler(runService{runs, export.New(exports)}, options))
 	add(signalboxv1connect.NewProjectServiceHandler(platform.NewProjects(o.Projects, o.Annotations, o.TaskQueue), options))
 	add(signalboxv1connect.NewAuditServiceHandler(audit, options))
 	if o.Events != nil {
-		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events), options))
+		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events, o.Explainer), options))
 	}
 	if o.Batches != nil {
 		add(signalboxv1connect.NewBatchServiceHandler(handler.NewBatches(o.Batches), options))

@@ -171,10 +171,7 @@ func (sl *Sealer) Listeners(ctx context.Context, runID string, list []event.List
 	}
 	shown := slices.Clone(list)
 	for i := range shown {
-		filters := slices.Clone(shown[i].Spec.Filters)
-		for n := range filters {
-			filters[n].Correlate = maps.Clone(filters[n].Correlate)
-		}
+		filters := clonedFilters(shown[i])
 		shown[i].Spec.Filters = filters
 		sl.openExpected(&shown[i])
 		for _, f := range filters {
@@ -185,6 +182,26 @@ func (sl *Sealer) Listeners(ctx context.Context, runID string, list []event.List
 		}
 	}
 	return shown, nil
+}
+
+// OpenToCompare returns copies of events and listeners with their original values, which are compared and not shown. What does not open stays as it is.
+func (sl *Sealer) OpenToCompare(events []event.Event, listeners []event.Listener) ([]event.Event, []event.Listener) {
+	events, listeners = slices.Clone(events), slices.Clone(listeners)
+	sl.openEvents(events)
+	for i := range listeners {
+		listeners[i].Spec.Filters = clonedFilters(listeners[i])
+		sl.openExpected(&listeners[i])
+	}
+	return events, listeners
+}
+
+// clonedFilters returns a copy of a listener's filters whose expected values can be changed.
+func clonedFilters(l event.Listener) []event.Filter {
+	filters := slices.Clone(l.Spec.Filters)
+	for n := range filters {
+		filters[n].Correlate = maps.Clone(filters[n].Correlate)
+	}
+	return filters
 }
 
 // expected returns the redacted value that a correlation key must have.

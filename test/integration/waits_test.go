@@ -61,6 +61,22 @@ func TestRunReportsItsWaits(t *testing.T) {
 		require.Equal(t, paid.GetSince().AsTime().Add(2*time.Hour), paid.GetDeadline().AsTime())
 		require.Equal(t, paid.GetPointer(), paid.GetDeadlineBy())
 
+		// An event that the run does not take says why, from both sides, without the value of the password.
+		_, err := s.Events.PublishEvents(t.Context(), connect.NewRequest(&signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{
+			Id: "of another order", Source: "/shop", Type: "com.example.paid", Data: &signalboxv1.JsonValue{Json: `{"order": 4712, "password": "planted-in-an-event"}`},
+		}}}))
+		require.NoError(t, err)
+		found, err := s.Events.GetEvent(t.Context(), connect.NewRequest(&signalboxv1.GetEventRequest{Id: "of another order"}))
+		require.NoError(t, err)
+		const reason = "its correlation key orderId is 4712, the task requires 4711, and its correlation key password differs; the values are hidden"
+		require.Len(t, found.Msg.GetMissed(), 1)
+		require.Equal(t, []any{id, paid.GetStep(), "payment", reason}, []any{
+			found.Msg.GetMissed()[0].GetRunId(), found.Msg.GetMissed()[0].GetStep(), found.Msg.GetMissed()[0].GetTask(), found.Msg.GetMissed()[0].GetReason(),
+		})
+		_, waits = awaitWaits(t, s, id, 3)
+		require.Len(t, waits["payment"].GetNear(), 1)
+		require.Equal(t, "of another order "+reason, waits["payment"].GetNear()[0].GetId()+" "+waits["payment"].GetNear()[0].GetReason())
+
 		require.WithinDuration(t, waits["remind"].GetSince().AsTime().Add(time.Hour), waits["remind"].GetDueTime().AsTime(), 0)
 		require.Equal(t, "/timeout", waits["remind"].GetDeadlineBy())
 		require.WithinDuration(t, r.GetStartTime().AsTime().Add(24*time.Hour), waits["remind"].GetDeadline().AsTime(), time.Second)

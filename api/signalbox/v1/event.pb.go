@@ -922,7 +922,12 @@ type GetEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Event *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
 	// The event's deliveries, in the order of their creation.
-	Deliveries    []*Delivery `protobuf:"bytes,2,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	Deliveries []*Delivery `protobuf:"bytes,2,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	// At most 20 listen tasks of open runs that await events of this type and have no delivery of the event, those first
+	// that are nearest to a match.
+	Missed []*MissedListener `protobuf:"bytes,3,rep,name=missed,proto3" json:"missed,omitempty"`
+	// Whether there are further ones.
+	MoreMissed    bool `protobuf:"varint,4,opt,name=more_missed,json=moreMissed,proto3" json:"more_missed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -971,6 +976,117 @@ func (x *GetEventResponse) GetDeliveries() []*Delivery {
 	return nil
 }
 
+func (x *GetEventResponse) GetMissed() []*MissedListener {
+	if x != nil {
+		return x.Missed
+	}
+	return nil
+}
+
+func (x *GetEventResponse) GetMoreMissed() bool {
+	if x != nil {
+		return x.MoreMissed
+	}
+	return false
+}
+
+// MissedListener is a listen task of an open run that has not taken an event.
+type MissedListener struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	RunId    string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Number of the step; 0 if it is not recorded yet.
+	Step int64 `protobuf:"varint,4,opt,name=step,proto3" json:"step,omitempty"`
+	// Name of the task.
+	Task string `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"`
+	// Time at which the task began to wait.
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// Why the task has not taken the event: each unmet condition with both values, redacted.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissedListener) Reset() {
+	*x = MissedListener{}
+	mi := &file_signalbox_v1_event_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissedListener) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissedListener) ProtoMessage() {}
+
+func (x *MissedListener) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_event_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissedListener.ProtoReflect.Descriptor instead.
+func (*MissedListener) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_event_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *MissedListener) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *MissedListener) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *MissedListener) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *MissedListener) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *MissedListener) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *MissedListener) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *MissedListener) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type RedeliverEventRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Project  string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -985,7 +1101,7 @@ type RedeliverEventRequest struct {
 
 func (x *RedeliverEventRequest) Reset() {
 	*x = RedeliverEventRequest{}
-	mi := &file_signalbox_v1_event_proto_msgTypes[10]
+	mi := &file_signalbox_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1113,7 @@ func (x *RedeliverEventRequest) String() string {
 func (*RedeliverEventRequest) ProtoMessage() {}
 
 func (x *RedeliverEventRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_event_proto_msgTypes[10]
+	mi := &file_signalbox_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1126,7 @@ func (x *RedeliverEventRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeliverEventRequest.ProtoReflect.Descriptor instead.
 func (*RedeliverEventRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RedeliverEventRequest) GetProject() string {
@@ -1051,7 +1167,7 @@ type RedeliverEventResponse struct {
 
 func (x *RedeliverEventResponse) Reset() {
 	*x = RedeliverEventResponse{}
-	mi := &file_signalbox_v1_event_proto_msgTypes[11]
+	mi := &file_signalbox_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1179,7 @@ func (x *RedeliverEventResponse) String() string {
 func (*RedeliverEventResponse) ProtoMessage() {}
 
 func (x *RedeliverEventResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_event_proto_msgTypes[11]
+	mi := &file_signalbox_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1192,7 @@ func (x *RedeliverEventResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeliverEventResponse.ProtoReflect.Descriptor instead.
 func (*RedeliverEventResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RedeliverEventResponse) GetDeliveries() []*Delivery {
@@ -1182,12 +1298,23 @@ const file_signalbox_v1_event_proto_rawDesc = "" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
-	"\x06source\x18\x04 \x01(\tR\x06source\"u\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\"\xcc\x01\n" +
 	"\x10GetEventResponse\x12)\n" +
 	"\x05event\x18\x01 \x01(\v2\x13.signalbox.v1.EventR\x05event\x126\n" +
 	"\n" +
 	"deliveries\x18\x02 \x03(\v2\x16.signalbox.v1.DeliveryR\n" +
-	"deliveries\"\x88\x01\n" +
+	"deliveries\x124\n" +
+	"\x06missed\x18\x03 \x03(\v2\x1c.signalbox.v1.MissedListenerR\x06missed\x12\x1f\n" +
+	"\vmore_missed\x18\x04 \x01(\bR\n" +
+	"moreMissed\"\xcf\x01\n" +
+	"\x0eMissedListener\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
+	"\x04step\x18\x04 \x01(\x03R\x04step\x12\x12\n" +
+	"\x04task\x18\x05 \x01(\tR\x04task\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\x88\x01\n" +
 	"\x15RedeliverEventRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12!\n" +
@@ -1216,7 +1343,7 @@ func file_signalbox_v1_event_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_event_proto_rawDescData
 }
 
-var file_signalbox_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_signalbox_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_signalbox_v1_event_proto_goTypes = []any{
 	(*CloudEvent)(nil),             // 0: signalbox.v1.CloudEvent
 	(*Event)(nil),                  // 1: signalbox.v1.Event
@@ -1228,44 +1355,47 @@ var file_signalbox_v1_event_proto_goTypes = []any{
 	(*ListEventsResponse)(nil),     // 7: signalbox.v1.ListEventsResponse
 	(*GetEventRequest)(nil),        // 8: signalbox.v1.GetEventRequest
 	(*GetEventResponse)(nil),       // 9: signalbox.v1.GetEventResponse
-	(*RedeliverEventRequest)(nil),  // 10: signalbox.v1.RedeliverEventRequest
-	(*RedeliverEventResponse)(nil), // 11: signalbox.v1.RedeliverEventResponse
-	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 13: signalbox.v1.JsonValue
+	(*MissedListener)(nil),         // 10: signalbox.v1.MissedListener
+	(*RedeliverEventRequest)(nil),  // 11: signalbox.v1.RedeliverEventRequest
+	(*RedeliverEventResponse)(nil), // 12: signalbox.v1.RedeliverEventResponse
+	(*timestamppb.Timestamp)(nil),  // 13: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 14: signalbox.v1.JsonValue
 }
 var file_signalbox_v1_event_proto_depIdxs = []int32{
-	12, // 0: signalbox.v1.CloudEvent.time:type_name -> google.protobuf.Timestamp
-	13, // 1: signalbox.v1.CloudEvent.extensions:type_name -> signalbox.v1.JsonValue
-	13, // 2: signalbox.v1.CloudEvent.data:type_name -> signalbox.v1.JsonValue
-	12, // 3: signalbox.v1.Event.time:type_name -> google.protobuf.Timestamp
-	13, // 4: signalbox.v1.Event.extensions:type_name -> signalbox.v1.JsonValue
-	13, // 5: signalbox.v1.Event.data:type_name -> signalbox.v1.JsonValue
-	12, // 6: signalbox.v1.Event.receive_time:type_name -> google.protobuf.Timestamp
-	12, // 7: signalbox.v1.Delivery.next_time:type_name -> google.protobuf.Timestamp
-	12, // 8: signalbox.v1.Delivery.create_time:type_name -> google.protobuf.Timestamp
-	12, // 9: signalbox.v1.Delivery.update_time:type_name -> google.protobuf.Timestamp
+	13, // 0: signalbox.v1.CloudEvent.time:type_name -> google.protobuf.Timestamp
+	14, // 1: signalbox.v1.CloudEvent.extensions:type_name -> signalbox.v1.JsonValue
+	14, // 2: signalbox.v1.CloudEvent.data:type_name -> signalbox.v1.JsonValue
+	13, // 3: signalbox.v1.Event.time:type_name -> google.protobuf.Timestamp
+	14, // 4: signalbox.v1.Event.extensions:type_name -> signalbox.v1.JsonValue
+	14, // 5: signalbox.v1.Event.data:type_name -> signalbox.v1.JsonValue
+	13, // 6: signalbox.v1.Event.receive_time:type_name -> google.protobuf.Timestamp
+	13, // 7: signalbox.v1.Delivery.next_time:type_name -> google.protobuf.Timestamp
+	13, // 8: signalbox.v1.Delivery.create_time:type_name -> google.protobuf.Timestamp
+	13, // 9: signalbox.v1.Delivery.update_time:type_name -> google.protobuf.Timestamp
 	0,  // 10: signalbox.v1.PublishEventsRequest.events:type_name -> signalbox.v1.CloudEvent
 	3,  // 11: signalbox.v1.PublishEventsResponse.accepted:type_name -> signalbox.v1.AcceptedEvent
-	12, // 12: signalbox.v1.ListEventsRequest.since:type_name -> google.protobuf.Timestamp
-	12, // 13: signalbox.v1.ListEventsRequest.until:type_name -> google.protobuf.Timestamp
+	13, // 12: signalbox.v1.ListEventsRequest.since:type_name -> google.protobuf.Timestamp
+	13, // 13: signalbox.v1.ListEventsRequest.until:type_name -> google.protobuf.Timestamp
 	1,  // 14: signalbox.v1.ListEventsResponse.events:type_name -> signalbox.v1.Event
 	2,  // 15: signalbox.v1.ListEventsResponse.deliveries:type_name -> signalbox.v1.Delivery
 	1,  // 16: signalbox.v1.GetEventResponse.event:type_name -> signalbox.v1.Event
 	2,  // 17: signalbox.v1.GetEventResponse.deliveries:type_name -> signalbox.v1.Delivery
-	2,  // 18: signalbox.v1.RedeliverEventResponse.deliveries:type_name -> signalbox.v1.Delivery
-	4,  // 19: signalbox.v1.EventService.PublishEvents:input_type -> signalbox.v1.PublishEventsRequest
-	6,  // 20: signalbox.v1.EventService.ListEvents:input_type -> signalbox.v1.ListEventsRequest
-	8,  // 21: signalbox.v1.EventService.GetEvent:input_type -> signalbox.v1.GetEventRequest
-	10, // 22: signalbox.v1.EventService.RedeliverEvent:input_type -> signalbox.v1.RedeliverEventRequest
-	5,  // 23: signalbox.v1.EventService.PublishEvents:output_type -> signalbox.v1.PublishEventsResponse
-	7,  // 24: signalbox.v1.EventService.ListEvents:output_type -> signalbox.v1.ListEventsResponse
-	9,  // 25: signalbox.v1.EventService.GetEvent:output_type -> signalbox.v1.GetEventResponse
-	11, // 26: signalbox.v1.EventService.RedeliverEvent:output_type -> signalbox.v1.RedeliverEventResponse
-	23, // [23:27] is the sub-list for method output_type
-	19, // [19:23] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	10, // 18: signalbox.v1.GetEventResponse.missed:type_name -> signalbox.v1.MissedListener
+	13, // 19: signalbox.v1.MissedListener.since:type_name -> google.protobuf.Timestamp
+	2,  // 20: signalbox.v1.RedeliverEventResponse.deliveries:type_name -> signalbox.v1.Delivery
+	4,  // 21: signalbox.v1.EventService.PublishEvents:input_type -> signalbox.v1.PublishEventsRequest
+	6,  // 22: signalbox.v1.EventService.ListEvents:input_type -> signalbox.v1.ListEventsRequest
+	8,  // 23: signalbox.v1.EventService.GetEvent:input_type -> signalbox.v1.GetEventRequest
+	11, // 24: signalbox.v1.EventService.RedeliverEvent:input_type -> signalbox.v1.RedeliverEventRequest
+	5,  // 25: signalbox.v1.EventService.PublishEvents:output_type -> signalbox.v1.PublishEventsResponse
+	7,  // 26: signalbox.v1.EventService.ListEvents:output_type -> signalbox.v1.ListEventsResponse
+	9,  // 27: signalbox.v1.EventService.GetEvent:output_type -> signalbox.v1.GetEventResponse
+	12, // 28: signalbox.v1.EventService.RedeliverEvent:output_type -> signalbox.v1.RedeliverEventResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_event_proto_init() }
@@ -1280,7 +1410,7 @@ func file_signalbox_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_event_proto_rawDesc), len(file_signalbox_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

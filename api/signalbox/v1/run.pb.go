@@ -742,7 +742,10 @@ type Wait struct {
 	// For events: the filters.
 	Events []*AwaitedEvent `protobuf:"bytes,13,rep,name=events,proto3" json:"events,omitempty"`
 	// For a child: the awaited run; absent if it is unknown or not accepted yet.
-	Child         *AwaitedRun `protobuf:"bytes,14,opt,name=child,proto3" json:"child,omitempty"`
+	Child *AwaitedRun `protobuf:"bytes,14,opt,name=child,proto3" json:"child,omitempty"`
+	// For events: at most 3 of the newest events of the awaited types that were accepted since the run's start and that
+	// the run has not taken. Only on the first page, for its first 10 listen tasks.
+	Near          []*NearEvent `protobuf:"bytes,15,rep,name=near,proto3" json:"near,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +878,99 @@ func (x *Wait) GetChild() *AwaitedRun {
 	return nil
 }
 
+func (x *Wait) GetNear() []*NearEvent {
+	if x != nil {
+		return x.Near
+	}
+	return nil
+}
+
+// NearEvent is an event of an awaited type that a listen task has not taken.
+type NearEvent struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Position    int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	Id          string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Source      string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	Type        string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`
+	ReceiveTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=receive_time,json=receiveTime,proto3" json:"receive_time,omitempty"`
+	// Why the task has not taken the event: each unmet condition with both values, redacted.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NearEvent) Reset() {
+	*x = NearEvent{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NearEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NearEvent) ProtoMessage() {}
+
+func (x *NearEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NearEvent.ProtoReflect.Descriptor instead.
+func (*NearEvent) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *NearEvent) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *NearEvent) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NearEvent) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *NearEvent) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *NearEvent) GetReceiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ReceiveTime
+	}
+	return nil
+}
+
+func (x *NearEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // AwaitedEvent is one filter of a listen task.
 type AwaitedEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -896,7 +992,7 @@ type AwaitedEvent struct {
 
 func (x *AwaitedEvent) Reset() {
 	*x = AwaitedEvent{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1004,7 @@ func (x *AwaitedEvent) String() string {
 func (*AwaitedEvent) ProtoMessage() {}
 
 func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1017,7 @@ func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedEvent.ProtoReflect.Descriptor instead.
 func (*AwaitedEvent) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AwaitedEvent) GetType() string {
@@ -982,7 +1078,7 @@ type AwaitedKey struct {
 
 func (x *AwaitedKey) Reset() {
 	*x = AwaitedKey{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1090,7 @@ func (x *AwaitedKey) String() string {
 func (*AwaitedKey) ProtoMessage() {}
 
 func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1103,7 @@ func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedKey.ProtoReflect.Descriptor instead.
 func (*AwaitedKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AwaitedKey) GetName() string {
@@ -1053,7 +1149,7 @@ type AwaitedRun struct {
 
 func (x *AwaitedRun) Reset() {
 	*x = AwaitedRun{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1161,7 @@ func (x *AwaitedRun) String() string {
 func (*AwaitedRun) ProtoMessage() {}
 
 func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1174,7 @@ func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedRun.ProtoReflect.Descriptor instead.
 func (*AwaitedRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AwaitedRun) GetId() string {
@@ -1140,7 +1236,7 @@ type StepSummary struct {
 
 func (x *StepSummary) Reset() {
 	*x = StepSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +1248,7 @@ func (x *StepSummary) String() string {
 func (*StepSummary) ProtoMessage() {}
 
 func (x *StepSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +1261,7 @@ func (x *StepSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
 func (*StepSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StepSummary) GetFrom() int64 {
@@ -1221,7 +1317,7 @@ type TaskSummary struct {
 
 func (x *TaskSummary) Reset() {
 	*x = TaskSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1329,7 @@ func (x *TaskSummary) String() string {
 func (*TaskSummary) ProtoMessage() {}
 
 func (x *TaskSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1342,7 @@ func (x *TaskSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
 func (*TaskSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TaskSummary) GetPointer() string {
@@ -1342,7 +1438,7 @@ type RowsBehind struct {
 
 func (x *RowsBehind) Reset() {
 	*x = RowsBehind{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1450,7 @@ func (x *RowsBehind) String() string {
 func (*RowsBehind) ProtoMessage() {}
 
 func (x *RowsBehind) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1463,7 @@ func (x *RowsBehind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
 func (*RowsBehind) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
@@ -1414,7 +1510,7 @@ type Stuck struct {
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1522,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1535,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Stuck) GetCode() string {
@@ -1499,7 +1595,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1607,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1620,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -1565,7 +1661,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1673,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1686,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -1673,7 +1769,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1781,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1794,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1852,7 +1948,7 @@ type Shortened struct {
 
 func (x *Shortened) Reset() {
 	*x = Shortened{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1960,7 @@ func (x *Shortened) String() string {
 func (*Shortened) ProtoMessage() {}
 
 func (x *Shortened) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +1973,7 @@ func (x *Shortened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shortened.ProtoReflect.Descriptor instead.
 func (*Shortened) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Shortened) GetSize() int64 {
@@ -1912,7 +2008,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2020,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2033,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -2028,7 +2124,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2136,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2149,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -2116,7 +2212,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2128,7 +2224,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2237,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -2171,7 +2267,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2279,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2292,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -2229,7 +2325,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2337,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2350,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -2313,7 +2409,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2421,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2434,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2492,7 +2588,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +2600,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +2613,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2567,7 +2663,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2675,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2688,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2695,7 +2791,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2803,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2816,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2766,7 +2862,7 @@ type ListWaitsRequest struct {
 
 func (x *ListWaitsRequest) Reset() {
 	*x = ListWaitsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2874,7 @@ func (x *ListWaitsRequest) String() string {
 func (*ListWaitsRequest) ProtoMessage() {}
 
 func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2887,7 @@ func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWaitsRequest) GetProject() string {
@@ -2833,7 +2929,7 @@ type ListWaitsResponse struct {
 
 func (x *ListWaitsResponse) Reset() {
 	*x = ListWaitsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2941,7 @@ func (x *ListWaitsResponse) String() string {
 func (*ListWaitsResponse) ProtoMessage() {}
 
 func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2954,7 @@ func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListWaitsResponse) GetWaits() []*Wait {
@@ -2891,7 +2987,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +2999,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3012,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -2956,7 +3052,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3064,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3077,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -3012,7 +3108,7 @@ type GetStepValueRequest struct {
 
 func (x *GetStepValueRequest) Reset() {
 	*x = GetStepValueRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3120,7 @@ func (x *GetStepValueRequest) String() string {
 func (*GetStepValueRequest) ProtoMessage() {}
 
 func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3133,7 @@ func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueRequest.ProtoReflect.Descriptor instead.
 func (*GetStepValueRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetStepValueRequest) GetProject() string {
@@ -3103,7 +3199,7 @@ type GetStepValueResponse struct {
 
 func (x *GetStepValueResponse) Reset() {
 	*x = GetStepValueResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3211,7 @@ func (x *GetStepValueResponse) String() string {
 func (*GetStepValueResponse) ProtoMessage() {}
 
 func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3224,7 @@ func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueResponse.ProtoReflect.Descriptor instead.
 func (*GetStepValueResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetStepValueResponse) GetText() string {
@@ -3163,7 +3259,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3175,7 +3271,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3188,7 +3284,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3215,7 +3311,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3323,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3336,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3278,7 +3374,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3386,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3399,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3397,7 +3493,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3409,7 +3505,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3422,7 +3518,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3470,7 +3566,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3578,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3591,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3537,7 +3633,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3549,7 +3645,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3562,7 +3658,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3595,7 +3691,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3703,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3716,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3674,7 +3770,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3686,7 +3782,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3699,7 +3795,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3841,7 +3937,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3853,7 +3949,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3866,7 +3962,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3900,7 +3996,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +4008,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4021,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -3968,7 +4064,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4076,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4089,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -4026,7 +4122,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4134,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4147,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -4072,7 +4168,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4180,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4193,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -4130,7 +4226,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4142,7 +4238,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4155,7 +4251,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4176,7 +4272,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4284,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4297,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4234,7 +4330,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4342,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4355,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4296,7 +4392,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4404,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4417,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4398,7 +4494,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4410,7 +4506,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4423,7 +4519,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4450,7 +4546,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4462,7 +4558,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4475,7 +4571,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4526,7 +4622,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4538,7 +4634,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4551,7 +4647,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4756,7 +4852,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\apointer\x18\x02 \x01(\tR\apointer\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
 	"\x04task\x18\x04 \x01(\tR\x04task\x12\x1a\n" +
-	"\battempts\x18\x05 \x01(\x05R\battempts\"\xe9\x03\n" +
+	"\battempts\x18\x05 \x01(\x05R\battempts\"\x96\x04\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
@@ -4773,7 +4869,15 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x10deadline_unknown\x18\v \x01(\bR\x0fdeadlineUnknown\x12\x12\n" +
 	"\x04mode\x18\f \x01(\tR\x04mode\x122\n" +
 	"\x06events\x18\r \x03(\v2\x1a.signalbox.v1.AwaitedEventR\x06events\x12.\n" +
-	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\"\xde\x01\n" +
+	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\x12+\n" +
+	"\x04near\x18\x0f \x03(\v2\x17.signalbox.v1.NearEventR\x04near\"\xba\x01\n" +
+	"\tNearEvent\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x12\n" +
+	"\x04type\x18\x04 \x01(\tR\x04type\x12=\n" +
+	"\freceive_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vreceiveTime\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xde\x01\n" +
 	"\fAwaitedEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12+\n" +
 	"\x04with\x18\x02 \x01(\v2\x17.signalbox.v1.JsonValueR\x04with\x12,\n" +
@@ -5154,201 +5258,204 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
 	(*ControlState)(nil),           // 2: signalbox.v1.ControlState
 	(*FailedStep)(nil),             // 3: signalbox.v1.FailedStep
 	(*Wait)(nil),                   // 4: signalbox.v1.Wait
-	(*AwaitedEvent)(nil),           // 5: signalbox.v1.AwaitedEvent
-	(*AwaitedKey)(nil),             // 6: signalbox.v1.AwaitedKey
-	(*AwaitedRun)(nil),             // 7: signalbox.v1.AwaitedRun
-	(*StepSummary)(nil),            // 8: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),            // 9: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),             // 10: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                  // 11: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),             // 12: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),      // 13: signalbox.v1.TemporalReference
-	(*Step)(nil),                   // 14: signalbox.v1.Step
-	(*Shortened)(nil),              // 15: signalbox.v1.Shortened
-	(*Attempt)(nil),                // 16: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),        // 17: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),       // 18: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),          // 19: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 20: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 21: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 22: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),       // 23: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 24: signalbox.v1.ListStepsResponse
-	(*ListWaitsRequest)(nil),       // 25: signalbox.v1.ListWaitsRequest
-	(*ListWaitsResponse)(nil),      // 26: signalbox.v1.ListWaitsResponse
-	(*GetStepRequest)(nil),         // 27: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 28: signalbox.v1.GetStepResponse
-	(*GetStepValueRequest)(nil),    // 29: signalbox.v1.GetStepValueRequest
-	(*GetStepValueResponse)(nil),   // 30: signalbox.v1.GetStepValueResponse
-	(*SummarizeStepsRequest)(nil),  // 31: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 32: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 33: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 34: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 35: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 36: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 37: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 38: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 39: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 40: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 41: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 42: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 43: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 44: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 45: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 46: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 47: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 48: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 49: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 50: signalbox.v1.ExportRunsRequest
-	nil,                            // 51: signalbox.v1.Run.LabelsEntry
-	nil,                            // 52: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 53: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 54: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 55: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 56: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 57: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 58: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 59: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 60: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 61: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 62: google.api.HttpBody
+	(*NearEvent)(nil),              // 5: signalbox.v1.NearEvent
+	(*AwaitedEvent)(nil),           // 6: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),             // 7: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),             // 8: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),            // 9: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),            // 10: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),             // 11: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                  // 12: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),             // 13: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),      // 14: signalbox.v1.TemporalReference
+	(*Step)(nil),                   // 15: signalbox.v1.Step
+	(*Shortened)(nil),              // 16: signalbox.v1.Shortened
+	(*Attempt)(nil),                // 17: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),        // 18: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),       // 19: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),          // 20: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 21: signalbox.v1.GetRunResponse
+	(*ListRunsRequest)(nil),        // 22: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 23: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 24: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 25: signalbox.v1.ListStepsResponse
+	(*ListWaitsRequest)(nil),       // 26: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 27: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 28: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 29: signalbox.v1.GetStepResponse
+	(*GetStepValueRequest)(nil),    // 30: signalbox.v1.GetStepValueRequest
+	(*GetStepValueResponse)(nil),   // 31: signalbox.v1.GetStepValueResponse
+	(*SummarizeStepsRequest)(nil),  // 32: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 33: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 34: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 35: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 36: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 37: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 38: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 39: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 40: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 41: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 42: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 43: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 44: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 45: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 46: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 47: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 48: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 49: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 50: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 51: signalbox.v1.ExportRunsRequest
+	nil,                            // 52: signalbox.v1.Run.LabelsEntry
+	nil,                            // 53: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 54: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 55: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 56: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 57: signalbox.v1.CountRunsResponse.ProblemsEntry
+	nil,                            // 58: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 59: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 60: signalbox.v1.JsonValue
+	(*Problem)(nil),                // 61: signalbox.v1.Problem
+	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 63: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	58,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	58,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	58,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	58,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	59,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	59,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	60,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
-	13,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	58,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	11,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	12,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	59,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	10,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	8,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	59,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	59,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	59,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	59,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	60,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	60,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	61,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	14,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	59,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	12,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	13,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	60,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	11,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	9,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	51,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	52,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	58,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	58,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	58,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	58,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	5,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	7,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	59,  // 25: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	6,   // 26: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	58,  // 27: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	59,  // 28: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	9,   // 29: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	61,  // 30: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	61,  // 31: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	61,  // 32: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	58,  // 33: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	58,  // 34: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	58,  // 35: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	58,  // 36: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	58,  // 37: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	58,  // 38: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	58,  // 39: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	59,  // 40: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	59,  // 41: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	15,  // 42: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
-	15,  // 43: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	60,  // 44: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
-	16,  // 45: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	4,   // 46: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	58,  // 47: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	58,  // 48: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	60,  // 49: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	58,  // 50: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	59,  // 51: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	52,  // 52: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,   // 53: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 54: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	58,  // 55: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	58,  // 56: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,   // 57: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	14,  // 58: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	8,   // 59: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 60: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	14,  // 61: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	33,  // 62: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	53,  // 63: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	58,  // 64: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	58,  // 65: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	61,  // 66: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	61,  // 67: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 68: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	14,  // 69: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	8,   // 70: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 71: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	58,  // 72: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	58,  // 73: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	61,  // 74: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	58,  // 75: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	54,  // 76: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	55,  // 77: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	56,  // 78: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	39,  // 79: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 80: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 81: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 82: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 83: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	59,  // 84: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	57,  // 85: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 86: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	58,  // 87: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	58,  // 88: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	17,  // 89: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	19,  // 90: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	21,  // 91: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	23,  // 92: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	27,  // 93: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	29,  // 94: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	31,  // 95: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	25,  // 96: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	34,  // 97: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	38,  // 98: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	36,  // 99: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	41,  // 100: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	43,  // 101: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	45,  // 102: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	47,  // 103: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	49,  // 104: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	50,  // 105: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	18,  // 106: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	20,  // 107: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	22,  // 108: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	24,  // 109: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	28,  // 110: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	30,  // 111: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	32,  // 112: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	26,  // 113: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	35,  // 114: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	40,  // 115: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	37,  // 116: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	42,  // 117: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	44,  // 118: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	46,  // 119: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	48,  // 120: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	62,  // 121: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	62,  // 122: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	106, // [106:123] is the sub-list for method output_type
-	89,  // [89:106] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	59,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	59,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	59,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	59,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	6,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	8,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	5,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
+	59,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
+	60,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	7,   // 28: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	59,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	60,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	10,  // 31: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	62,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	62,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	62,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	59,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	59,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	59,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	59,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	59,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	59,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	59,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	60,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	60,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	16,  // 44: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
+	16,  // 45: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
+	61,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	17,  // 47: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	4,   // 48: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	59,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	59,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	61,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	59,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	60,  // 53: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	53,  // 54: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 55: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 56: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 57: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 58: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	0,   // 59: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	15,  // 60: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 61: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 62: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	15,  // 63: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	34,  // 64: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	54,  // 65: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	59,  // 66: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	59,  // 67: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	62,  // 68: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	62,  // 69: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 70: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	15,  // 71: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 72: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 73: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 74: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 75: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	62,  // 76: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	59,  // 77: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	55,  // 78: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	56,  // 79: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	57,  // 80: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	40,  // 81: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 82: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 83: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 84: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	60,  // 85: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	60,  // 86: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	58,  // 87: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 88: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 89: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 90: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	18,  // 91: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	20,  // 92: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	22,  // 93: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	24,  // 94: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	28,  // 95: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	30,  // 96: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	32,  // 97: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	26,  // 98: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	35,  // 99: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	39,  // 100: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	37,  // 101: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	42,  // 102: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	44,  // 103: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	46,  // 104: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	48,  // 105: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	50,  // 106: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	51,  // 107: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	19,  // 108: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	21,  // 109: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	23,  // 110: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	25,  // 111: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	29,  // 112: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	31,  // 113: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	33,  // 114: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	27,  // 115: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	36,  // 116: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	41,  // 117: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	38,  // 118: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	43,  // 119: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	45,  // 120: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	47,  // 121: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	49,  // 122: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	63,  // 123: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	63,  // 124: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	108, // [108:125] is the sub-list for method output_type
+	91,  // [91:108] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5358,17 +5465,17 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[14].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[16].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[23].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[33].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[17].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[24].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,7 +16,8 @@ func showCommand(s *session.Session) *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one event with its deliveries and their outcomes",
 		Long: `Show one event, by its ID or its position, with its deliveries: the runs that it started and woke, the pending deliveries,
-and the dead ones with the reason. JSON and YAML have the event and its deliveries side by side.`,
+and the dead ones with the reason. A second table has the runs that wait for events of its type and have not taken it, with the reason.
+JSON and YAML have the event, its deliveries and these runs side by side.`,
 		Example: `  signalbox event show 4711 --source /shop
   signalbox event show --position 12 --jq .event.data`,
 		Args:              session.Args(0, 1, "ID"),
@@ -44,13 +45,40 @@ func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
 	if err := output.Card(s.Out, s.Style(), eventFields(found.GetEvent(), s.Format() == output.Wide)); err != nil {
 		return err
 	}
-	if len(found.GetDeliveries()) == 0 {
+	if len(found.GetDeliveries()) > 0 {
+		if err := s.Heading("deliveries"); err != nil {
+			return err
+		}
+		if err := printDeliveries(s, found.GetDeliveries()); err != nil {
+			return err
+		}
+	}
+	if len(found.GetMissed()) == 0 {
 		return nil
 	}
-	if err := s.Heading("deliveries"); err != nil {
+	heading := "waiting runs that have not taken it"
+	if found.GetMoreMissed() {
+		heading += ", those nearest to a match"
+	}
+	if err := s.Heading(heading); err != nil {
 		return err
 	}
-	return printDeliveries(s, found.GetDeliveries())
+	return printMissed(s, found.GetMissed())
+}
+
+func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error {
+	rows := make([][]string, len(missed))
+	for i, m := range missed {
+		step, since := "not recorded yet", "unknown"
+		if m.GetStep() > 0 {
+			step = fmt.Sprintf("%d %s", m.GetStep(), m.GetTask())
+		}
+		if m.GetSince() != nil {
+			since = output.Span(s.Now().Sub(m.GetSince().AsTime()))
+		}
+		rows[i] = []string{m.GetRunId(), m.GetWorkflow(), m.GetVersion(), output.Visible(step), since, output.Visible(m.GetReason())}
+	}
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "+WORKFLOW", "+VERSION", "STEP", "WAITING", "REASON"), rows)
 }
 
 func eventFields(e *signalboxv1.Event, wide bool) []output.Field {

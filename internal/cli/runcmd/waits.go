@@ -63,7 +63,7 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 		if w.GetStep() > 0 {
 			line = fmt.Sprintf("step %d %s: %s", w.GetStep(), output.Visible(w.GetTask()), line)
 		}
-		lines = append(lines, line)
+		lines = append(append(lines, line), nearLines(w, now)...)
 	}
 	switch rest := len(waits) - mostWaits; {
 	case run.GetMoreWaits():
@@ -72,6 +72,16 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 		lines = append(lines, fmt.Sprintf("and %d more: %s", rest, all))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// nearLines says which events of the awaited types the run has not taken, in a line each.
+func nearLines(w *signalboxv1.Wait, now time.Time) []string {
+	var lines []string
+	for _, e := range w.GetNear() {
+		lines = append(lines, output.Visible(fmt.Sprintf("  not event %s of %s, %s ago: %s",
+			e.GetId(), e.GetSource(), output.Span(now.Sub(e.GetReceiveTime().AsTime())), e.GetReason())))
+	}
+	return lines
 }
 
 // waitLine is a line such as: event com.example.paid with orderId = 4711, since 12s, until 2026-11-23T10:00:00Z.

@@ -34,10 +34,13 @@ type EventService interface {
 }
 
 // Events implements signalbox.v1.EventService.
-type Events struct{ service EventService }
+type Events struct {
+	service   EventService
+	explainer Explainer
+}
 
-// NewEvents returns the handler.
-func NewEvents(service EventService) *Events { return &Events{service: service} }
+// NewEvents returns the handler. explainer is nil if answers do not say which listen tasks have not taken an event.
+func NewEvents(service EventService, explainer Explainer) *Events { return &Events{service, explainer} }
 
 // PublishEvents commits events.
 func (h *Events) PublishEvents(
@@ -123,7 +126,23 @@ func (h *Events) GetEvent(
 		return nil, err
 	}
 	deliveries, err := h.service.Deliveries(ctx, project, position)
-	return message.Reply(&signalboxv1.GetEventResponse{Event: eventMessage(e), Deliveries: deliveryMessages(deliveries)}, err)
+	res := &signalboxv1.GetEventResponse{Event: eventMessage(e), Deliveries: deliveryMessages(deliveries)}
+	if err == nil && h.explainer != nil {
+		err = h.addMissed(ctx, e, deliveries, res)
+	}
+	return message.Reply(res, err)
+}
+
+// addMissed adds the listen tasks that have not taken an event.
+func (h *Events) addMissed(ctx context.Context, e event.Event, deliveries []event.Delivery, to *signalboxv1.GetEventResponse) error {
+	missed, more, err := h.explainer.Missed(ctx, e, deliveries)
+	to.MoreMissed = more
+	for _, m := range missed {
+		to.Missed = append(to.Missed, &signalboxv1.MissedListener{
+			RunId: m.RunID, Workflow: m.Workflow, Version: m.Version, Step: m.Step, Task: m.Task, Since: message.Timestamp(m.Since), Reason: m.Reason,
+		})
+	}
+	return err
 }
 
 // find returns the position of the only event with an ID, of the given source or of any.

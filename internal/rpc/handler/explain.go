@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -18,6 +19,7 @@ import (
 type Explainer interface {
 	Waits(ctx context.Context, r run.Run, after int64, limit int) (list []explain.Wait, last int64, err error)
 	Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string
+	Missed(ctx context.Context, e event.Event, deliveries []event.Delivery) (list []explain.Missed, more bool, err error)
 }
 
 // addWaits adds the run's current wait to its message.
@@ -135,6 +137,11 @@ func waitMessage(w *explain.Wait) *signalboxv1.Wait {
 			})
 		}
 		m.Events = append(m.Events, awaited)
+	}
+	for _, e := range w.Near {
+		m.Near = append(m.Near, &signalboxv1.NearEvent{
+			Position: e.Position, Id: e.ID, Source: e.Source, Type: e.Type, ReceiveTime: message.Timestamp(e.ReceivedAt), Reason: e.Reason,
+		})
 	}
 	if c := w.Child; c != nil {
 		m.Child = &signalboxv1.AwaitedRun{

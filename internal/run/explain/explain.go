@@ -54,19 +54,39 @@ type Child struct {
 	WaitingKind              string
 }
 
-// Store reads what is pending of a run.
+// Store reads what is pending of a run, and which events and listeners may concern each other.
 type Store interface {
 	Pending(ctx context.Context, project, runID string, p Page) (Rows, error)
+	// Listening returns up to limit listeners of open runs that can match events of a type, those first that began to wait last.
+	Listening(ctx context.Context, project, typ string, limit int) ([]Listening, error)
+	// NotTaken returns up to limit events, newest first, that were accepted since a run's start and have no delivery to it: of one of the
+	// types, or of any. start is the position of the start.
+	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start *int64, err error)
+}
+
+// Events reads events and listeners. Events have their originals; listeners are opened.
+type Events interface {
+	EventsAt(ctx context.Context, project string, positions []int64) ([]event.Event, error)
+	GetListener(ctx context.Context, project, id string) (l event.Listener, found bool, err error)
+}
+
+// Runs reads runs.
+type Runs interface {
+	Get(ctx context.Context, project, id string) (run.Run, error)
 }
 
 // Redactor opens the values that listeners expect, and replaces sensitive values by marks. A value that cannot be opened becomes nil.
 type Redactor interface {
 	Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error)
+	// OpenToCompare returns copies with the values that are compared. They are not shown.
+	OpenToCompare(events []event.Event, listeners []event.Listener) ([]event.Event, []event.Listener)
 }
 
 // Options are what the service reads from.
 type Options struct {
 	Store     Store
+	Events    Events
+	Runs      Runs
 	Redactor  Redactor
 	Documents run.Documents
 	// Key names one entry into a task: the listener of a listen task and the child of a run task have that name.
@@ -102,7 +122,11 @@ func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) 
 	if state.Rows.More {
 		last = state.Rows.Steps[len(state.Rows.Steps)-1].Number
 	}
-	return Waits(state), last, nil
+	list = Waits(state)
+	if after == 0 && len(state.Rows.Listeners) > 0 {
+		err = s.near(ctx, r, state.Document, state.Rows.Listeners, list)
+	}
+	return list, last, err
 }
 
 // Uncaught returns, by step number, why the catch did not handle the error, for those of the steps that are failed tries.

@@ -387,11 +387,29 @@ func (s stored) Pending(context.Context, string, string, explain.Page) (explain.
 	return explain.Rows(s), nil
 }
 
+func (s stored) Listening(context.Context, string, string, int) ([]explain.Listening, error) {
+	return nil, nil
+}
+
+func (s stored) NotTaken(context.Context, string, string, []string, int) ([]event.Event, *int64, error) {
+	return nil, nil, nil
+}
+
+func (s stored) EventsAt(context.Context, string, []int64) ([]event.Event, error) { return nil, nil }
+
+func (s stored) GetListener(context.Context, string, string) (event.Listener, bool, error) {
+	return event.Listener{}, false, nil
+}
+
 // redactor returns listeners unchanged, or fails.
 type redactor struct{ err error }
 
 func (r redactor) Listeners(_ context.Context, _ string, list []event.Listener) ([]event.Listener, error) {
 	return list, r.err
+}
+
+func (r redactor) OpenToCompare(events []event.Event, listeners []event.Listener) ([]event.Event, []event.Listener) {
+	return events, listeners
 }
 
 func TestRunIsExplainedWhenDataCannotBeRead(t *testing.T) {
@@ -414,7 +432,7 @@ func TestRunIsExplainedWhenDataCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			service := explain.New(explain.Options{Store: rows, Redactor: tt.redactor, Documents: tt.documents, Key: key})
+			service := explain.New(explain.Options{Store: rows, Events: rows, Redactor: tt.redactor, Documents: tt.documents, Key: key})
 			r := running(run.Waiting, run.WaitingEvent)
 			r.DocumentHash = "h"
 			waits, last, err := service.Waits(t.Context(), r, 0, explain.Most)

@@ -52,6 +52,8 @@ type Wait struct {
 	// Mode is how many of Events are required: one, any or all. Events are what an event wait waits for.
 	Mode   string
 	Events []Event
+	// Near are the newest events of the awaited types that the run has not taken, with the reason.
+	Near []Near
 	// Child is the run that a child wait waits for; nil where it is unknown.
 	Child *Child
 }

@@ -27,6 +27,11 @@ const (
 // retryOwner is the delay after which a listener is committed again where no dispatcher has begun.
 const retryOwner = time.Second
 
+// RunStart is the position after which a run of the table "runs" takes events: that of the event that started it, or that of the newest event
+// when it was accepted. It is NULL for a run that an earlier release accepted.
+const RunStart = `COALESCE((SELECT d.position FROM deliveries d WHERE d.run_id = runs.id AND d.project = runs.project
+AND d.kind = 'start' ORDER BY d.position, d.id LIMIT 1), runs.events_after)`
+
 // errUnlocked: the search has found events, and the dispatcher's row, which their deliveries change, is not locked. It cannot be locked
 // after the inbox, because [Deliveries.Park] locks them in the other order.
 var errUnlocked = errors.New("the dispatcher's row is not locked")
@@ -97,8 +102,7 @@ func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookb
 		return err
 	}
 	var start *int64
-	known, err := found(c.QueryRowContext(ctx, `SELECT COALESCE((SELECT d.position FROM deliveries d WHERE d.run_id = runs.id AND d.project = runs.project
-AND d.kind = 'start' ORDER BY d.position, d.id LIMIT 1), events_after) FROM runs WHERE id = $1 AND project = $2`, l.RunID, l.Project), &start)
+	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, l.RunID, l.Project), &start)
 	if err != nil || !known || start == nil {
 		l.FromStart = false
 		return err

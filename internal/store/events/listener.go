@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -83,6 +85,51 @@ func ListenersOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, project, ru
 		return err
 	})
 	return list, err
+}
+
+// ListeningFor reads up to limit listeners that can match events of a type, those first that began to wait last, as they are stored.
+func ListeningFor(ctx context.Context, c sqldb.Conn, project, typ string, limit int) ([]explain.Listening, error) {
+	anyType := "''"
+	if event.ReportsFailure(typ) {
+		anyType = "$2" // only filters that name the type match
+	}
+	return sqlrow.Collect(ctx, c, `SELECT l.project, l.id, l.run_id, l.since, l.spec, runs.workflow, runs.version, `+RunStart+`
+FROM listeners l JOIN runs ON runs.id = l.run_id WHERE l.project = $1 AND l.id IN (
+SELECT listener FROM listener_types WHERE project = $1 AND type IN ($2, `+anyType+`)) ORDER BY l.since DESC, l.id`+sqlrow.Limit(limit),
+		[]any{project, sqlrow.Mended(typ)}, func(row sqlrow.Scanner) (l explain.Listening, err error) {
+			err = row.Scan(&l.Project, &l.ID, &l.RunID, &l.Since, sqlrow.JSONInto(&l.Spec), &l.Workflow, &l.Version, &l.Start)
+			return l, err
+		})
+}
+
+// NotTaken reads up to limit events with their originals, newest first, that were accepted since a run's start and have no delivery to the
+// run: of one of the types, or of any.
+func NotTaken(
+	ctx context.Context, c sqldb.Conn, project, runID string, types []string, limit int,
+) (list []event.Event, start *int64, err error) {
+	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, runID, project), &start)
+	if err != nil || !known || start == nil {
+		return nil, nil, err
+	}
+	read := func(condition string, args []any) error {
+		found, err := sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e
+WHERE e.project = $1 AND e.position > $2`+condition+`
+AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.run_id = $3 AND d.project = e.project AND d.position = e.position)
+ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanPending)
+		list = append(list, found...)
+		return err
+	}
+	args := []any{project, *start, runID}
+	if types == nil {
+		return list, start, read("", args)
+	}
+	for _, typ := range types {
+		if err := read(` AND e.type = $4`, append(slices.Clone(args), sqlrow.Mended(typ))); err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b event.Event) int { return cmp.Compare(b.Position, a.Position) })
+	return list[:min(len(list), limit)], start, nil
 }
 
 func sortedValues[T any](byName map[string]T) []T {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
@@ -52,6 +53,26 @@ FROM run_awaited a JOIN runs r ON r.id = a.run_id WHERE a.parent = $1 AND a.call
 		})
 	})
 	return rows, err
+}
+
+// Listening implements [explain.Store].
+func (s *Waits) Listening(ctx context.Context, project, typ string, limit int) (list []explain.Listening, err error) {
+	err = s.db.Read(ctx, "read who listens for events", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, err = events.ListeningFor(ctx, c, project, typ, limit)
+		return err
+	})
+	return list, err
+}
+
+// NotTaken implements [explain.Store].
+func (s *Waits) NotTaken(
+	ctx context.Context, project, runID string, types []string, limit int,
+) (list []event.Event, start *int64, err error) {
+	err = s.db.Read(ctx, "read which events a run has not taken", func(ctx context.Context, c sqldb.Conn) (err error) {
+		list, start, err = events.NotTaken(ctx, c, project, runID, types, limit)
+		return err
+	})
+	return list, start, err
 }
 
 const selectOpen = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, attempts, wait_details

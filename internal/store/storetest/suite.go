@@ -157,6 +157,7 @@ func cases() []test {
 		{"failed step", testFailedStep},
 		{"awaited runs", testAwaited},
 		{"waits of a run", testWaits},
+		{"listeners and events that may concern each other", testMissed},
 		{"insert run at once", testInsertRunAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 )
@@ -80,4 +81,53 @@ func testWaits(t *testing.T, open Opener) {
 	got, err = waits.Pending(ctx, here, "r", page(10))
 	require.NoError(t, err)
 	require.Empty(t, got)
+}
+
+// testMissed reads which listeners and events of a type may concern each other.
+func testMissed(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	waits := s.Waits()
+	before := newEvent("before the run")
+	give(t, s, before)
+	insert(t, s, newRun("r", 1))
+	insert(t, s, newRun("woken", 2))
+	give(t, s, newEvent("after"))
+	listen(t, s, listener("l1", "r", before.Type))
+	give(t, s, newEvent("last"))
+	listen(t, s, listener("l2", "woken"))
+	listen(t, s, listener("l3", "woken", "another"))
+	found, err := waits.Listening(ctx, here, before.Type, 10)
+	require.NoError(t, err)
+	start := int64(1)
+	require.Len(t, found, 2)
+	require.Equal(t, explain.Listening{
+		Listener: event.Listener{ID: "l1", Project: here, RunID: "r", Since: 2, Spec: wants(before.Type)}, Workflow: hello, Version: "1.0.0", Start: &start,
+	}, found[1])
+	require.Equal(t, "l2", found[0].ID, "it takes every event, and began to wait last")
+	found, err = waits.Listening(ctx, here, event.RunFailed, 10)
+	require.NoError(t, err)
+	require.Empty(t, found, "only a listener that names the type takes an event that reports a failure")
+	found, err = waits.Listening(ctx, here, before.Type, 1)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+
+	o := fence(t, s, "host-1")
+	routings := []event.Routing{routing(1, event.Unmatched), routing(2, event.Unmatched), routing(3, event.Routed)}
+	routings[2].Deliveries = []event.Delivery{{
+		ID: "d", Project: here, Position: 3, Kind: event.Wake, RunID: "woken", Listener: "l2", Positions: []int64{3}, Status: event.DeliveryPending,
+	}}
+	route(t, s, o, routings...)
+	positions := func(runID string, types ...string) (list []int64) {
+		events, from, err := waits.NotTaken(ctx, here, runID, types, 10)
+		require.NoError(t, err)
+		require.Equal(t, &start, from)
+		for _, e := range events {
+			list = append(list, e.Position)
+		}
+		return list
+	}
+	require.Equal(t, []int64{3, 2}, positions("r", before.Type))
+	require.Equal(t, []int64{3, 2}, positions("r"))
+	require.Equal(t, []int64{2}, positions("woken", "another", before.Type))
+	require.Empty(t, positions("r", "another"))
 }

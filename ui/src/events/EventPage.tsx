@@ -3,8 +3,8 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useProject, useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
-import type { Delivery } from '../gen/signalbox/v1/event_pb'
-import { ActionDialog, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, restCall, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import type { Delivery, MissedListener } from '../gen/signalbox/v1/event_pb'
+import { ActionDialog, Ago, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, restCall, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
 import styles from './events.module.css'
 
 /** One event: its attributes and data, and what each delivery did. */
@@ -24,6 +24,7 @@ export function EventPage() {
   })
   const event = query.data?.event
   const deliveries = query.data?.deliveries ?? []
+  const missed = query.data?.missed ?? []
   const dead = deliveries.filter((d) => d.status === 'dead')
   return (
     <Page title={`Event ${position}`}>
@@ -59,6 +60,7 @@ export function EventPage() {
             />
           </Panel>
           <Panel title="Deliveries" flush={deliveries.length > 0}>{deliveries.length === 0 ? 'None: nothing that is published or waits matched this event.' : <Deliveries project={project} deliveries={deliveries} />}</Panel>
+          {missed.length === 0 ? null : <Panel title={`Waiting runs that have not taken it${query.data?.moreMissed === true ? ', those nearest to a match' : ''}`} flush><Missed project={project} missed={missed} /></Panel>}
           <Panel title="Data">{event.data !== undefined ? <pre className={styles.data} tabIndex={0}>{event.data.json}</pre> : event.dataBase64.length > 0 ? `${event.dataBase64.length} bytes of binary data` : 'None.'}</Panel>
         </>
       )}
@@ -79,6 +81,22 @@ export function EventPage() {
         />
       ) : null}
     </Page>
+  )
+}
+
+function Missed({ project, missed }: { project: string; missed: MissedListener[] }) {
+  return (
+    <Table heads={['Run', 'Workflow', 'Step', 'Waits since', 'Reason']}>
+      {missed.map((m) => (
+        <tr key={`${m.runId} ${m.step} ${m.reason}`}>
+          <td><Id id={m.runId}><Link to="/p/$project/runs/$id" params={{ project, id: m.runId }}>{shortId(m.runId)}</Link></Id></td>
+          <td>{m.workflow}@{m.version}</td>
+          <td>{m.step === 0n ? 'not recorded yet' : <Link to="/p/$project/runs/$id" params={{ project, id: m.runId }} search={{ tab: 'steps', step: String(m.step) }}>{String(m.step)} {m.task}</Link>}</td>
+          <td><Ago at={milliseconds(m.since)} unknown="unknown" /></td>
+          <td>{m.reason}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }
 

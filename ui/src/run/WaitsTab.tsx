@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { clients, milliseconds, usePages } from '../api'
 import type { Run, Wait } from '../gen/signalbox/v1/run_pb'
-import { Ago, type Column, command, CopyCommand, Countdown, Id, inWords, ListView, StateView, Time } from '../kit'
+import { Ago, type Column, command, CopyCommand, Countdown, Id, inWords, ListView, Panel, StateView, Table, Time } from '../kit'
 import styles from './run.module.css'
 
 const columns = (project: string, id: string): Column<Wait>[] => [
@@ -25,6 +25,26 @@ const columns = (project: string, id: string): Column<Wait>[] => [
   },
 ]
 
+/** The newest events of the awaited types that the run has not taken, with the reason. */
+function NearEvents({ project, waits }: { project: string; waits: Wait[] }) {
+  return (
+    <Panel title="Newest events that it has not taken" flush>
+      <Table heads={['Step', 'Event', 'Type', 'Source', 'Received', 'Reason']}>
+        {waits.flatMap((wait) => wait.near.map((e) => (
+          <tr key={`${wait.step} ${e.position}`}>
+            <td>{String(wait.step)} {wait.task}</td>
+            <td><Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>{e.id}</Link></td>
+            <td>{e.type}</td>
+            <td>{e.source}</td>
+            <td><Ago at={milliseconds(e.receiveTime)} unknown="unknown" /></td>
+            <td>{e.reason}</td>
+          </tr>
+        )))}
+      </Table>
+    </Panel>
+  )
+}
+
 /** What an open run waits for: what holds it as a whole, then its open steps. A run that has ended waits for nothing. */
 export function WaitsTab({ run }: { run: Run }) {
   // What the run waits for changes with its sequence; between changes the pages stay.
@@ -41,6 +61,7 @@ export function WaitsTab({ run }: { run: Run }) {
         rowKey={(wait) => `${wait.step} ${wait.kind}`}
         empty={<StateView kind="empty" title="The run waits for nothing.">{run.endTime === undefined ? 'It is executing tasks.' : 'It has ended.'}</StateView>}
       />
+      {list.rows.some((wait) => wait.near.length > 0) ? <NearEvents project={run.project} waits={list.rows} /> : null}
       <div><CopyCommand cli={command(['run', 'waits', run.id], { project: run.project })} /></div>
     </div>
   )

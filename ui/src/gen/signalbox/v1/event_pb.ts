@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/event.proto.
  */
 export const file_signalbox_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChhzaWduYWxib3gvdjEvZXZlbnQucHJvdG8SDHNpZ25hbGJveC52MSKKAgoKQ2xvdWRFdmVudBIKCgJpZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSDAoEdHlwZRgDIAEoCRIPCgdzdWJqZWN0GAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWRhdGFfY29udGVudF90eXBlGAYgASgJEhMKC2RhdGFfc2NoZW1hGAcgASgJEisKCmV4dGVuc2lvbnMYCCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiUKBGRhdGEYCSABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhMKC2RhdGFfYmFzZTY0GAogASgMIokDCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoAxIPCgdwcm9qZWN0GAIgASgJEgoKAmlkGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIMCgR0eXBlGAUgASgJEg8KB3N1YmplY3QYBiABKAkSKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRZGF0YV9jb250ZW50X3R5cGUYCCABKAkSEwoLZGF0YV9zY2hlbWEYCSABKAkSKwoKZXh0ZW5zaW9ucxgKIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJQoEZGF0YRgLIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSEwoLZGF0YV9iYXNlNjQYDCABKAwSDgoGc3RhdHVzGA0gASgJEg4KBnJlYXNvbhgOIAEoCRIwCgxyZWNlaXZlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGBAgASgJIq0CCghEZWxpdmVyeRIKCgJpZBgBIAEoCRIMCgRraW5kGAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGcnVuX2lkGAUgASgJEg4KBnN0YXR1cxgGIAEoCRIQCghhdHRlbXB0cxgHIAEoBRItCgluZXh0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgJIAEoCRIRCglwb3NpdGlvbnMYCiADKAMSLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJjCg1BY2NlcHRlZEV2ZW50EgoKAmlkGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghwb3NpdGlvbhgDIAEoAxIRCglkdXBsaWNhdGUYBCABKAgSEQoJZGlmZmVyZW50GAUgASgIIlEKFFB1Ymxpc2hFdmVudHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSKAoGZXZlbnRzGAIgAygLMhguc2lnbmFsYm94LnYxLkNsb3VkRXZlbnQiRgoVUHVibGlzaEV2ZW50c1Jlc3BvbnNlEi0KCGFjY2VwdGVkGAEgAygLMhsuc2lnbmFsYm94LnYxLkFjY2VwdGVkRXZlbnQijQIKEUxpc3RFdmVudHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSEAoIc3RhdHVzZXMYBCADKAkSDAoEdHlwZRgFIAEoCRIOCgZzb3VyY2UYBiABKAkSCgoCaWQYByABKAkSDAoEZGVhZBgIIAEoCBIpCgVzaW5jZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJ1bl9pZBgLIAEoCRIQCghyZXRyeWluZxgMIAEoCCJ+ChJMaXN0RXZlbnRzUmVzcG9uc2USIwoGZXZlbnRzGAEgAygLMhMuc2lnbmFsYm94LnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgpkZWxpdmVyaWVzGAMgAygLMhYuc2lnbmFsYm94LnYxLkRlbGl2ZXJ5IlAKD0dldEV2ZW50UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgDEgoKAmlkGAMgASgJEg4KBnNvdXJjZRgEIAEoCSJiChBHZXRFdmVudFJlc3BvbnNlEiIKBWV2ZW50GAEgASgLMhMuc2lnbmFsYm94LnYxLkV2ZW50EioKCmRlbGl2ZXJpZXMYAiADKAsyFi5zaWduYWxib3gudjEuRGVsaXZlcnkiYAoVUmVkZWxpdmVyRXZlbnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoIcG9zaXRpb24YAiABKAMSFAoMZGVsaXZlcnlfaWRzGAMgAygJEg4KBnJlYXNvbhgEIAEoCSJEChZSZWRlbGl2ZXJFdmVudFJlc3BvbnNlEioKCmRlbGl2ZXJpZXMYASADKAsyFi5zaWduYWxib3gudjEuRGVsaXZlcnky6wIKDEV2ZW50U2VydmljZRJYCg1QdWJsaXNoRXZlbnRzEiIuc2lnbmFsYm94LnYxLlB1Ymxpc2hFdmVudHNSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlB1Ymxpc2hFdmVudHNSZXNwb25zZRJUCgpMaXN0RXZlbnRzEh8uc2lnbmFsYm94LnYxLkxpc3RFdmVudHNSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkxpc3RFdmVudHNSZXNwb25zZSIDkAIBEk4KCEdldEV2ZW50Eh0uc2lnbmFsYm94LnYxLkdldEV2ZW50UmVxdWVzdBoeLnNpZ25hbGJveC52MS5HZXRFdmVudFJlc3BvbnNlIgOQAgESWwoOUmVkZWxpdmVyRXZlbnQSIy5zaWduYWxib3gudjEuUmVkZWxpdmVyRXZlbnRSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlJlZGVsaXZlckV2ZW50UmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChhzaWduYWxib3gvdjEvZXZlbnQucHJvdG8SDHNpZ25hbGJveC52MSKKAgoKQ2xvdWRFdmVudBIKCgJpZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSDAoEdHlwZRgDIAEoCRIPCgdzdWJqZWN0GAQgASgJEigKBHRpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhkKEWRhdGFfY29udGVudF90eXBlGAYgASgJEhMKC2RhdGFfc2NoZW1hGAcgASgJEisKCmV4dGVuc2lvbnMYCCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiUKBGRhdGEYCSABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhMKC2RhdGFfYmFzZTY0GAogASgMIokDCgVFdmVudBIQCghwb3NpdGlvbhgBIAEoAxIPCgdwcm9qZWN0GAIgASgJEgoKAmlkGAMgASgJEg4KBnNvdXJjZRgEIAEoCRIMCgR0eXBlGAUgASgJEg8KB3N1YmplY3QYBiABKAkSKAoEdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRZGF0YV9jb250ZW50X3R5cGUYCCABKAkSEwoLZGF0YV9zY2hlbWEYCSABKAkSKwoKZXh0ZW5zaW9ucxgKIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJQoEZGF0YRgLIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSEwoLZGF0YV9iYXNlNjQYDCABKAwSDgoGc3RhdHVzGA0gASgJEg4KBnJlYXNvbhgOIAEoCRIwCgxyZWNlaXZlX3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGBAgASgJIq0CCghEZWxpdmVyeRIKCgJpZBgBIAEoCRIMCgRraW5kGAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGcnVuX2lkGAUgASgJEg4KBnN0YXR1cxgGIAEoCRIQCghhdHRlbXB0cxgHIAEoBRItCgluZXh0X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgJIAEoCRIRCglwb3NpdGlvbnMYCiADKAMSLwoLY3JlYXRlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJjCg1BY2NlcHRlZEV2ZW50EgoKAmlkGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCghwb3NpdGlvbhgDIAEoAxIRCglkdXBsaWNhdGUYBCABKAgSEQoJZGlmZmVyZW50GAUgASgIIlEKFFB1Ymxpc2hFdmVudHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSKAoGZXZlbnRzGAIgAygLMhguc2lnbmFsYm94LnYxLkNsb3VkRXZlbnQiRgoVUHVibGlzaEV2ZW50c1Jlc3BvbnNlEi0KCGFjY2VwdGVkGAEgAygLMhsuc2lnbmFsYm94LnYxLkFjY2VwdGVkRXZlbnQijQIKEUxpc3RFdmVudHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSEAoIc3RhdHVzZXMYBCADKAkSDAoEdHlwZRgFIAEoCRIOCgZzb3VyY2UYBiABKAkSCgoCaWQYByABKAkSDAoEZGVhZBgIIAEoCBIpCgVzaW5jZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJ1bl9pZBgLIAEoCRIQCghyZXRyeWluZxgMIAEoCCJ+ChJMaXN0RXZlbnRzUmVzcG9uc2USIwoGZXZlbnRzGAEgAygLMhMuc2lnbmFsYm94LnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgpkZWxpdmVyaWVzGAMgAygLMhYuc2lnbmFsYm94LnYxLkRlbGl2ZXJ5IlAKD0dldEV2ZW50UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgDEgoKAmlkGAMgASgJEg4KBnNvdXJjZRgEIAEoCSKlAQoQR2V0RXZlbnRSZXNwb25zZRIiCgVldmVudBgBIAEoCzITLnNpZ25hbGJveC52MS5FdmVudBIqCgpkZWxpdmVyaWVzGAIgAygLMhYuc2lnbmFsYm94LnYxLkRlbGl2ZXJ5EiwKBm1pc3NlZBgDIAMoCzIcLnNpZ25hbGJveC52MS5NaXNzZWRMaXN0ZW5lchITCgttb3JlX21pc3NlZBgEIAEoCCKaAQoOTWlzc2VkTGlzdGVuZXISDgoGcnVuX2lkGAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDAoEc3RlcBgEIAEoAxIMCgR0YXNrGAUgASgJEikKBXNpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YByABKAkiYAoVUmVkZWxpdmVyRXZlbnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoIcG9zaXRpb24YAiABKAMSFAoMZGVsaXZlcnlfaWRzGAMgAygJEg4KBnJlYXNvbhgEIAEoCSJEChZSZWRlbGl2ZXJFdmVudFJlc3BvbnNlEioKCmRlbGl2ZXJpZXMYASADKAsyFi5zaWduYWxib3gudjEuRGVsaXZlcnky6wIKDEV2ZW50U2VydmljZRJYCg1QdWJsaXNoRXZlbnRzEiIuc2lnbmFsYm94LnYxLlB1Ymxpc2hFdmVudHNSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlB1Ymxpc2hFdmVudHNSZXNwb25zZRJUCgpMaXN0RXZlbnRzEh8uc2lnbmFsYm94LnYxLkxpc3RFdmVudHNSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkxpc3RFdmVudHNSZXNwb25zZSIDkAIBEk4KCEdldEV2ZW50Eh0uc2lnbmFsYm94LnYxLkdldEV2ZW50UmVxdWVzdBoeLnNpZ25hbGJveC52MS5HZXRFdmVudFJlc3BvbnNlIgOQAgESWwoOUmVkZWxpdmVyRXZlbnQSIy5zaWduYWxib3gudjEuUmVkZWxpdmVyRXZlbnRSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlJlZGVsaXZlckV2ZW50UmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * CloudEvent is an event as its producer supplies it (CloudEvents 1.0). Source and ID together are unique in a project:
@@ -562,6 +562,21 @@ export type GetEventResponse = Message<"signalbox.v1.GetEventResponse"> & {
    * @generated from field: repeated signalbox.v1.Delivery deliveries = 2;
    */
   deliveries: Delivery[];
+
+  /**
+   * At most 20 listen tasks of open runs that await events of this type and have no delivery of the event, those first
+   * that are nearest to a match.
+   *
+   * @generated from field: repeated signalbox.v1.MissedListener missed = 3;
+   */
+  missed: MissedListener[];
+
+  /**
+   * Whether there are further ones.
+   *
+   * @generated from field: bool more_missed = 4;
+   */
+  moreMissed: boolean;
 };
 
 /**
@@ -570,6 +585,63 @@ export type GetEventResponse = Message<"signalbox.v1.GetEventResponse"> & {
  */
 export const GetEventResponseSchema: GenMessage<GetEventResponse> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_event, 9);
+
+/**
+ * MissedListener is a listen task of an open run that has not taken an event.
+ *
+ * @generated from message signalbox.v1.MissedListener
+ */
+export type MissedListener = Message<"signalbox.v1.MissedListener"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Number of the step; 0 if it is not recorded yet.
+   *
+   * @generated from field: int64 step = 4;
+   */
+  step: bigint;
+
+  /**
+   * Name of the task.
+   *
+   * @generated from field: string task = 5;
+   */
+  task: string;
+
+  /**
+   * Time at which the task began to wait.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 6;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Why the task has not taken the event: each unmet condition with both values, redacted.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message signalbox.v1.MissedListener.
+ * Use `create(MissedListenerSchema)` to create a new message.
+ */
+export const MissedListenerSchema: GenMessage<MissedListener> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_event, 10);
 
 /**
  * @generated from message signalbox.v1.RedeliverEventRequest
@@ -605,7 +677,7 @@ export type RedeliverEventRequest = Message<"signalbox.v1.RedeliverEventRequest"
  * Use `create(RedeliverEventRequestSchema)` to create a new message.
  */
 export const RedeliverEventRequestSchema: GenMessage<RedeliverEventRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_event, 10);
+  messageDesc(file_signalbox_v1_event, 11);
 
 /**
  * @generated from message signalbox.v1.RedeliverEventResponse
@@ -624,7 +696,7 @@ export type RedeliverEventResponse = Message<"signalbox.v1.RedeliverEventRespons
  * Use `create(RedeliverEventResponseSchema)` to create a new message.
  */
 export const RedeliverEventResponseSchema: GenMessage<RedeliverEventResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_event, 11);
+  messageDesc(file_signalbox_v1_event, 12);
 
 /**
  * EventService accepts CloudEvents and reports their deliveries: the runs that each event started or woke.
