@@ -162,3 +162,43 @@ func TestDocumentHasEveryRESTPath(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{signalboxv1connect.RunServiceWatchRunProcedure, signalboxv1connect.WatchServiceWatchProcedure}, missing)
 }
+
+// Generators of Go refuse a schema with a set of types, and give the types of a security scheme the name of the scheme.
+func TestGeneratorsReadDocument(t *testing.T) {
+	t.Parallel()
+	var content struct {
+		Components struct {
+			Schemas         map[string]any
+			SecuritySchemes map[string]any `yaml:"securitySchemes"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(api.OpenAPI()), &content))
+	require.NotEmpty(t, content.Components.Schemas)
+	require.NotEmpty(t, content.Components.SecuritySchemes)
+	for name := range content.Components.SecuritySchemes {
+		for schema := range content.Components.Schemas {
+			require.False(t, strings.EqualFold(name, schema), "a security scheme has the name of the schema %s", schema)
+		}
+	}
+	var all any
+	require.NoError(t, yaml.Unmarshal([]byte(api.OpenAPI()), &all))
+	requireOneType(t, "", all)
+}
+
+// requireOneType requires that no schema below a value of the document has a set of types.
+func requireOneType(t *testing.T, at string, value any) {
+	t.Helper()
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			requireOneType(t, at+"/"+strconv.Itoa(i), item)
+		}
+	case map[string]any:
+		for name, item := range v {
+			if _, set := item.([]any); set && name == "type" {
+				require.Fail(t, "a schema has a set of types", at)
+			}
+			requireOneType(t, at+"/"+name, item)
+		}
+	}
+}

@@ -191,6 +191,6 @@ func (o operation) security() *yaml.Node {
 		return nil
 	default:
 		none := sequence()
-		return sequence(mapping("token", none), mapping("session", none, "csrf", none))
+		return sequence(mapping("apiToken", none), mapping("browserSession", none, "csrf", none))
 	}
 }
