@@ -92,7 +92,6 @@ func (s *Service) Missed(ctx context.Context, e event.Event, deliveries []event.
 	if len(compared) > MostMissed {
 		compared, more = compared[:MostMissed], true
 	}
-	e.Status = events[0].Status
 	for i := range compared {
 		one, err := s.missed(ctx, e, compared[i])
 		if err != nil {
@@ -207,6 +206,8 @@ type unmetFilter struct {
 	index      int
 	matcher    *eventfilter.Matcher
 	conditions []string
+	// absent are those of the conditions for which the opened event has no value.
+	absent []string
 	// invalid is why the filter cannot be evaluated; empty where it can.
 	invalid string
 }
@@ -224,6 +225,11 @@ func compare(compiler *jq.Compiler, e event.Event, l event.Listener) comparison 
 			continue
 		}
 		one.matcher, one.conditions = m, m.Unmet(plain)
+		for _, name := range one.conditions {
+			if m.Value(name, plain) == nil {
+				one.absent = append(one.absent, name)
+			}
+		}
 		if !slices.Contains(one.conditions, "type") {
 			c.filters = append(c.filters, one)
 		}
@@ -272,7 +278,7 @@ func (c comparison) reason(e event.Event, shown event.Listener) string {
 		if f.invalid == "" {
 			var unmet []string
 			for _, name := range f.conditions {
-				unmet = append(unmet, condition(name, shown.Spec.Filters[f.index], f.matcher.Value(name, plain)))
+				unmet = append(unmet, condition(name, shown.Spec.Filters[f.index], f.matcher.Value(name, plain), slices.Contains(f.absent, name)))
 			}
 			text = strings.Join(unmet, ", and ")
 		}
@@ -281,27 +287,26 @@ func (c comparison) reason(e event.Event, shown event.Listener) string {
 	return strings.Join(parts, "; or ")
 }
 
-// condition describes an unmet condition of a filter.
-func condition(name string, f event.Filter, has any) string {
+// condition describes an unmet condition of a filter. value is that of the event, as it may be shown; absent reports that it has none.
+func condition(name string, f event.Filter, value any, absent bool) string {
+	given := valueText(value)
 	key, isKey := strings.CutPrefix(name, "correlate.")
 	if !isKey {
 		wanted := wantedText(f.With[name])
-		switch given := valueText(has); {
-		case has == nil:
+		switch {
+		case absent:
 			return fmt.Sprintf("the event has no %s, the task requires %s", name, wanted)
-		case given == wanted:
+		case value == nil || given == wanted:
 			return fmt.Sprintf("its %s differs; the values are hidden", name)
 		default:
 			return fmt.Sprintf("its %s is %s, the task requires %s", name, given, wanted)
 		}
 	}
 	k := f.Correlate[key]
-	switch given := valueText(has); {
-	case has == nil:
+	switch {
+	case absent:
 		return fmt.Sprintf("the event has no correlation key %s: %s gives no value", key, k.From)
-	case k.Expect == nil:
-		return fmt.Sprintf("its correlation key %s is %s, the task requires another value, which is hidden", key, given)
-	case given == excerptOf(string(k.Expect)):
+	case k.Expect == nil || value == nil || given == excerptOf(string(k.Expect)):
 		return fmt.Sprintf("its correlation key %s differs; the values are hidden", key)
 	default:
 		return fmt.Sprintf("its correlation key %s is %s, the task requires %s", key, given, excerptOf(string(k.Expect)))

@@ -96,6 +96,11 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 			filter: `{"with": {"type": {"literal": "paid"}}, "correlate": {"key": {"from": ".data", "expect": "secret"}}}`,
 			reason: `its correlation key key differs; the values are hidden`,
 		},
+		"a value that is hidden with the whole data": {
+			data: `"⟦redacted⟧"`, original: `{"key": "other secret"}`, position: 7, start: position(1),
+			filter: `{"with": {"type": {"literal": "paid"}}, "correlate": {"key": {"from": ".data.key", "expect": "secret"}}}`,
+			reason: `its correlation key key differs; the values are hidden`,
+		},
 		"it came before the task, which takes only later events": {
 			filter: any, document: later, position: 3, start: position(1),
 			reason: "it arrived 3.2s before the task began to wait, which takes only later events (signalbox.since: listen)",

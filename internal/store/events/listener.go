@@ -102,8 +102,11 @@ SELECT listener FROM listener_types WHERE project = $1 AND type IN ($2, `+anyTyp
 		})
 }
 
-// NotTaken reads up to limit events with their originals, newest first, that were accepted since a run's start and have no delivery to the
-// run: of one of the types, or of any.
+// newestRead is the number of events of a type among which [NotTaken] searches: a run may have taken very many.
+const newestRead = 200
+
+// NotTaken reads up to limit of the newest events with their originals, newest first, that were accepted since a run's start and have no
+// delivery to the run: of one of the types, or of any.
 func NotTaken(
 	ctx context.Context, c sqldb.Conn, project, runID string, types []string, limit int,
 ) (list []event.Event, start *int64, err error) {
@@ -112,10 +115,10 @@ func NotTaken(
 		return nil, nil, err
 	}
 	read := func(condition string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e
-WHERE e.project = $1 AND e.position > $2`+condition+`
+		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN (
+SELECT position FROM events WHERE project = $1 AND position > $2`+condition+` ORDER BY position DESC`+sqlrow.Limit(newestRead)+`)
 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.run_id = $3 AND d.project = e.project AND d.position = e.position)
-ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanPending)
+ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanWhole)
 		list = append(list, found...)
 		return err
 	}
@@ -124,7 +127,7 @@ ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanPending)
 		return list, start, read("", args)
 	}
 	for _, typ := range types {
-		if err := read(` AND e.type = $4`, append(slices.Clone(args), sqlrow.Mended(typ))); err != nil {
+		if err := read(` AND type = $4`, append(slices.Clone(args), sqlrow.Mended(typ))); err != nil {
 			return nil, nil, err
 		}
 	}

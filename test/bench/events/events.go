@@ -18,16 +18,19 @@ type Plan struct {
 	Unwanted, Starting, Single, Paced, Wakes, Collected int
 	// Waiting is the number of runs that wait, among which single ones are woken.
 	Waiting int
+	// Inbox is the number of events of other types in the inbox when listen tasks look for earlier events, Behind the number of events of
+	// their type that arrive after the one that they take.
+	Inbox, Behind int
 }
 
 // Full is the plan for the page.
 func Full(rounds int) Plan {
-	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 1000, Single: 100, Paced: 200, Wakes: 100, Collected: 1000, Waiting: 10_000}
+	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 1000, Single: 100, Paced: 200, Wakes: 100, Collected: 1000, Waiting: 10_000, Inbox: 1_000_000, Behind: 9000}
 }
 
 // Short is the plan for a quick check.
 func Short() Plan {
-	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Paced: 20, Wakes: 5, Collected: 100, Waiting: 100}
+	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Paced: 20, Wakes: 5, Collected: 100, Waiting: 100, Inbox: 1000, Behind: 200}
 }
 
 // Report has all measurements.
@@ -96,4 +99,5 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	line("medians of rounds, percentiles of all.")
 	line("")
 	r.listeners.markdown(line, r.plan)
+	r.listeners.earlier.markdown(line, r.plan.Waiting)
 }

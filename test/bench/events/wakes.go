@@ -148,6 +148,7 @@ func (s *environment) collected(t platform.T, p Plan) compare.Pair {
 type listeners struct {
 	few, many    int
 	fewer, among compare.Series
+	earlier      earlier
 	idle         float64 // processor time of the server per second while all wait, in milliseconds
 	memory       float64
 }
@@ -166,6 +167,7 @@ func measureListeners(t platform.T, p Plan) listeners {
 	l.idle = idle(scope, s.server)
 	series := compare.Measure(scope, compare.Work{Rounds: p.Rounds, Runs: p.Wakes, Callers: 1}, s.does(nil, small.wake), s.does(nil, large.wake))
 	l.fewer, l.among = series[0], series[1]
+	l.earlier = s.measureEarlier(scope, p)
 	return l
 }
 
