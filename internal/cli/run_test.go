@@ -186,7 +186,7 @@ func TestInterruptDoesNotAffectRun(t *testing.T) {
 func TestWaitTimeout(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
-	c := shell.run(t, "run", "start", "hello", "--wait", "--timeout", "50ms")
+	c := shell.run(t, "run", "start", "hello", "--wait", "--timeout", "1s")
 	require.Equal(t, exit.RunTimedOut, c.code)
 	require.Contains(t, c.err.String(), "has not ended within --timeout; it continues")
 }
