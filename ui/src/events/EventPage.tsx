@@ -93,7 +93,7 @@ function Missed({ project, missed }: { project: string; missed: MissedListener[]
           <td>{m.workflow}@{m.version}</td>
           <td>{m.step === 0n ? 'not recorded yet' : <Link to="/p/$project/runs/$id" params={{ project, id: m.runId }} search={{ tab: 'steps', step: String(m.step) }}>{String(m.step)} {m.task}</Link>}</td>
           <td><Ago at={milliseconds(m.since)} unknown="unknown" /></td>
-          <td>{m.reason}</td>
+          <td><div className={styles.reason}>{m.reason}</div></td>
         </tr>
       ))}
     </Table>

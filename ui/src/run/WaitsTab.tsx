@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { clients, milliseconds, usePages } from '../api'
 import type { Run, Wait } from '../gen/signalbox/v1/run_pb'
-import { Ago, type Column, command, CopyCommand, Countdown, Id, inWords, ListView, Panel, StateView, Table, Time } from '../kit'
+import { Ago, type Column, command, CopyCommand, Countdown, Id, inWords, ListView, Panel, StateView, Time } from '../kit'
 import styles from './run.module.css'
 
 const columns = (project: string, id: string): Column<Wait>[] => [
@@ -28,20 +28,17 @@ const columns = (project: string, id: string): Column<Wait>[] => [
 /** The newest events of the awaited types that the run has not taken, with the reason. */
 function NearEvents({ project, waits }: { project: string; waits: Wait[] }) {
   return (
-    <Panel title="Newest events that it has not taken" flush>
-      <Table heads={['Step', 'Event', 'Type', 'Source', 'Received', 'Reason']}>
-        {waits.flatMap((wait) => wait.near.map((e) => (
-          <tr key={`${wait.step} ${e.position}`}>
-            <td>{String(wait.step)} {wait.task}</td>
-            <td><Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>{e.id}</Link></td>
-            <td>{e.type}</td>
-            <td>{e.source}</td>
-            <td><Ago at={milliseconds(e.receiveTime)} unknown="unknown" /></td>
-            <td>{e.reason}</td>
-          </tr>
-        )))}
-      </Table>
-    </Panel>
+    <div className={styles.near}>
+      <Panel title="Newest events that it has not taken">
+        <ul>
+          {waits.flatMap((wait) => wait.near.map((e) => (
+            <li key={`${wait.step} ${e.position}`}>
+              Step {String(wait.step)} {wait.task}: <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>event {e.id}</Link> of {e.source}, <Ago at={milliseconds(e.receiveTime)} unknown="received at an unknown time" />: {e.reason}
+            </li>
+          )))}
+        </ul>
+      </Panel>
+    </div>
   )
 }
 
