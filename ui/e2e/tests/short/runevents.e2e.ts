@@ -38,6 +38,19 @@ describe('the events of a run', () => {
     await context.close()
   })
 
+  it('that it has not taken are on the tab of its waits and on their own pages, with the reason', async () => {
+    const source = `/shop/${'x'.repeat(200)}`
+    await platform.cli('event', 'send', '--type', 'com.example.payment', '--source', source, '--id', 'of-another-order', '--data', '{"order": "of another run"}')
+    const { context, page, faults } = await open(browser, platform.address, `/p/default/runs/${ids.listening ?? ''}?tab=waits`)
+    await page.getByRole('listitem').filter({ hasText: 'its correlation key order is "of another run"' }).getByRole('link', { name: 'event of-another-order' }).click()
+    await page.waitForURL(/\/events\/\d+$/)
+    await page.getByRole('cell', { name: /its correlation key order is "of another run", the task requires/ }).waitFor()
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth)).toBe(true)
+    expect(await violations(page)).toEqual([])
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   it('that none started say so', async () => {
     const { context, page } = await open(browser, platform.address, `/p/default/runs/${ids.completed ?? ''}?tab=events`)
     await page.getByText('No event started or woke this run.').waitFor()
