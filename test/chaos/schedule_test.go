@@ -57,11 +57,21 @@ type environment struct {
 	frontend *conntest.Frontend
 	options  platform.ServerOptions
 	server   *platform.Server
-	load     *load.Load
+	loads    []*load.Load
 	unlock   func()
 }
 
-// play executes a schedule under steady starts and verifies the outcome.
+// answered is a workflow whose event arrives before the task that listens for it.
+const answered = `  - ask:
+      emit: {event: {with: {type: io.example.chaos.answer, source: /chaos, data: {n: '${ $workflow.input.n }'}}}}
+  - hear:
+      listen: {to: {one: {with: {type: io.example.chaos.answer}, correlate: {n: {from: .data.n, expect: '${ $workflow.input.n }'}}}}}
+`
+
+// answeredEvery is the number of other starts for one of that workflow: each of its runs has an event.
+const answeredEvery = 4
+
+// play executes a schedule under steady starts and events and verifies the outcome.
 func play(t *testing.T, store platform.Store, schedule []step, every time.Duration) string {
 	t.Helper()
 	var lines []string
@@ -74,19 +84,22 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 	x.options = platform.ServerOptions{Temporal: x.frontend.Addr(), Store: store, Port: platform.FreePort(t)}
 	x.server = platform.StartServer(t, x.options)
 	workflow := x.server.Publish(t, platform.Document("chaos", "  - a:\n      set: {n: 1}\n  - b:\n      set: {n: 2}\n"))
-	x.load = load.Start(t, x.server, workflow, every)
+	listens := x.server.Publish(t, platform.Document("answered", answered))
+	x.loads = []*load.Load{load.Start(t, x.server, workflow, every), load.Start(t, x.server, listens, answeredEvery*every)}
 	for _, s := range schedule {
 		x.begin(s.fault)
 		wait(t, s.lasts)
 		x.end(s.fault)
 		wait(t, s.pause)
 	}
-	x.load.Stop()
+	for _, l := range x.loads {
+		l.Stop()
+	}
 	x.server.AwaitReady(t)
-	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address),
-		Limit: 3 * time.Minute})
-	require.NotEmpty(t, x.load.Of(load.Accepted))
-	return x.load.String()
+	load.Judge(t, load.Evidence{Loads: x.loads, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address), Limit: 3 * time.Minute})
+	require.NotEmpty(t, x.loads[0].Of(load.Accepted))
+	require.NotEmpty(t, x.loads[1].Of(load.Accepted))
+	return x.loads[0].String() + "; of runs whose event is early " + x.loads[1].String()
 }
 
 func (x *environment) begin(fault string) {
@@ -135,7 +148,9 @@ func (x *environment) end(fault string) {
 	case "server killed", "server stopped":
 		x.server = platform.LaunchServer(x.t, x.options)
 		x.server.AwaitAPI(x.t)
-		x.load.Follow(x.server)
+		for _, l := range x.loads {
+			l.Follow(x.server)
+		}
 	case "database locked":
 		x.unlock()
 	}
