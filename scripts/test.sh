@@ -3,8 +3,9 @@
 # services started; TESTREPORT names the program that summarizes the events.
 #
 # The race detector checks the root module, except the language packages and the model of the dispatchers, which have no concurrency
-# and compute a lot, and except the test suites of the store, in which SQLite (in Go) would take ten times as long; the users of the
-# store are checked. The Temporal server would take ten minutes more to compile with the detector, so its module is not checked.
+# and compute a lot, and except the test suites of the store and of the reconciler, in which SQLite (in Go) would take thirty times as
+# long; the other users of the store are checked. The Temporal server would take ten minutes more to compile with the detector, so its
+# module is not checked.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +21,8 @@ events() {
 
 # plain prints the packages of the root module that run without the race detector.
 plain() {
-	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/migrate/legacy/... ./internal/store/schema
+	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/migrate/legacy/... ./internal/store/schema \
+		./internal/run/reconcile
 }
 
 # without_detector runs the tests of those packages, with the flags of `make build`, which has compiled most of it.
