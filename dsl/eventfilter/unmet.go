@@ -9,6 +9,11 @@ import (
 // keyCondition begins the name of the condition on a correlation key.
 const keyCondition = "correlate."
 
+// KeyOf returns the correlation key that a condition concerns, and whether it concerns one.
+func KeyOf(condition string) (name string, isKey bool) {
+	return strings.CutPrefix(condition, keyCondition)
+}
+
 // Unmet returns the names of all conditions that an event does not meet, as [Match] names the first of them; none where the event matches.
 func (m *Matcher) Unmet(event map[string]any) []string {
 	e := evaluation{prices: jq.ByWork}
@@ -29,7 +34,7 @@ func (m *Matcher) Unmet(event map[string]any) []string {
 // Value returns what an event has for the condition with a name: its attribute, or its value of the correlation key. It is nil where the
 // event has none.
 func (m *Matcher) Value(condition string, event map[string]any) any {
-	name, isKey := strings.CutPrefix(condition, keyCondition)
+	name, isKey := KeyOf(condition)
 	if !isKey {
 		return attributeOf(event, condition)
 	}

@@ -226,9 +226,12 @@ func (e Event) text() string {
 }
 
 // short truncates a text to maxText characters.
-func short(text string) string {
-	if runes := []rune(text); len(runes) > maxText {
-		return string(runes[:maxText]) + "…"
+func short(text string) string { return truncated(text, maxText) }
+
+// truncated truncates a text to a number of characters.
+func truncated(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return text
 }

@@ -64,10 +64,9 @@ type Store interface {
 	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start *int64, err error)
 }
 
-// Events reads events and listeners. Events have their originals; listeners are opened.
+// Events reads events with their originals.
 type Events interface {
 	EventsAt(ctx context.Context, project string, positions []int64) ([]event.Event, error)
-	GetListener(ctx context.Context, project, id string) (l event.Listener, found bool, err error)
 }
 
 // Runs reads runs.
@@ -108,13 +107,14 @@ func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) 
 	if r.Status.Terminal() || r.Status == run.Queued && after > 0 {
 		return nil, 0, nil
 	}
+	var stored []event.Listener
 	state := State{Run: r, Key: s.opts.Key, TakenSince: s.opts.TakenSince, After: after}
 	if r.Status != run.Queued {
 		page := Page{After: after, Limit: limit, Key: func(path string) string { return s.opts.Key(r.ID, path) }}
 		if state.Rows, err = s.opts.Store.Pending(ctx, r.Project, r.ID, page); err != nil {
 			return nil, 0, err
 		}
-		if len(state.Rows.Listeners) > 0 {
+		if stored = state.Rows.Listeners; len(stored) > 0 {
 			state.Rows.Listeners = s.listeners(ctx, r, state.Rows.Listeners)
 		}
 		state.Document = s.document(ctx, r)
@@ -124,7 +124,7 @@ func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) 
 	}
 	list = Waits(state)
 	if after == 0 && len(state.Rows.Listeners) > 0 {
-		err = s.near(ctx, r, state.Document, state.Rows.Listeners, list)
+		err = s.near(ctx, r, state.Document, stored, state.Rows.Listeners, list)
 	}
 	return list, last, err
 }

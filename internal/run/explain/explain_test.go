@@ -397,10 +397,6 @@ func (s stored) NotTaken(context.Context, string, string, []string, int) ([]even
 
 func (s stored) EventsAt(context.Context, string, []int64) ([]event.Event, error) { return nil, nil }
 
-func (s stored) GetListener(context.Context, string, string) (event.Listener, bool, error) {
-	return event.Listener{}, false, nil
-}
-
 // redactor returns listeners unchanged, or fails.
 type redactor struct{ err error }
 

@@ -81,9 +81,10 @@ func (s *Service) Missed(ctx context.Context, e event.Event, deliveries []event.
 	}
 	compiler := jq.NewCompiler()
 	opened, asListeners := s.opts.Redactor.OpenToCompare(events, listenersOf(listening))
+	plain := plainOf(opened[0])
 	compared := make([]comparison, 0, len(listening))
 	for i, l := range listening {
-		if c := compare(compiler, opened[0], asListeners[i]); c.concerned() {
+		if c := compare(compiler, plain, asListeners[i]); c.concerned() {
 			c.Listening, c.deliveries = l, deliveries
 			compared = append(compared, c)
 		}
@@ -144,8 +145,13 @@ func (s *Service) missed(ctx context.Context, e event.Event, c comparison) (Miss
 	return m, nil
 }
 
-// near adds to the waits of a run the newest events that their listen tasks have not taken.
-func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, shown []event.Listener, waits []Wait) error {
+// near adds to the waits of a run the newest events that their listen tasks have not taken. stored and shown are the same listeners.
+func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, stored, shown []event.Listener, waits []Wait) error {
+	var tasks map[string]*dsl.Task
+	if doc != nil {
+		tasks = taskindex.Of(doc)
+	}
+	compiler := jq.NewCompiler()
 	left := mostNearTasks
 	for i := range waits {
 		w := &waits[i]
@@ -162,25 +168,16 @@ func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, shown 
 		if err != nil {
 			return err
 		}
-		stored, there, err := s.opts.Events.GetListener(ctx, r.Project, key)
-		if err != nil || !there {
-			return err
-		}
-		opened, _ := s.opts.Redactor.OpenToCompare(list, nil)
-		var task *dsl.Task
-		if doc != nil {
-			task = taskindex.Of(doc)[w.Pointer]
-		}
-		compiler := jq.NewCompiler()
+		opened, listeners := s.opts.Redactor.OpenToCompare(list, stored[at:at+1])
 		for n, e := range list {
-			c := compare(compiler, opened[n], stored)
+			c := compare(compiler, plainOf(opened[n]), listeners[0])
 			if !c.concerned() || len(w.Near) == mostNear {
 				continue
 			}
-			c.Listening = Listening{Listener: stored, Start: start}
+			c.Listening = Listening{Listener: listeners[0], Start: start}
 			reason := ""
 			if c.matches() {
-				reason = c.notTaken(e, task, w.Since)
+				reason = c.notTaken(e, tasks[w.Pointer], w.Since)
 			} else {
 				reason = c.reason(e, shown[at])
 			}
@@ -212,10 +209,9 @@ type unmetFilter struct {
 	invalid string
 }
 
-// compare compares an opened event with an opened listener.
-func compare(compiler *jq.Compiler, e event.Event, l event.Listener) comparison {
+// compare compares an opened event, as a plain value, with an opened listener.
+func compare(compiler *jq.Compiler, plain map[string]any, l event.Listener) comparison {
 	c := comparison{every: len(l.Spec.Filters) == 0}
-	plain := plainOf(e)
 	for i, f := range l.Spec.Filters {
 		one := unmetFilter{index: i}
 		m, err := eventfilter.Compile(f, compiler)
@@ -290,7 +286,7 @@ func (c comparison) reason(e event.Event, shown event.Listener) string {
 // condition describes an unmet condition of a filter. value is that of the event, as it may be shown; absent reports that it has none.
 func condition(name string, f event.Filter, value any, absent bool) string {
 	given := valueText(value)
-	key, isKey := strings.CutPrefix(name, "correlate.")
+	key, isKey := eventfilter.KeyOf(name)
 	if !isKey {
 		wanted := wantedText(f.With[name])
 		switch {
@@ -337,12 +333,7 @@ func valueText(value any) string {
 }
 
 // excerptOf truncates a text to maxValue characters.
-func excerptOf(text string) string {
-	if runes := []rune(text); len(runes) > maxValue {
-		return string(runes[:maxValue]) + "…"
-	}
-	return text
-}
+func excerptOf(text string) string { return truncated(text, maxValue) }
 
 // notTaken returns why a task has not taken an event that its filter matches. task and since are those of the task, where they are known.
 func (c comparison) notTaken(e event.Event, task *dsl.Task, since time.Time) string {

@@ -36,10 +36,6 @@ func (w world) EventsAt(context.Context, string, []int64) ([]event.Event, error)
 	return []event.Event{w.event}, nil
 }
 
-func (w world) GetListener(context.Context, string, string) (event.Listener, bool, error) {
-	return w.listening[0].Listener, true, nil
-}
-
 func (w world) Get(context.Context, string, string) (run.Run, error) {
 	r := running(run.Waiting, run.WaitingEvent)
 	r.DocumentHash = "h"
