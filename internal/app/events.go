@@ -173,6 +173,9 @@ func heartbeatFacts(m *conn.Manager) map[string]string {
 		if w.LastPoll.After(facts.LastPoll) {
 			facts.LastPoll = w.LastPoll
 		}
+		if since := w.BusySince; !since.IsZero() && (facts.BusySince.IsZero() || since.Before(facts.BusySince)) {
+			facts.BusySince = since
+		}
 	}
 	return facts.Encode()
 }

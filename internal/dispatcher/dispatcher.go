@@ -43,6 +43,8 @@ type Facts struct {
 	Contract    string
 	// LastPoll is when the worker last polled a task queue; zero if it has not.
 	LastPoll time.Time
+	// BusySince is since when all its slots for tasks of one of its task queues are in use, so that it does not poll; zero while it polls.
+	BusySince time.Time
 }
 
 // Keys of the facts in a heartbeat.
@@ -50,6 +52,7 @@ const (
 	interpreterFact = "interpreter"
 	contractFact    = "contract"
 	lastPollFact    = "lastPoll"
+	busyFact        = "busySince"
 )
 
 // Encode returns the facts as a heartbeat holds them.
@@ -57,6 +60,9 @@ func (f Facts) Encode() map[string]string {
 	facts := map[string]string{interpreterFact: strconv.Itoa(f.Interpreter), contractFact: f.Contract}
 	if !f.LastPoll.IsZero() {
 		facts[lastPollFact] = f.LastPoll.UTC().Format(time.RFC3339)
+	}
+	if !f.BusySince.IsZero() {
+		facts[busyFact] = f.BusySince.UTC().Format(time.RFC3339)
 	}
 	return facts
 }
@@ -67,5 +73,6 @@ func FactsOf(w dispatchtype.Worker) Facts {
 	f := Facts{Contract: facts[contractFact]}
 	f.Interpreter, _ = strconv.Atoi(facts[interpreterFact])
 	f.LastPoll, _ = time.Parse(time.RFC3339, facts[lastPollFact])
+	f.BusySince, _ = time.Parse(time.RFC3339, facts[busyFact])
 	return f
 }

@@ -122,11 +122,12 @@ func TestListsReportWhatCouldNotBeRead(t *testing.T) {
 
 func TestFactsOfHeartbeats(t *testing.T) {
 	t.Parallel()
-	facts := dispatcher.Facts{Interpreter: 3, Contract: "c1", LastPoll: noon}
+	facts := dispatcher.Facts{Interpreter: 3, Contract: "c1", LastPoll: noon, BusySince: noon.Add(-time.Minute)}
 	encoded := facts.Encode()
-	require.Equal(t, map[string]string{"interpreter": "3", "contract": "c1", "lastPoll": "2026-01-31T12:00:00Z"}, encoded)
+	require.Equal(t, map[string]string{"interpreter": "3", "contract": "c1", "lastPoll": "2026-01-31T12:00:00Z", "busySince": "2026-01-31T11:59:00Z"}, encoded)
 	require.Equal(t, facts, dispatcher.FactsOf(dispatchtype.Worker{Heartbeat: dispatchtype.Heartbeat{Facts: encoded}}))
 	require.NotContains(t, dispatcher.Facts{}.Encode(), "lastPoll")
+	require.NotContains(t, dispatcher.Facts{}.Encode(), "busySince")
 	require.Equal(t, dispatcher.Facts{}, dispatcher.FactsOf(dispatchtype.Worker{}), "of a worker without a heartbeat")
 }
 

@@ -49,12 +49,6 @@ type Reconciler interface {
 	Last() (run.Report, time.Time, error)
 }
 
-// Registry lists the live workers of all processes.
-type Registry interface {
-	// ListWorkers returns up to limit workers whose last heartbeat is within that time.
-	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]worker.Worker, error)
-}
-
 // AuditLog stores entries for actions that change no row.
 type AuditLog interface {
 	WriteAudit(ctx context.Context, e audit.Entry) error
@@ -107,13 +101,13 @@ type Service struct {
 	connector  Connector
 	queue      Queue
 	reconciler Reconciler
-	registry   Registry
+	registry   diagnose.Registry
 	audit      AuditLog
 	opts       Options
 }
 
 // NewService wires the service.
-func NewService(connector Connector, queue Queue, reconciler Reconciler, registry Registry, log AuditLog, opts Options) *Service {
+func NewService(connector Connector, queue Queue, reconciler Reconciler, registry diagnose.Registry, log AuditLog, opts Options) *Service {
 	return &Service{connector: connector, queue: queue, reconciler: reconciler, registry: registry, audit: log, opts: opts}
 }
 
@@ -161,12 +155,16 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 	if err != nil {
 		return nil, err
 	}
+	workers, err := diagnose.ReadWorkers(ctx, s.registry, s.opts.Fingerprint())
+	if err != nil {
+		return nil, err
+	}
 	queues := make([]TaskQueue, len(projects))
 	var asking errgroup.Group
 	asking.SetLimit(maxQueueReads)
 	for i := range projects {
 		asking.Go(func() error {
-			queues[i] = s.describe(ctx, projects[i].Name)
+			queues[i] = s.describe(ctx, projects[i].Name, workers)
 			return nil
 		})
 	}
@@ -176,26 +174,24 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 // maxQueueReads is how many task queues are described at the same time.
 const maxQueueReads = 8
 
-func (s *Service) describe(ctx context.Context, name string) TaskQueue {
+func (s *Service) describe(ctx context.Context, name string, workers []diagnose.Worker) TaskQueue {
 	state, err := s.opts.Queue(ctx, name)
 	q := TaskQueue{Project: name, Name: state.Name}
 	if err != nil {
 		q.Error = publicError(ctx, err)
 		return q
 	}
-	q.Workflow, q.Activity = queueLine(state.Workflow, s.opts.Now()), queueLine(state.Activity, s.opts.Now())
+	workflow, activity := state.Pollers(name, workers, s.opts.Now())
+	q.Workflow, q.Activity = queueLine(state.Workflow, workflow), queueLine(state.Activity, activity)
 	return q
 }
 
-func queueLine(state diagnose.TaskTypeState, now time.Time) QueueLine {
-	line := QueueLine{Age: state.Age}
+func queueLine(state diagnose.TaskTypeState, pollers diagnose.Pollers) QueueLine {
+	line := QueueLine{Pollers: pollers.Alive, Busy: pollers.Busy, Age: state.Age}
 	if state.Measured {
 		line.Backlog = &state.Backlog
 	}
 	for _, p := range state.Pollers {
-		if now.Sub(p.LastAccess) <= diagnose.PollCycle {
-			line.Pollers++
-		}
 		if p.LastAccess.After(line.PolledAt) {
 			line.PolledAt = p.LastAccess
 		}

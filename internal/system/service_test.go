@@ -41,6 +41,7 @@ type fakes struct {
 	resets     int
 	queued     func(context.Context) (int64, int64, error)
 	live       func(context.Context) ([]worker.Worker, error)
+	dead       []worker.Worker // listed without a recent heartbeat
 	report     run.Report
 	refuse     error
 	dry        []bool
@@ -87,10 +88,11 @@ func (s *fakes) CountQueued(ctx context.Context) (waiting, total int64, err erro
 }
 
 func (s *fakes) ListWorkers(ctx context.Context, within time.Duration, _ int) ([]worker.Worker, error) {
-	if within != worker.AliveFor {
-		return nil, errors.New("a status lists live workers only")
+	live, err := s.live(ctx)
+	if within > worker.AliveFor {
+		live = append(live, s.dead...)
 	}
-	return s.live(ctx)
+	return live, err
 }
 
 func (s *fakes) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
@@ -184,20 +186,27 @@ func TestQueues(t *testing.T) {
 		return diagnose.QueueState{
 			Name: "q-shop",
 			Workflow: diagnose.TaskTypeState{
-				Pollers: []diagnose.Poller{{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "dead", LastAccess: noon.Add(-2 * time.Minute)}},
+				Pollers: []diagnose.Poller{
+					{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "silent", LastAccess: noon.Add(-2 * time.Minute)},
+					{Identity: ours.ServerID, LastAccess: noon.Add(-3 * time.Minute)}, {Identity: "killed", LastAccess: noon.Add(-20 * time.Second)},
+				},
 				Backlog: 3, Age: time.Minute, Measured: true,
 			},
 		}, nil
 	}
+	busy := ours
+	busy.Busy = []worker.Busy{{Project: "shop", WorkflowTasks: noon.Add(-3 * time.Minute)}}
+	s.live = func(context.Context) ([]worker.Worker, error) { return []worker.Worker{busy}, nil }
+	s.dead = []worker.Worker{{ServerID: "killed", Fingerprint: ours.Fingerprint}}
 	queues, err := service.Queues(t.Context(), "", 10)
 	require.NoError(t, err)
 	require.Equal(t, []system.TaskQueue{
 		{Project: "bank", Name: "q-bank", Error: "Temporal is away"},
 		{
 			Project: "shop", Name: "q-shop",
-			Workflow: system.QueueLine{Pollers: 1, PolledAt: noon.Add(-diagnose.PollCycle), Backlog: new(int64(3)), Age: time.Minute},
+			Workflow: system.QueueLine{Pollers: 2, Busy: 1, PolledAt: noon.Add(-20 * time.Second), Backlog: new(int64(3)), Age: time.Minute},
 		},
-	}, queues, "an unknown backlog is not 0")
+	}, queues, "an unknown backlog is not 0, a busy worker counts, a dead one does not")
 	s.listError = errors.New("no answer")
 	_, err = service.Queues(t.Context(), "", 10)
 	require.ErrorIs(t, err, s.listError)

@@ -106,8 +106,9 @@ type TaskQueue struct {
 
 // QueueLine is the part of a task queue for one kind of task.
 type QueueLine struct {
-	// Pollers are those with a recent poll. PolledAt is the last poll; zero if Temporal knows of none.
-	Pollers  int
+	// Pollers are the live pollers, Busy those of them that do not poll because all their slots are in use.
+	Pollers, Busy int
+	// PolledAt is the last poll; zero if Temporal knows of none.
 	PolledAt time.Time
 	// Backlog is the approximate number of tasks that wait; nil if Temporal does not report it. Age is that of the oldest.
 	Backlog *int64

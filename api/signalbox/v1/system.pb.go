@@ -1590,14 +1590,17 @@ func (x *Queue) GetError() string {
 // QueueLine is the part of a task queue for one kind of task.
 type QueueLine struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of pollers that have polled within the last 70 s: a poll lasts up to one minute.
+	// Number of live pollers: those that have polled within the last 70 s (a poll lasts up to one minute), and live
+	// workers that do not poll because all their slots for these tasks are in use.
 	Pollers int64 `protobuf:"varint,1,opt,name=pollers,proto3" json:"pollers,omitempty"`
 	// Time of the last poll; absent if Temporal knows of none. It forgets pollers after five minutes.
 	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
 	// Approximate number of tasks that wait; absent if this Temporal does not report it.
 	Backlog *int64 `protobuf:"varint,3,opt,name=backlog,proto3,oneof" json:"backlog,omitempty"`
 	// Approximate age of the oldest task that waits.
-	BacklogAge    *durationpb.Duration `protobuf:"bytes,4,opt,name=backlog_age,json=backlogAge,proto3" json:"backlog_age,omitempty"`
+	BacklogAge *durationpb.Duration `protobuf:"bytes,4,opt,name=backlog_age,json=backlogAge,proto3" json:"backlog_age,omitempty"`
+	// Number of these pollers that do not poll because all their slots for these tasks are in use.
+	Busy          int64 `protobuf:"varint,5,opt,name=busy,proto3" json:"busy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1658,6 +1661,13 @@ func (x *QueueLine) GetBacklogAge() *durationpb.Duration {
 		return x.BacklogAge
 	}
 	return nil
+}
+
+func (x *QueueLine) GetBusy() int64 {
+	if x != nil {
+		return x.Busy
+	}
+	return 0
 }
 
 // Dependency is a component that a server requires.
@@ -2760,13 +2770,14 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\n" +
 	"activities\x18\x04 \x01(\v2\x17.signalbox.v1.QueueLineR\n" +
 	"activities\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xce\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xe2\x01\n" +
 	"\tQueueLine\x12\x18\n" +
 	"\apollers\x18\x01 \x01(\x03R\apollers\x12@\n" +
 	"\x0elast_poll_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12\x1d\n" +
 	"\abacklog\x18\x03 \x01(\x03H\x00R\abacklog\x88\x01\x01\x12:\n" +
 	"\vbacklog_age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"backlogAgeB\n" +
+	"backlogAge\x12\x12\n" +
+	"\x04busy\x18\x05 \x01(\x03R\x04busyB\n" +
 	"\n" +
 	"\b_backlog\"\x94\x01\n" +
 	"\n" +

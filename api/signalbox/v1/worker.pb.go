@@ -50,6 +50,9 @@ type WorkerProcess struct {
 	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
 	// Its registrations with dispatchers.
 	Registrations []*WorkerRegistration `protobuf:"bytes,11,rep,name=registrations,proto3" json:"registrations,omitempty"`
+	// Time since which all its slots for tasks of at least one of its task queues are in use: it executes tasks, and polls
+	// that queue again when one of them ends. Absent while it polls all of them.
+	BusyTime      *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=busy_time,json=busyTime,proto3" json:"busy_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +160,13 @@ func (x *WorkerProcess) GetLastPollTime() *timestamppb.Timestamp {
 func (x *WorkerProcess) GetRegistrations() []*WorkerRegistration {
 	if x != nil {
 		return x.Registrations
+	}
+	return nil
+}
+
+func (x *WorkerProcess) GetBusyTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BusyTime
 	}
 	return nil
 }
@@ -359,7 +369,7 @@ var File_signalbox_v1_worker_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_worker_proto_rawDesc = "" +
 	"\n" +
-	"\x19signalbox/v1/worker.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xef\x03\n" +
+	"\x19signalbox/v1/worker.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x04\n" +
 	"\rWorkerProcess\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
@@ -373,7 +383,8 @@ const file_signalbox_v1_worker_proto_rawDesc = "" +
 	"\bstale_in\x18\t \x01(\v2\x19.google.protobuf.DurationR\astaleIn\x12@\n" +
 	"\x0elast_poll_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12F\n" +
-	"\rregistrations\x18\v \x03(\v2 .signalbox.v1.WorkerRegistrationR\rregistrations\"\x8e\x01\n" +
+	"\rregistrations\x18\v \x03(\v2 .signalbox.v1.WorkerRegistrationR\rregistrations\x127\n" +
+	"\tbusy_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\bbusyTime\"\x8e\x01\n" +
 	"\x12WorkerRegistration\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1d\n" +
 	"\n" +
@@ -419,15 +430,16 @@ var file_signalbox_v1_worker_proto_depIdxs = []int32{
 	5, // 2: signalbox.v1.WorkerProcess.stale_in:type_name -> google.protobuf.Duration
 	4, // 3: signalbox.v1.WorkerProcess.last_poll_time:type_name -> google.protobuf.Timestamp
 	1, // 4: signalbox.v1.WorkerProcess.registrations:type_name -> signalbox.v1.WorkerRegistration
-	4, // 5: signalbox.v1.WorkerRegistration.register_time:type_name -> google.protobuf.Timestamp
-	0, // 6: signalbox.v1.ListWorkersResponse.workers:type_name -> signalbox.v1.WorkerProcess
-	2, // 7: signalbox.v1.WorkerService.ListWorkers:input_type -> signalbox.v1.ListWorkersRequest
-	3, // 8: signalbox.v1.WorkerService.ListWorkers:output_type -> signalbox.v1.ListWorkersResponse
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	4, // 5: signalbox.v1.WorkerProcess.busy_time:type_name -> google.protobuf.Timestamp
+	4, // 6: signalbox.v1.WorkerRegistration.register_time:type_name -> google.protobuf.Timestamp
+	0, // 7: signalbox.v1.ListWorkersResponse.workers:type_name -> signalbox.v1.WorkerProcess
+	2, // 8: signalbox.v1.WorkerService.ListWorkers:input_type -> signalbox.v1.ListWorkersRequest
+	3, // 9: signalbox.v1.WorkerService.ListWorkers:output_type -> signalbox.v1.ListWorkersResponse
+	9, // [9:10] is the sub-list for method output_type
+	8, // [8:9] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_worker_proto_init() }

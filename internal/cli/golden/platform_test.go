@@ -82,7 +82,7 @@ func dispatcherExamples() []example {
 			"items": [{"action": "end", "kind": "stale", "project": "shop", "workflowId": "signalbox-dispatcher-shop", "runId": "7f0c6a53", "reason": "its owner host-2-def has no heartbeat", "applied": true}, {"action": "alert", "kind": "foreign", "project": "billing", "workflowId": "signalbox-dispatcher-billing", "reason": "another workflow uses the ID"}]}`}},
 		{name: "dispatcher-reconcile-dry-run", line: "dispatcher reconcile --dry-run", answers: answers{"ReconcileDispatchers": `{"dispatchers": "2", "healthy": "2", "took": "0.12s", "dryRun": true}`}},
 		{name: "worker-list", line: "worker list", answers: answers{"ListWorkers": `{"workers": [
-			{"serverId": "host-1-abc", "state": "alive", "build": "1.2.3", "interpreter": 4, "contract": "2", "startTime": "2026-11-24T01:00:00Z", "lastBeatTime": "2026-11-24T02:59:55Z", "staleIn": "25s", "lastPollTime": "2026-11-24T02:59:50Z", "registrations": [{"project": "shop"}]},
+			{"serverId": "host-1-abc", "state": "alive", "build": "1.2.3", "interpreter": 4, "contract": "2", "startTime": "2026-11-24T01:00:00Z", "lastBeatTime": "2026-11-24T02:59:55Z", "staleIn": "25s", "lastPollTime": "2026-11-24T02:56:50Z", "busyTime": "2026-11-24T02:57:00Z", "registrations": [{"project": "shop"}]},
 			{"serverId": "host-2-def", "state": "silent", "staleIn": "-90s", "registrations": [{"project": "shop"}, {"project": "billing"}]}, {"serverId": "host-3-ghi", "state": "unknown"}], "errors": ["heartbeats: Redis does not answer"]}`}},
 		{name: "worker-list-empty", line: "worker list", answers: answers{"ListWorkers": `{}`}},
 	}
@@ -125,7 +125,7 @@ func systemExamples() []example {
 			"dependencies": [{"name": "redis", "state": "down", "since": "2026-11-24T02:55:00Z", "error": "connection refused"}], "maintenance": {"active": true, "reason": "upgrade of the database", "actor": "ada", "since": "2026-11-24T02:30:00Z"}}`}},
 		{name: "system-connection", line: "system connection", answers: answers{"GetConnection": `{"state": "connected", "since": "2026-11-23T03:00:00Z", "queuesRuns": true}`}},
 		{name: "system-connection-down", line: "system connection", answers: answers{"GetConnection": `{"state": "down", "kind": "unreachable", "since": "2026-11-24T02:50:00Z", "title": "Temporal cannot be reached", "queuesRuns": true}`}},
-		{name: "system-queues", line: "system queues", answers: answers{"ListQueues": `{"time": "2026-11-24T03:00:00Z", "queues": [{"project": "shop", "name": "signalbox-shop", "workflowTasks": {"pollers": "2", "lastPollTime": "2026-11-24T02:59:58Z", "backlog": "3", "backlogAge": "12s"}, "activities": {"pollers": "0", "backlog": "0"}},
+		{name: "system-queues", line: "system queues", answers: answers{"ListQueues": `{"time": "2026-11-24T03:00:00Z", "queues": [{"project": "shop", "name": "signalbox-shop", "workflowTasks": {"pollers": "2", "busy": "1", "lastPollTime": "2026-11-24T02:59:58Z", "backlog": "3", "backlogAge": "12s"}, "activities": {"pollers": "0", "backlog": "0"}},
 			{"project": "billing", "name": "signalbox-billing", "error": "deadline exceeded"}]}`}},
 		{name: "system-queues-empty", line: "system queues", answers: answers{"ListQueues": `{}`}},
 		{name: "system-health", line: "system health", answers: answers{"/readyz": `200 {"status": "degraded", "roles": [{"role": "api", "status": "ready"}, {"role": "worker", "status": "degraded", "because": ["temporal"], "lastError": "connection refused"}]}`}},

@@ -19,7 +19,8 @@ func queuesCommand(s *session.Session) *cobra.Command {
 		Short: "List the task queues of the projects with their pollers and backlog",
 		Long: `List the task queues of the projects as Temporal describes them to the server at --address: for workflow tasks and for
 activities the number of pollers, the last poll, and the approximate number of tasks that wait, with the age of the oldest.
-A poller counts if it has polled within the last 70 seconds. A queue that cannot be read is listed with the reason.`,
+A poller counts if it has polled within the last 70 seconds, or is a worker that does not poll because all its slots are in
+use; "2, 1 busy" has one of these. A queue that cannot be read is listed with the reason.`,
 		Example: `  signalbox system queues`,
 		Args:    session.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
@@ -65,5 +66,9 @@ func line(l *signalboxv1.QueueLine, now time.Time) []string {
 			backlog += ", oldest " + output.Span(l.GetBacklogAge().AsDuration())
 		}
 	}
-	return []string{fmt.Sprint(l.GetPollers()), cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog}
+	pollers := fmt.Sprint(l.GetPollers())
+	if l.GetBusy() > 0 {
+		pollers += fmt.Sprintf(", %d busy", l.GetBusy())
+	}
+	return []string{pollers, cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog}
 }

@@ -38,7 +38,8 @@ func listCommand(s *session.Session) *cobra.Command {
 		Short: "List the workers with their heartbeats and registrations",
 		Long: `List the worker processes: their heartbeats, and the dispatchers that they are registered with. A worker is alive, late (it
 sent no heartbeat in time, and the dispatchers are about to evict it), dead (none for three times that time), stopped,
-or silent (registered with a dispatcher, without a heartbeat).`,
+or silent (registered with a dispatcher, without a heartbeat). A worker is busy while all its slots for tasks of one of its
+task queues are in use: it does not poll that queue until one of them ends.`,
 		Example: `  signalbox worker list
   signalbox worker list --project shop --state late,dead`,
 		Args: session.Args(0, 0, ""),
@@ -75,10 +76,10 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
 		Thing:   "worker",
-		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
+		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE", "BUSY", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
 		Row: func(w *signalboxv1.WorkerProcess) []string {
 			return []string{
-				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), stale(w), registrations(w),
+				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), stale(w), busy(s, w), registrations(w),
 				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
 			}
 		},
@@ -129,6 +130,14 @@ func stale(w *signalboxv1.WorkerProcess) string {
 	default:
 		return "in " + output.Span(left)
 	}
+}
+
+// busy is for how long the worker has had no free slot for one of its task queues; empty while it has.
+func busy(s *session.Session, w *signalboxv1.WorkerProcess) string {
+	if w.GetBusyTime() == nil {
+		return ""
+	}
+	return "for " + s.Age(w.GetBusyTime())
 }
 
 // registrations are the projects with whose dispatchers it is registered.

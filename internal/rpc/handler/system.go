@@ -159,7 +159,7 @@ func (h *System) ListQueues(
 }
 
 func lineMessage(l system.QueueLine) *signalboxv1.QueueLine {
-	m := &signalboxv1.QueueLine{Pollers: int64(l.Pollers), LastPollTime: message.Timestamp(l.PolledAt), Backlog: l.Backlog}
+	m := &signalboxv1.QueueLine{Pollers: int64(l.Pollers), Busy: int64(l.Busy), LastPollTime: message.Timestamp(l.PolledAt), Backlog: l.Backlog}
 	if l.Backlog != nil {
 		m.BacklogAge = durationpb.New(l.Age)
 	}

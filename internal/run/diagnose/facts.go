@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // PollCycle is the longest time between two polls of a live poller: a long poll of Temporal takes a minute.
@@ -48,8 +49,8 @@ type Queue struct {
 
 // Pollers are the pollers for one kind of task, and the backlog of that kind.
 type Pollers struct {
-	// Alive is how many pollers are live. A live worker counts that does not poll because it is busy.
-	Alive int
+	// Alive is how many pollers are live, Busy how many of them are live workers that do not poll because they are busy.
+	Alive, Busy int
 	// BusyBy is the live worker that is busy for the longest time, and BusySince since when; empty where none is.
 	BusyBy    string
 	BusySince time.Time
@@ -139,6 +140,8 @@ type Poller struct {
 // Worker is a registered Signalbox worker.
 type Worker struct {
 	Identity string
+	// Registered is the worker's entry in the registry; zero for one that is no longer listed.
+	Registered worker.Worker
 	// Live reports whether the worker still sends heartbeats, Compatible whether it polls the task queues of this process's runs.
 	Live, Compatible bool
 	// Fingerprint is the worker's fingerprint for messages: its contract, Temporal and namespace.
@@ -158,6 +161,7 @@ func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) 
 			continue
 		}
 		p.Alive++
+		p.Busy++
 		if p.BusyBy == "" || w.BusySince.Before(p.BusySince) {
 			p.BusyBy, p.BusySince = w.Identity, w.BusySince
 		}

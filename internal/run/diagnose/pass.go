@@ -10,7 +10,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 const (
@@ -34,8 +33,7 @@ type pass struct {
 	w          *Watcher
 	now        time.Time
 	connection Connection
-	workers    []worker.Worker
-	live       map[string]bool
+	workers    []Worker
 	queues     map[string]*Queue
 	// stored are the stored verdicts that the pass has not decided yet, by run ID.
 	stored map[string]StoredVerdict
@@ -103,14 +101,7 @@ func (p *pass) read(ctx context.Context) (err error) {
 		}
 		after = list[len(list)-1].RunID
 	}
-	if p.workers, err = p.w.platform.ListWorkers(ctx, workerRetention, maxWorkers); err != nil {
-		return err
-	}
-	live, err := p.w.platform.ListWorkers(ctx, worker.AliveFor, maxWorkers)
-	p.live = make(map[string]bool, len(live))
-	for _, l := range live {
-		p.live[l.ServerID] = true
-	}
+	p.workers, err = ReadWorkers(ctx, p.w.platform, p.w.opts.Fingerprint())
 	return err
 }
 
@@ -209,13 +200,10 @@ func (p *pass) queryTemporal(ctx context.Context, candidates []Candidate) {
 
 // updateWorkers updates the known workers from the list. A worker that is no longer listed has stopped.
 func (p *pass) updateWorkers() {
-	own := p.w.opts.Fingerprint()
 	listed := make(map[string]bool, len(p.workers))
 	for _, k := range p.workers {
-		listed[k.ServerID] = true
-		p.w.workers[k.ServerID] = Worker{
-			Identity: k.ServerID, Live: p.live[k.ServerID], Compatible: !own.Differs(k.Fingerprint), Fingerprint: k.Fingerprint.String(),
-		}
+		listed[k.Identity] = true
+		p.w.workers[k.Identity] = k
 	}
 	for id, k := range p.w.workers {
 		if listed[id] {
@@ -251,26 +239,14 @@ func (p *pass) queue(ctx context.Context, project string) *Queue {
 		logger.FromContext(ctx).DebugContext(ctx, "Task queue could not be described", "project", project, "error", err)
 		return nil
 	}
-	busy := map[string]worker.Busy{}
 	var serving []Worker
 	for _, k := range p.workers {
-		busy[k.ServerID] = k.BusyWith(project)
-		if k.Serves(project) {
-			serving = append(serving, p.w.workers[k.ServerID])
+		if k.Registered.Serves(project) {
+			serving = append(serving, k)
 		}
-	}
-	with := func(since func(worker.Busy) time.Time) []Worker {
-		all := slices.Collect(maps.Values(p.w.workers))
-		for i := range all {
-			all[i].BusySince = since(busy[all[i].Identity])
-		}
-		return all
 	}
 	q := &Queue{Name: state.Name, Elsewhere: Elsewhere(serving)}
-	q.Workflow = CountPollers(state.Workflow.Pollers, with(func(b worker.Busy) time.Time { return b.WorkflowTasks }), p.now)
-	q.Activity = CountPollers(state.Activity.Pollers, with(func(b worker.Busy) time.Time { return b.Activities }), p.now)
-	q.Workflow.Backlog, q.Workflow.Age = state.Workflow.Backlog, state.Workflow.Age
-	q.Activity.Backlog, q.Activity.Age = state.Activity.Backlog, state.Activity.Age
+	q.Workflow, q.Activity = state.Pollers(project, slices.Collect(maps.Values(p.w.workers)), p.now)
 	return q
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/project"
-	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // Candidate is an open run that may be overdue.
@@ -103,8 +102,7 @@ type Rows interface {
 
 // Platform is what the watcher requires of the rest of the store.
 type Platform interface {
-	// ListWorkers is ListWorkers of [worker.Store].
-	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]worker.Worker, error)
+	Registry
 	// GetProject is GetProject of [project.Store].
 	GetProject(ctx context.Context, name string) (project.Project, error)
 	// Exclusive runs fn unless another process runs work of that name.

@@ -308,7 +308,7 @@ func TestBusyWorkersAreNotStale(t *testing.T) {
 	free, dead, elsewhere := busy, busy, busy
 	free.BusySince, dead.Live, elsewhere.Compatible = time.Time{}, false, false
 	polled := []diagnose.Poller{{Identity: "w1", LastAccess: ago(2 * time.Minute)}}
-	executes := diagnose.Pollers{Alive: 1, BusyBy: "w1", BusySince: ago(2 * time.Minute)}
+	executes := diagnose.Pollers{Alive: 1, Busy: 1, BusyBy: "w1", BusySince: ago(2 * time.Minute)}
 	for _, tt := range []struct {
 		worker diagnose.Worker
 		listed []diagnose.Poller

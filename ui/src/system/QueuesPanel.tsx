@@ -31,7 +31,7 @@ function Line({ line, queue }: { line: QueueLine | undefined; queue: Queue }) {
   const age = durationMilliseconds(line.backlogAge)
   return (
     <>
-      <td>{formatCount(line.pollers)}</td>
+      <td>{formatCount(line.pollers)}{line.busy > 0n ? `, ${formatCount(line.busy)} busy` : ''}</td>
       <td><Ago at={milliseconds(line.lastPollTime)} unknown="none known" /></td>
       <td>{line.backlog === undefined ? 'unknown' : line.backlog === 0n || age === undefined ? formatCount(line.backlog) : `${formatCount(line.backlog)}, the oldest for ${formatDuration(age)}`}</td>
     </>

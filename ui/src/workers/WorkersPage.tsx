@@ -25,7 +25,10 @@ const columns: Column<Row>[] = [
   { id: 'state', title: 'State', width: 84, cell: ({ worker }) => <StatusBadge of="worker" status={worker.state} /> },
   { id: 'id', title: 'Server ID', width: 130, grow: true, cell: ({ worker }) => <Id id={worker.serverId}>{worker.serverId}</Id> },
   { id: 'beat', title: 'Heartbeat', width: 190, cell: (row) => <Beat row={row} /> },
-  { id: 'poll', title: 'Last poll', width: 76, cell: ({ worker }) => <Ago at={milliseconds(worker.lastPollTime)} /> },
+  {
+    id: 'poll', title: 'Last poll', width: 110,
+    cell: ({ worker }) => <><Ago at={milliseconds(worker.lastPollTime)} />{worker.busyTime === undefined ? '' : ', busy'}</>,
+  },
   {
     id: 'queues', title: 'Task queues', width: 140, grow: true,
     cell: ({ worker }) => (worker.registrations.length === 0 ? 'none registered' : worker.registrations.map((r, i) => (
@@ -50,7 +53,7 @@ export function WorkersPage() {
   })
   return (
     <Page title="Workers" fill>
-      <PageHead title="Workers">Processes that execute runs. A dead one is shown as late within seconds and is evicted by its dispatchers.</PageHead>
+      <PageHead title="Workers">Processes that execute runs. A dead one is shown as late within seconds and is evicted by its dispatchers. A busy one polls again when one of its tasks ends.</PageHead>
       <FilterFields
         fields={[
           { name: 'state', label: 'State', options: Object.entries(vocabularies.worker).map(([value, { word }]) => ({ value, label: word })) },

@@ -84,6 +84,7 @@ func workerMessage(w dispatchtype.Worker) *signalboxv1.WorkerProcess {
 		ServerId: w.ServerID, State: string(w.Status), Build: beat.Build, Interpreter: int32(facts.Interpreter), //nolint:gosec // counts up from 1
 		Contract: facts.Contract, Projects: beat.Projects, StartTime: message.Timestamp(beat.StartedAt),
 		LastBeatTime: message.Timestamp(w.HeartbeatAt), LastPollTime: message.Timestamp(facts.LastPoll),
+		BusyTime: message.Timestamp(facts.BusySince),
 	}
 	if !w.HeartbeatAt.IsZero() {
 		m.StaleIn = message.Duration(w.StaleIn)
