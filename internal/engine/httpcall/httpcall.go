@@ -270,6 +270,10 @@ func acceptable(status int, redirect bool) bool {
 	return status >= 200 && status <= 299
 }
 
+// promptFor is how long a call sends its heartbeats at the shortest interval. Most that are canceled, because another branch was faster or
+// a timeout ran out, are canceled in that time, and end within two seconds then. Later ones end within five: a heartbeat costs a write.
+const promptFor = 10 * time.Second
+
 // heartbeat sends heartbeats for a long call, which also makes it cancelable, until the returned function is called.
 func heartbeat(ctx context.Context) func() {
 	if !activity.IsActivity(ctx) {
@@ -282,13 +286,16 @@ func heartbeat(ctx context.Context) func() {
 	done, joined := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(joined)
-		// A third of the timeout tolerates the loss of one heartbeat.
-		ticker := time.NewTicker(limit / 3)
+		began := time.Now()
+		ticker := time.NewTicker(min(limit/3, flow.HeartbeatsWithin))
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
 				activity.RecordHeartbeat(ctx)
+				if time.Since(began) >= promptFor {
+					ticker.Reset(limit / 3) // which tolerates the loss of one heartbeat
+				}
 			case <-done:
 				return
 			case <-ctx.Done():
