@@ -19,6 +19,7 @@ interface FilterBarProps {
 /** The parts of the filter as chips that can be removed, and the panel that adds them. */
 export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: FilterBarProps) {
   const { zone } = usePreferences()
+  const failure = useFailure(project, filter.group)
   return (
     <>
       <Popover
@@ -32,10 +33,24 @@ export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: 
       {invalid.map(({ name, value, why }) => (
         <FilterChipView key={`${name} ${value}`} invalid text={`${name}=${value}: ${why}`} onRemove={() => { onChange({}) }} />
       ))}
-      {filterChips(filter, zone).map(({ name, text, without }) => <FilterChipView key={name} text={text} onRemove={() => { onChange(without) }} />)}
+      {filterChips(filter, zone, failure).map(({ name, text, without }) => <FilterChipView key={name} text={text} onRemove={() => { onChange(without) }} />)}
       {isFiltered(filter) || invalid.length > 0 ? <Button kind="quiet" onClick={() => { onChange({ ...noFilter, order: filter.order }) }}>Clear</Button> : null}
     </>
   )
+}
+
+/** What a failure group is, as the page of problems names it; undefined while it is not known. */
+function useFailure(project: string, group: string): string | undefined {
+  const found = useQuery({
+    queryKey: ['failure-group', project, group],
+    queryFn: async ({ signal }) => {
+      const { problems } = await clients.problems.listProblems({ project, kinds: ['failure'], states: ['open', 'acknowledged', 'snoozed', 'resolved'], pageSize: 500 }, { signal })
+      return problems.find((p) => p.failureGroup === group) ?? null
+    },
+    enabled: group !== '',
+    staleTime: 30_000,
+  }).data
+  return found ? [found.workflow, found.task, found.title].filter(Boolean).join(' · ') : undefined
 }
 
 function FilterChipView({ text, invalid = false, onRemove }: { text: string; invalid?: boolean; onRemove: () => void }) {

@@ -267,8 +267,8 @@ export interface FilterChip {
   without: Partial<RunFilter>
 }
 
-/** filterChips returns the parts of a filter. */
-export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
+/** filterChips returns the parts of a filter. Failure names its failure group, once it is known. */
+export function filterChips(filter: RunFilter, zone: Zone, failure = 'failures of one cause'): FilterChip[] {
   const chips: (FilterChip | undefined)[] = [
     filter.statuses.length === 0 ? undefined : { name: 'status', text: `Status: ${filter.statuses.map((s) => statusWord('run', s).word).join(', ')}`, without: { statuses: [] } },
     filter.problems.length === 0 ? undefined : { name: 'problem', text: filter.problems.includes('any') ? 'With a problem' : `Problem: ${filter.problems.map((c) => statusWord('stuck', c).word).join(', ')}`, without: { problems: [] } },
@@ -276,7 +276,7 @@ export function filterChips(filter: RunFilter, zone: Zone): FilterChip[] {
     filter.version === '' ? undefined : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
     filter.trigger === '' ? undefined : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
     filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
-    filter.group === '' ? undefined : { name: 'group', text: `Failures like ${filter.group.slice(0, 12)}`, without: { group: '' } },
+    filter.group === '' ? undefined : { name: 'group', text: `Failure: ${failure}`, without: { group: '' } },
     filter.parent === '' ? undefined : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
     filter.replayOf === '' ? undefined : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
     filter.batch === '' ? undefined : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },

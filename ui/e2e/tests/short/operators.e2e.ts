@@ -179,6 +179,15 @@ describe('a group of failures', () => {
     expect(items).toContain(shortID(ids.failedAgain ?? ''))
     expect(items).toContain(shortID(replay.id))
     expect(items).not.toContain(shortID(ids.failed ?? ''))
+
+    // The failed ones are a list, and so are all of the group, which the list names by workflow, task and error.
+    await page.getByRole('link', { name: '2 failed', exact: true }).click()
+    await page.waitForURL(/started-by=/)
+    await until('the list has both', async () => (await page.getByRole('grid').getByRole('row', { name: /Failed/ }).count()) === 2)
+    const { problems } = JSON.parse(`{"problems":${await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')}}`) as { problems: { workflow: string; title: string; failureGroup: string }[] }
+    const group = problems.find((p) => p.workflow === 'shop/order' && p.title.includes('Not Found'))?.failureGroup ?? ''
+    await page.goto(`${platform.address}/p/default/runs?group=${group}`)
+    await page.getByText(/^Failure: shop\/order · .*Not Found/).waitFor()
     expect(faults).toEqual([])
     await context.close()
   })
