@@ -29,6 +29,15 @@ function addresses(): string[] {
   return ['/', ...found].map((path) => path.replaceAll(/\$\w+/g, 'default'))
 }
 
+/** Opens every page and expects that each asks to sign in. */
+async function isAskedForEverywhere(page: Page): Promise<void> {
+  for (const address of addresses()) {
+    await page.goto(`${server.address}${address}`)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
+    expect(await page.getByText('This page failed').count(), address).toBe(0)
+  }
+}
+
 describe('sign-in', () => {
   it('is what the front door shows, and leads to the page behind it', async () => {
     const { context, page } = await open(browser, server.address, '/')
@@ -41,11 +50,7 @@ describe('sign-in', () => {
 
   it('is asked for on every page without a session, and on no page with the session of a viewer', async () => {
     const { context, page, faults } = await open(browser, server.address, '/')
-    for (const address of addresses()) {
-      await page.goto(`${server.address}${address}`)
-      await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
-      expect(await page.getByText('This page failed').count(), address).toBe(0)
-    }
+    await isAskedForEverywhere(page)
     await page.goto(`${server.address}/sign-in`)
     await signIn(page, server.viewer)
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
@@ -123,13 +128,17 @@ describe('sign-in', () => {
     await context.close()
   })
 
-  it('is asked for over the page when the token is revoked', async () => {
+  it('is asked for over the page when the session has ended, and on every page from then on', async () => {
     const { context, page } = await open(browser, server.address, '/sign-in?next=/p/default/events')
     await signIn(page, server.viewer)
     await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor()
     await server.revoke(server.viewer)
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ timeout: 30_000 })
     expect(page.url()).toContain('/p/default/events')
+    expect(await context.cookies(), 'the session that has ended is still sent').toHaveLength(1)
+    await isAskedForEverywhere(page)
+    await page.goto(`${server.address}/p/default/events`)
+    await page.getByRole('dialog', { name: 'Sign in' }).waitFor()
     await signIn(page, server.admin)
     await page.getByRole('dialog', { name: 'Sign in' }).waitFor({ state: 'detached' })
     await context.close()
