@@ -1,7 +1,7 @@
 // Command testreport makes the output of `go test -json` short enough to read and adds it up.
 //
 // It reads the events of any number of `go test -json` runs from standard input, prints one line per package, the
-// whole output of what failed and the reason of what was skipped, and ends with one closing line:
+// whole output of what failed, the slowest tests and the reason of what was skipped, and ends with one closing line:
 //
 //	512 tests passed, 0 failed, 3 skipped in 41 packages, 6m12s
 //

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +31,8 @@ type report struct {
 
 	passed, failed, skipped, packages, broken int
 	skips                                     []string
+	// slow are the tests that have passed, with their times in seconds.
+	slow map[key]float64
 	// unsteady are the failed top-level tests; certain: one of them failed in a way that the load of the machine does
 	// not explain.
 	unsteady map[key]bool
@@ -38,7 +42,7 @@ type report struct {
 type key struct{ pkg, test string }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}}
+	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}, slow: map[key]float64{}}
 }
 
 // read takes events until the end of input. Other lines, such as messages of make, are passed on.
@@ -100,6 +104,7 @@ func (r *report) endTest(e event) {
 	switch e.Action {
 	case "pass":
 		r.passed++
+		r.slow[key{e.Package, e.Test}] = e.Elapsed
 	case "skip":
 		r.skipped++
 		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(text)))
@@ -142,8 +147,20 @@ func (r *report) unfinished(pkg string) {
 	}
 }
 
-// close prints the skipped tests and the closing line and reports whether everything passed.
+// mostSlow is how many slow tests are printed, from slowFrom seconds.
+const (
+	mostSlow = 20
+	slowFrom = 10
+)
+
+// close prints the slowest and the skipped tests and the closing line and reports whether everything passed.
 func (r *report) close(took time.Duration) bool {
+	slowest := slices.SortedFunc(maps.Keys(r.slow), func(a, b key) int { return cmp.Compare(r.slow[b], r.slow[a]) })
+	for _, k := range slowest[:min(mostSlow, len(slowest))] {
+		if r.slow[k] >= slowFrom {
+			r.printf("slow  %s %s: %.0fs\n", k.pkg, k.test, r.slow[k])
+		}
+	}
 	for _, s := range r.skips {
 		r.printf("skip  %s\n", s)
 	}

@@ -48,6 +48,10 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"p","Test":"TestC","Output":"--- SKIP: TestC (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestC"}
 `, true, []string{"skip  p TestC: x_test.go:3: no kit here", "1 skipped"}, "=== RUN"},
+		{"slow tests are listed", `{"Action":"pass","Package":"p","Test":"TestS/part","Elapsed":40.4}
+{"Action":"pass","Package":"p","Test":"TestS","Elapsed":41.2}
+{"Action":"pass","Package":"p","Test":"TestQuick","Elapsed":9}
+` + pass, true, []string{"slow  p TestS: 41s\nslow  p TestS/part: 40s\n"}, "TestQuick"},
 		{"other lines pass through", "make: hello\n" + pass, true, []string{"make: hello"}, ""},
 		{"no test at all is a failure", "", false, []string{"no test ran"}, ""},
 	}
