@@ -63,7 +63,7 @@ type crash struct {
 // once and in order, and there is never more than one dispatcher.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	seed, count := promise.Seed(t), promise.Trials(8, 500)
+	seed, count := promise.Seed(t), promise.Trials(4, 500)
 	t.Logf("%s=%d repeats this schedule", promise.SeedVariable, seed)
 	x := &fleet{environment: build(t, 3), cycles: map[string]float64{}}
 	seen := x.listen(t)

@@ -23,6 +23,13 @@ const (
 // Full reports whether tests run at full length.
 func Full() bool { return os.Getenv(FullVariable) == "1" }
 
+// OnlyFull skips a test that runs at full length only, because others cover its kind in `make test`. Covered says which.
+func OnlyFull(skip func(...any), covered string) {
+	if !Full() {
+		skip("`make prove` runs this one; in `make test`, " + covered)
+	}
+}
+
 // Trials returns the number of trials: the first number, or the second at full length.
 func Trials(short, full int) int {
 	if Full() {
