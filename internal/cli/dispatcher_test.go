@@ -162,7 +162,7 @@ func TestListWorkers(t *testing.T) {
 	a.dispatch.workers = &signalboxv1.ListWorkersResponse{Errors: []string{"Temporal is away"}, Workers: []*signalboxv1.WorkerProcess{
 		{
 			ServerId: "host-1-abc", State: "alive", Build: "1.2.3", Interpreter: 1, Contract: "c0ffee", LastBeatTime: timestamppb.New(time.Now().Add(-3 * time.Second)),
-			StaleIn: durationpb.New(17 * time.Second), Registrations: []*signalboxv1.WorkerRegistration{{Project: "default"}, {Project: "shop"}},
+			StaleIn: durationpb.New(17 * time.Second), BusyTime: timestamppb.New(time.Now().Add(-2 * time.Hour)), Registrations: []*signalboxv1.WorkerRegistration{{Project: "default"}, {Project: "shop"}},
 		},
 		{ServerId: "host-2-def", State: "late", Build: "1.2.2", Projects: []string{"shop"}, LastBeatTime: timestamppb.New(time.Now().Add(-time.Hour)), StaleIn: durationpb.New(-90 * time.Second)},
 		{ServerId: "host-4", State: "unknown", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
@@ -170,11 +170,11 @@ func TestListWorkers(t *testing.T) {
 	}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE      REGISTERED
-host-1-abc  alive    1.2.3    all       \ds ago     in 17s     default,shop
+	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE      BUSY    REGISTERED
+host-1-abc  alive    1.2.3    all       \ds ago     in 17s     for 2h  default,shop
 host-2-def  late     1.2.2    shop      1h ago     for 1m30s
-host-4      unknown  unknown  unknown   unknown               shop
-host-3      silent   unknown  unknown   none                  shop
+host-4      unknown  unknown  unknown   unknown                       shop
+host-3      silent   unknown  unknown   none                          shop
 $`, c.out.String())
 	require.Equal(t, "partial result: Temporal is away\n", c.err.String())
 	require.Equal(t, "shop", last[*signalboxv1.ListWorkersRequest](t, a).GetProject())

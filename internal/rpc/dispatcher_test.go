@@ -200,7 +200,7 @@ func TestWorkers(t *testing.T) {
 			ServerID: "a", Status: dispatchtype.WorkerAlive, HeartbeatAt: noon, StaleIn: 17300 * time.Millisecond,
 			Heartbeat: dispatchtype.Heartbeat{
 				Build: "1.2.3", Projects: []string{"shop"}, StartedAt: noon,
-				Facts: dispatcher.Facts{Interpreter: 1, Contract: "f", LastPoll: noon}.Encode(),
+				Facts: dispatcher.Facts{Interpreter: 1, Contract: "f", LastPoll: noon, BusySince: noon}.Encode(),
 			},
 		},
 		{ServerID: "b", Status: dispatchtype.WorkerLate, HeartbeatAt: noon, StaleIn: -3 * time.Second},
@@ -212,7 +212,7 @@ func TestWorkers(t *testing.T) {
 	a := p.do("GET", "/v1/workers", "")
 	require.JSONEq(t, `{"errors": ["temporal: Temporal does not answer; check `+"`signalbox system status`"+`; see the server's log for the cause"], "workers": [
 		{"serverId": "a", "state": "alive", "build": "1.2.3", "interpreter": 1, "contract": "f", "projects": ["shop"], "startTime": "`+at+`",
-		 "lastBeatTime": "`+at+`", "staleIn": "17.300s", "lastPollTime": "`+at+`", "registrations": []},
+		 "lastBeatTime": "`+at+`", "staleIn": "17.300s", "lastPollTime": "`+at+`", "busyTime": "`+at+`", "registrations": []},
 		{"serverId": "b", "state": "late", "interpreter": 0, "projects": [], "lastBeatTime": "`+at+`", "staleIn": "-3s", "registrations": []},
 		{"serverId": "c", "state": "silent", "interpreter": 0, "projects": [], "registrations": [{"project": "default", "taskQueue": "q", "registerTime": "`+at+`"}]}
 	]}`, a.body)

@@ -125,8 +125,8 @@ func TestSystemQueues(t *testing.T) {
 	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
 	first := p.do("GET", "/v1/system/queues?page_size=1", "").ok()
 	require.Equal(t, []any{map[string]any{
-		"project": "default", "name": "q-default", "activities": map[string]any{"pollers": json.Number("0")},
-		"workflowTasks": map[string]any{"pollers": json.Number("1"), "lastPollTime": "2026-01-31T12:00:00Z", "backlog": json.Number("2"), "backlogAge": "1s"},
+		"project": "default", "name": "q-default", "activities": map[string]any{"pollers": json.Number("0"), "busy": json.Number("0")},
+		"workflowTasks": map[string]any{"pollers": json.Number("1"), "busy": json.Number("0"), "lastPollTime": "2026-01-31T12:00:00Z", "backlog": json.Number("2"), "backlogAge": "1s"},
 	}}, first["queues"])
 	p.system.unknown = errors.New("no answer")
 	next := p.do("GET", "/v1/system/queues?page_size=1&page_token="+first["nextPageToken"].(string), "").ok()
