@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -155,16 +156,13 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 	if err != nil {
 		return nil, err
 	}
-	workers, err := diagnose.ReadWorkers(ctx, s.registry, s.opts.Fingerprint())
-	if err != nil {
-		return nil, err
-	}
+	workers, unread := diagnose.ReadWorkers(ctx, s.registry, s.opts.Fingerprint())
 	queues := make([]TaskQueue, len(projects))
 	var asking errgroup.Group
 	asking.SetLimit(maxQueueReads)
 	for i := range projects {
 		asking.Go(func() error {
-			queues[i] = s.describe(ctx, projects[i].Name, workers)
+			queues[i] = s.describe(ctx, projects[i].Name, workers, unread)
 			return nil
 		})
 	}
@@ -174,10 +172,11 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 // maxQueueReads is how many task queues are described at the same time.
 const maxQueueReads = 8
 
-func (s *Service) describe(ctx context.Context, name string, workers []diagnose.Worker) TaskQueue {
+// describe describes the queue of a project. Without the workers, for the reason unread, its live pollers are not known.
+func (s *Service) describe(ctx context.Context, name string, workers []diagnose.Worker, unread error) TaskQueue {
 	state, err := s.opts.Queue(ctx, name)
 	q := TaskQueue{Project: name, Name: state.Name}
-	if err != nil {
+	if err = cmp.Or(err, unread); err != nil {
 		q.Error = publicError(ctx, err)
 		return q
 	}
