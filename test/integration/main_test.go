@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // soon bounds what takes milliseconds on an idle machine.
@@ -31,29 +32,36 @@ func newServer(t platform.T, store platform.Store) *platform.Server {
 	return platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store})
 }
 
-// eachServer runs a test against the shared server of each database.
+// eachServer runs a test against the shared server of each of its databases.
 func eachServer(t *testing.T, test func(*testing.T, *platform.Server)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, sqliteServer.Get(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		needPostgres(t)
-		test(t, postgresServer.Get(t))
-	})
+	for _, database := range promise.Databases(t.Name()) {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			if database == "sqlite" {
+				test(t, sqliteServer.Get(t))
+				return
+			}
+			needPostgres(t)
+			test(t, postgresServer.Get(t))
+		})
+	}
 }
 
-// eachStore runs a test with a fresh database of each kind, for tests with processes of their own.
+// eachStore runs a test with a fresh database of each of its kinds, for tests with processes of their own.
 func eachStore(t *testing.T, test func(*testing.T, platform.Store)) {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) { test(t, platform.SQLite(t)) })
-	t.Run("postgres", func(t *testing.T) {
-		needPostgres(t)
-		test(t, platform.Postgres(t))
-	})
+	for _, database := range promise.Databases(t.Name()) {
+		t.Run(database, func(t *testing.T) {
+			if database == "sqlite" {
+				test(t, platform.SQLite(t))
+				return
+			}
+			needPostgres(t)
+			test(t, platform.Postgres(t))
+		})
+	}
 }
 
 func needPostgres(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/load"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 func TestMain(m *testing.M) {
@@ -32,17 +33,19 @@ const (
 func eachStore(t *testing.T, test func(*testing.T, platform.Store)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		test(t, platform.SQLite(t))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		if !platform.HasPostgres() {
-			t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
-		}
-		test(t, platform.Postgres(t))
-	})
+	for _, database := range promise.Databases(t.Name()) {
+		t.Run(database, func(t *testing.T) {
+			t.Parallel()
+			if database == "sqlite" {
+				test(t, platform.SQLite(t))
+				return
+			}
+			if !platform.HasPostgres() {
+				t.Skipf("%s is not set; `make test` starts a Postgres", platform.PostgresVariable)
+			}
+			test(t, platform.Postgres(t))
+		})
+	}
 }
 
 // environment is a platform with its own Temporal and server, which a test may break.
