@@ -130,6 +130,12 @@ restarts: ## Restart and kill processes 500 times under load, from SEED if given
 compose-test: build ## Run deploy/compose in containers, from images built here (as root on Debian, with docker.io, docker-compose, debootstrap)
 	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" scripts/compose-test.sh
 
+# The suites of the store and of the reconciler would take hours: what they run is run by the others, too.
+.PHONY: race
+race: setup ## Run the tests that use SQLite with the race detector, which make test leaves to this; takes ten minutes
+	@scripts/services.sh with env GOWORK=off CGO_ENABLED=1 GOFLAGS=-trimpath go test -race -count=1 -timeout 1h \
+		$$(scripts/sqlite-packages.sh | grep -vE '/(store|store/schema|migrate/legacy|run/reconcile)$$')
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
@@ -143,6 +149,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos) || status=$$?; \
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
+	@$(if $(RUN),,$(MAKE) race)
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@$(if $(RUN),,$(MAKE) alerts)
 

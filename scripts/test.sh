@@ -2,10 +2,9 @@
 # Checks the web UI, runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
 # services started; TESTREPORT names the program that summarizes the events.
 #
-# The race detector checks the root module, except the language packages and the model of the dispatchers, which have no concurrency
-# and compute a lot, and except the test suites of the store and of the reconciler, in which SQLite (in Go) would take thirty times as
-# long; the other users of the store are checked. The Temporal server would take ten minutes more to compile with the detector, so its
-# module is not checked.
+# The race detector checks the packages of the root module that use package sync, except the language packages and the model of the
+# dispatchers, which compute a lot, and except the tests that use SQLite: `make race` checks those. The Temporal server would take ten
+# minutes more to compile with the detector, so its module is not checked.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,26 +18,28 @@ events() {
 	(cd "${folder}" && GOWORK=off go test -json -count=1 -timeout=20m -ldflags='-s -w' "$@") || status=1
 }
 
-# plain prints the packages of the root module that run without the race detector.
-plain() {
-	GOWORK=off go list ./dsl/... ./dispatch/internal/model ./internal/store ./internal/migrate/legacy/... ./internal/store/schema \
-		./internal/run/reconcile
+# raced prints the packages of the root module that the race detector checks.
+raced() {
+	local sqlite
+	sqlite=$(scripts/sqlite-packages.sh) || return 1
+	GOWORK=off go list -f '{{$package := .ImportPath}}{{range .Imports}}{{if or (eq . "sync") (eq . "sync/atomic") (eq . "golang.org/x/sync/errgroup")}}{{$package}}{{"\n"}}{{end}}{{end}}' \
+		./... | sort -u | grep -v -e /signalbox/dsl -e /dispatch/internal/model | grep -vxF "${sqlite}"
 }
 
-# without_detector runs the tests of those packages, with the flags of `make build`, which has compiled most of it.
+# without_detector runs the tests of the other packages, with the flags of `make build`, which has compiled most of it.
 without_detector() {
-	local packages
-	packages=$(plain) || return 1
+	local with packages
+	with=$(raced) || return 1
+	packages=$(GOWORK=off go list ./... | grep -vxF "${with}") || return 1
 	# shellcheck disable=SC2086 # one word per package
 	CGO_ENABLED=0 events . -trimpath ${packages}
 	return "${status}"
 }
 
-# with_detector runs the tests of the other packages of the root module.
+# with_detector runs the tests of the packages that the race detector checks.
 with_detector() {
-	local without packages
-	without=$(plain) || return 1
-	packages=$(GOWORK=off go list ./... | grep -vxF "${without}") || return 1
+	local packages
+	packages=$(raced) || return 1
 	# shellcheck disable=SC2086 # one word per package
 	detected ${packages}
 }
@@ -89,10 +90,10 @@ once_more() {
 		case "${folder%%/*}" in
 		test | devserver | tools) CGO_ENABLED=0 events "${folder%%/*}" -trimpath -run "^${test}\$" "${package}" ;;
 		*)
-			if plain | grep -qxF "${package}"; then
-				CGO_ENABLED=0 events . -trimpath -run "^${test}\$" "${package}"
-			else
+			if raced | grep -qxF "${package}"; then
 				detected -run "^${test}\$" "${package}"
+			else
+				CGO_ENABLED=0 events . -trimpath -run "^${test}\$" "${package}"
 			fi
 			;;
 		esac
@@ -106,7 +107,7 @@ if ! command -v "$(go env CC)" >/dev/null; then
 	echo "There is no C compiler ($(go env CC)), so the tests run without the race detector."
 fi
 
-# The packages without race detector wait for Postgres most of the time, and the checks of the web UI compute: they run side by side.
+# Some packages without race detector wait for Postgres, and the checks of the web UI compute: they run side by side.
 # The process group of its own is for an end at Ctrl-C.
 early=${PWD}/.build/early.json
 trap 'kill -- -"${background}" 2>/dev/null' EXIT
