@@ -86,7 +86,7 @@ e2e: setup build ## Test the web UI in Chromium against the real platform, all t
 
 .PHONY: screenshots
 screenshots: setup build ## Take the pictures of every page in both themes into docs/images/studio
-	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" scripts/ui.sh shots
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" scripts/services.sh with scripts/ui.sh shots
 
 .PHONY: setup
 setup: ## Install what the tests need from Debian's packages (as root), or say what to install

@@ -3,27 +3,49 @@ import { useState } from 'react'
 import { useFilters, useProject, useRefusal } from '../app'
 import { clients, milliseconds, now, timestamp, usePages } from '../api'
 import type { Event } from '../gen/signalbox/v1/event_pb'
-import { Button, type Column, FilterFields, ListView, Page, PageHead, StateView, StatusBadge, Time, useLinkRefusal, vocabularies } from '../kit'
+import { Button, type Column, FilterFields, ListView, Page, PageHead, StateView, StatusBadge, Time, useLinkRefusal, usePhone, vocabularies } from '../kit'
+import styles from './events.module.css'
 import { SendDialog } from './SendDialog'
 
 const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 }
 
-const columns = (project: string): Column<Event>[] => [
+const first = (project: string): Column<Event>[] => [
   { id: 'status', title: 'Status', width: 104, cell: (e) => <StatusBadge of="event" status={e.status} /> },
   { id: 'position', title: 'Position', width: 64, align: 'end', cell: (e) => <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>{String(e.position)}</Link> },
-  { id: 'type', title: 'Type', width: 170, grow: true, cell: (e) => <span title={e.type}>{e.type}</span> },
-  { id: 'source', title: 'Source', width: 110, grow: true, cell: (e) => <span title={e.source}>{e.source}</span> },
-  { id: 'subject', title: 'Subject', width: 90, grow: true, cell: (e) => (e.subject === '' ? '–' : <span title={e.subject}>{e.subject}</span>) },
-  { id: 'id', title: 'ID', width: 120, grow: true, cell: (e) => <span className="mono" title={e.id}>{e.id}</span> },
-  { id: 'received', title: 'Received', width: 80, cell: (e) => <Time at={milliseconds(e.receiveTime)} /> },
-  { id: 'reason', title: 'Reason', width: 160, grow: true, cell: (e) => (e.reason === '' ? '–' : <span title={e.reason}>{e.reason}</span>) },
 ]
+const received: Column<Event> = { id: 'received', title: 'Received', width: 80, cell: (e) => <Time at={milliseconds(e.receiveTime)} /> }
+const text = (value: string) => (value === '' ? '–' : <span title={value}>{value}</span>)
+
+/** On a phone, where each column is a line of a card. */
+const cardColumns = (project: string): Column<Event>[] => [
+  ...first(project),
+  { id: 'type', title: 'Type', width: 170, cell: (e) => text(e.type) },
+  { id: 'source', title: 'Source', width: 110, cell: (e) => text(e.source) },
+  { id: 'subject', title: 'Subject', width: 90, cell: (e) => text(e.subject) },
+  { id: 'id', title: 'ID', width: 120, cell: (e) => <span className="mono" title={e.id}>{e.id}</span> },
+  received,
+  { id: 'reason', title: 'Reason', width: 160, cell: (e) => text(e.reason) },
+]
+
+/** In a table, where what other systems chose has two lines for two values: it is long. */
+const tableColumns = (project: string): Column<Event>[] => [
+  ...first(project),
+  { id: 'type', title: 'Type, source', width: 240, grow: true, cell: (e) => <Two above={text(e.type)} below={text(e.source)} /> },
+  { id: 'id', title: 'ID, subject', width: 200, grow: true, cell: (e) => <Two above={<span className="mono" title={e.id}>{e.id}</span>} below={text(e.subject)} /> },
+  received,
+  { id: 'reason', title: 'Reason', width: 210, grow: true, cell: (e) => <span className={styles.lines} title={e.reason}>{e.reason === '' ? '–' : e.reason}</span> },
+]
+
+function Two({ above, below }: { above: React.ReactNode; below: React.ReactNode }) {
+  return <><div className={styles.line}>{above}</div><div className={`${styles.line} ${styles.below}`}>{below}</div></>
+}
 
 /** The inbox of a project: what came, and what became of it. */
 export function EventsPage() {
   const project = useProject()
   const navigate = useNavigate()
   const { values, change, filtered, clear } = useFilters(['status', 'type', 'source', 'id', 'deliveries', 'since'])
+  const phone = usePhone()
   const [sending, setSending] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
@@ -57,7 +79,8 @@ export function EventsPage() {
       <ListView
         list={list}
         what="events"
-        columns={columns(project)}
+        columns={phone ? cardColumns(project) : tableColumns(project)}
+        rowHeight={48}
         rowKey={(e) => String(e.position)}
         onOpen={(e) => { void navigate({ to: '/p/$project/events/$position', params: { project, position: String(e.position) } }) }}
         filtered={filtered}

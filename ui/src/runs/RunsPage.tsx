@@ -177,6 +177,7 @@ export function RunsPage() {
         title="Runs"
         actions={
           <>
+          <Periods filter={filter} onChange={change} />
           <Menu
             trigger={<Button icon={<Download size={14} aria-hidden />} refused={offline}>Export</Button>}
             items={[
@@ -191,9 +192,7 @@ export function RunsPage() {
           <Button kind="primary" icon={<Play size={14} aria-hidden />} refused={refused} onClick={() => { setStarting(true) }}>Run…</Button>
           </>
         }
-      />
-      <PlatformAlerts project={project} />
-      <div className={styles.tools}>
+      >
         <ViewBar
           project={project}
           filter={filter}
@@ -205,8 +204,8 @@ export function RunsPage() {
           onBuiltIn={(builtIn) => { setSearch(() => writeFilter(viewFilter(builtIn, filter))) }}
           onView={showView}
         />
-        <span className={styles.end}><Periods filter={filter} onChange={change} /></span>
-      </div>
+      </PageHead>
+      <PlatformAlerts project={project} />
       <RunHistogram project={project} filter={filter} listed={answered} onPeriod={(from, to) => { change({ from, to, since: '' }) }} />
       <StatusCounts project={project} filter={filter} listed={answered} onToggle={(status) => { change({ statuses: filter.statuses.includes(status) ? filter.statuses.filter((s) => s !== status) : [...filter.statuses, status] }) }} />
       <div className={styles.tools}>

@@ -26,7 +26,7 @@ const columns: Column<Row>[] = [
   { id: 'id', title: 'Server ID', width: 130, grow: true, cell: ({ worker }) => <Id id={worker.serverId}>{worker.serverId}</Id> },
   { id: 'beat', title: 'Heartbeat', width: 190, cell: (row) => <Beat row={row} /> },
   {
-    id: 'poll', title: 'Last poll', width: 110,
+    id: 'poll', title: 'Last poll', width: 92,
     cell: ({ worker }) => <><Ago at={milliseconds(worker.lastPollTime)} />{worker.busyTime === undefined ? '' : ', busy'}</>,
   },
   {
