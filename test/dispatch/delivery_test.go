@@ -227,7 +227,7 @@ func TestDispatchersByCommandLine(t *testing.T) {
 			"dispatchers":    {[]string{"dispatcher", "list"}, `(?s)PROJECT.*\n` + platform.DefaultProject + `\s`},
 			"as JSON":        {[]string{"dispatcher", "list", "-o", "json"}, `"workflowId":\s*"` + dispatcherID + `"`},
 			"what is stale":  {[]string{"dispatcher", "reconcile", "--dry-run"}, `nothing to do: 1 dispatcher checked in \S+: 1 healthy, 0 stale, 0 unknown`},
-			"workers":        {[]string{"worker", "list"}, `^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+HEARTBEAT\s+STALE\s+REGISTERED`},
+			"workers":        {[]string{"worker", "list"}, `^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+HEARTBEAT\s+STALE\s+BUSY\s+REGISTERED`},
 			"what they said": {[]string{"worker", "list"}, `\n\S+\s+alive\s+\S+\s+\w+\s+\S+ ago\s+in [0-9]\S*s\s+` + platform.DefaultProject},
 		} {
 			platform.Eventually(t, soon, func() string {
