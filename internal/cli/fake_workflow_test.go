@@ -85,6 +85,17 @@ func (w *workflows) ListWorkflows(_ context.Context, request *connect.Request[si
 	return connect.NewResponse(response), nil
 }
 
+func (w *workflows) FindWorkflows(_ context.Context, request *connect.Request[signalboxv1.FindWorkflowsRequest]) (*connect.Response[signalboxv1.FindWorkflowsResponse], error) {
+	response := &signalboxv1.FindWorkflowsResponse{}
+	for _, project := range []string{"default", "shop"} {
+		found := hello()
+		if found.Project = project; strings.Contains(found.GetName(), request.Msg.GetText()) {
+			response.Workflows = append(response.Workflows, found)
+		}
+	}
+	return connect.NewResponse(response), nil
+}
+
 // helloStats are statistics of a window that ends at noon.
 func helloStats(window *durationpb.Duration) *signalboxv1.WorkflowStats {
 	until, length := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), 24*time.Hour

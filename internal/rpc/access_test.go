@@ -123,6 +123,34 @@ func TestStopRequiresBothRoles(t *testing.T) {
 	}
 }
 
+func TestWorkflowsOfAllProjectsAreThoseWithRole(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
+	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	for _, project := range []string{"shop", "default", "lab"} {
+		g.do("POST", "/v1/projects/"+project+"/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
+	}
+	list := func(query string, header []string) (projects []any, next string) {
+		found := g.do("GET", "/v1/workflows"+query, "", header...).ok()
+		for _, w := range found["workflows"].([]any) {
+			projects = append(projects, w.(map[string]any)["project"])
+		}
+		next, _ = found["nextPageToken"].(string)
+		return projects, next
+	}
+	projects, _ := list("", viewer)
+	require.Equal(t, []any{"shop"}, projects)
+	projects, next := list("?pageSize=2", admin)
+	require.Equal(t, []any{"default", "lab"}, projects)
+	projects, next = list("?pageSize=2&pageToken="+next, admin)
+	require.Equal(t, []any{"shop"}, projects)
+	require.Empty(t, next)
+	projects, _ = list("?text=none", admin)
+	require.Empty(t, projects)
+	g.do("GET", "/v1/workflows?states=open", "", admin...).fails(400, apperror.InvalidArgument)
+}
+
 func TestRolesAreEnforcedInEveryProtocol(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, func(o *rpc.Options) { o.Events, o.EventLimits = newFakeEvents(), event.DefaultLimits() })

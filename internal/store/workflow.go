@@ -67,23 +67,21 @@ func (s *Store) FindByShortName(ctx context.Context, project, short string, limi
 func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []workflow.Workflow, err error) {
 	var w sqlrow.Where
 	w.IsText("w.project", f.Project)
-	if f.After != "" {
+	sqlrow.OneOf(&w, "w.project", f.Projects)
+	switch {
+	case f.AfterProject != "":
+		w.Conditions = append(w.Conditions, "(w.project, w.name) > ("+w.Arg(f.AfterProject)+", "+w.Arg(f.After)+")")
+	case f.After != "":
 		w.Is("w.name", ">", f.After)
 	}
 	if f.Text != "" {
 		// SQLite's LIKE ignores case and Postgres' does not; names are ASCII.
 		w.Conditions = append(w.Conditions, "lower(w.name) LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
 	}
-	if len(f.States) > 0 {
-		marks := make([]string, len(f.States))
-		for i, state := range f.States {
-			marks[i] = w.Arg(state)
-		}
-		w.Conditions = append(w.Conditions, "w.state IN ("+strings.Join(marks, ", ")+")")
-	}
+	sqlrow.OneOf(&w, "w.state", f.States)
 	err = s.db.Read(ctx, "list workflows", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.name`+sqlrow.Limit(f.Limit), w.Args, scanWorkflow)
-		if err == nil && len(list) == 0 {
+		list, err = sqlrow.Collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.project, w.name`+sqlrow.Limit(f.Limit), w.Args, scanWorkflow)
+		if err == nil && len(list) == 0 && f.Project != "" {
 			err = ledger.NeedProject(ctx, c, f.Project)
 		}
 		return err

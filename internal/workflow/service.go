@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/graph"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -294,6 +295,21 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Workflow, error) {
 	if _, err := s.projects.GetProject(ctx, f.Project); err != nil {
 		return nil, err
 	}
+	return s.find(ctx, f)
+}
+
+// Find lists workflows of all projects in which the actor of ctx has a role; without an actor, of all projects.
+func (s *Service) Find(ctx context.Context, f Filter) ([]Workflow, error) {
+	actor, acts := auth.ActorFrom(ctx)
+	if names, all := actor.Visible(); acts && !all {
+		if f.Projects = names; len(names) == 0 {
+			return nil, nil
+		}
+	}
+	return s.find(ctx, f)
+}
+
+func (s *Service) find(ctx context.Context, f Filter) ([]Workflow, error) {
 	for _, state := range f.States {
 		if !slices.Contains(States(), state) {
 			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,

@@ -75,15 +75,17 @@ type Version struct {
 	PublishedAt time.Time
 }
 
-// Filter selects the workflows to list, in order of name.
+// Filter selects the workflows to list, in order of project and name.
 type Filter struct {
-	Project string
+	// Project is the project. Empty means those of Projects, or all projects if that is nil, too.
+	Project  string
+	Projects []string
 	// Text is a part of the name.
 	Text   string
 	States []string
-	// After is the last name of the previous page.
-	After string
-	Limit int
+	// After is the last name of the previous page, AfterProject its project in a list of several projects.
+	AfterProject, After string
+	Limit               int
 }
 
 // VersionCursor is a position in a list of versions, newest first.

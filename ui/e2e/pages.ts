@@ -25,6 +25,7 @@ export const pages = (ids: Record<string, string>): Record<string, string> => ({
   batches: '/p/default/batches',
   audit: '/p/default/audit',
   problems: '/problems',
+  'all-workflows': '/workflows',
   dispatchers: '/dispatchers',
   dispatcher: '/dispatchers/default',
   workers: '/workers',

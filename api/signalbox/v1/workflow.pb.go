@@ -45,6 +45,7 @@ type Workflow struct {
 	PauseReason string `protobuf:"bytes,9,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
 	// Statistics of its runs. Set by GetWorkflow, and by ListWorkflows with stats.
 	Stats         *WorkflowStats `protobuf:"bytes,10,opt,name=stats,proto3" json:"stats,omitempty"`
+	Project       string         `protobuf:"bytes,11,opt,name=project,proto3" json:"project,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +148,13 @@ func (x *Workflow) GetStats() *WorkflowStats {
 		return x.Stats
 	}
 	return nil
+}
+
+func (x *Workflow) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
 }
 
 // WorkflowStats summarises the runs of a workflow. statuses, success_rate, p50 and p95 cover the runs that were created
@@ -964,6 +972,130 @@ func (x *ListWorkflowsResponse) GetNextPageToken() string {
 	return ""
 }
 
+type FindWorkflowsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Maximum number of workflows of a page; default 50, at most 500.
+	PageSize  int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only names that contain this text.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// Only workflows in one of these states.
+	States        []string `protobuf:"bytes,4,rep,name=states,proto3" json:"states,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindWorkflowsRequest) Reset() {
+	*x = FindWorkflowsRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindWorkflowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindWorkflowsRequest) ProtoMessage() {}
+
+func (x *FindWorkflowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindWorkflowsRequest.ProtoReflect.Descriptor instead.
+func (*FindWorkflowsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FindWorkflowsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *FindWorkflowsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *FindWorkflowsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *FindWorkflowsRequest) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+type FindWorkflowsResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Workflows []*Workflow            `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindWorkflowsResponse) Reset() {
+	*x = FindWorkflowsResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindWorkflowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindWorkflowsResponse) ProtoMessage() {}
+
+func (x *FindWorkflowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindWorkflowsResponse.ProtoReflect.Descriptor instead.
+func (*FindWorkflowsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *FindWorkflowsResponse) GetWorkflows() []*Workflow {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+func (x *FindWorkflowsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type GetWorkflowRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -981,7 +1113,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1125,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1138,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetWorkflowRequest) GetProject() string {
@@ -1059,7 +1191,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1203,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1216,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetWorkflowResponse) GetWorkflow() *Workflow {
@@ -1130,7 +1262,7 @@ type GetWorkflowGridRequest struct {
 
 func (x *GetWorkflowGridRequest) Reset() {
 	*x = GetWorkflowGridRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1274,7 @@ func (x *GetWorkflowGridRequest) String() string {
 func (*GetWorkflowGridRequest) ProtoMessage() {}
 
 func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1287,7 @@ func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetWorkflowGridRequest) GetProject() string {
@@ -1201,7 +1333,7 @@ type GetWorkflowGridResponse struct {
 
 func (x *GetWorkflowGridResponse) Reset() {
 	*x = GetWorkflowGridResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1345,7 @@ func (x *GetWorkflowGridResponse) String() string {
 func (*GetWorkflowGridResponse) ProtoMessage() {}
 
 func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1358,7 @@ func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetWorkflowGridResponse) GetTasks() []*GridTask {
@@ -1265,7 +1397,7 @@ type GridTask struct {
 
 func (x *GridTask) Reset() {
 	*x = GridTask{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1409,7 @@ func (x *GridTask) String() string {
 func (*GridTask) ProtoMessage() {}
 
 func (x *GridTask) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1422,7 @@ func (x *GridTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridTask.ProtoReflect.Descriptor instead.
 func (*GridTask) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GridTask) GetPointer() string {
@@ -1332,7 +1464,7 @@ type GridRun struct {
 
 func (x *GridRun) Reset() {
 	*x = GridRun{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1476,7 @@ func (x *GridRun) String() string {
 func (*GridRun) ProtoMessage() {}
 
 func (x *GridRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1489,7 @@ func (x *GridRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridRun.ProtoReflect.Descriptor instead.
 func (*GridRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GridRun) GetId() string {
@@ -1422,7 +1554,7 @@ type GridCell struct {
 
 func (x *GridCell) Reset() {
 	*x = GridCell{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1566,7 @@ func (x *GridCell) String() string {
 func (*GridCell) ProtoMessage() {}
 
 func (x *GridCell) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1579,7 @@ func (x *GridCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridCell.ProtoReflect.Descriptor instead.
 func (*GridCell) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GridCell) GetRun() int32 {
@@ -1518,7 +1650,7 @@ type WorkflowTimer struct {
 
 func (x *WorkflowTimer) Reset() {
 	*x = WorkflowTimer{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1662,7 @@ func (x *WorkflowTimer) String() string {
 func (*WorkflowTimer) ProtoMessage() {}
 
 func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1675,7 @@ func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
 func (*WorkflowTimer) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkflowTimer) GetCron() string {
@@ -1614,7 +1746,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1758,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1771,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -1680,7 +1812,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +1824,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +1837,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1736,7 +1868,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1880,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1893,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -1802,7 +1934,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1946,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1959,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -1852,7 +1984,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1996,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +2009,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -1926,7 +2058,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2070,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2083,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -2005,7 +2137,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2149,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2162,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GraphNode) GetId() string {
@@ -2100,7 +2232,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2244,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2257,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -2167,7 +2299,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2311,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2324,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -2225,7 +2357,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2237,7 +2369,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2250,7 +2382,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2270,7 +2402,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2414,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2427,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -2321,7 +2453,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2465,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2478,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2376,7 +2508,7 @@ type StopWorkflowRequest struct {
 
 func (x *StopWorkflowRequest) Reset() {
 	*x = StopWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2520,7 @@ func (x *StopWorkflowRequest) String() string {
 func (*StopWorkflowRequest) ProtoMessage() {}
 
 func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2533,7 @@ func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*StopWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopWorkflowRequest) GetProject() string {
@@ -2476,7 +2608,7 @@ type StopWorkflowResponse struct {
 
 func (x *StopWorkflowResponse) Reset() {
 	*x = StopWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2620,7 @@ func (x *StopWorkflowResponse) String() string {
 func (*StopWorkflowResponse) ProtoMessage() {}
 
 func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2633,7 @@ func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*StopWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StopWorkflowResponse) GetWorkflow() *Workflow {
@@ -2584,7 +2716,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2728,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2741,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -2634,7 +2766,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2778,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,14 +2791,14 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/batch.proto\x1a\x18signalbox/v1/types.proto\"\xf8\x02\n" +
+	"\x1bsignalbox/v1/workflow.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/batch.proto\x1a\x18signalbox/v1/types.proto\"\x92\x03\n" +
 	"\bWorkflow\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
@@ -2680,7 +2812,8 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"updateTime\x12!\n" +
 	"\fpause_reason\x18\t \x01(\tR\vpauseReason\x121\n" +
 	"\x05stats\x18\n" +
-	" \x01(\v2\x1b.signalbox.v1.WorkflowStatsR\x05stats\"\x96\x04\n" +
+	" \x01(\v2\x1b.signalbox.v1.WorkflowStatsR\x05stats\x12\x18\n" +
+	"\aproject\x18\v \x01(\tR\aproject\"\x96\x04\n" +
 	"\rWorkflowStats\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12E\n" +
@@ -2745,6 +2878,15 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x05stats\x18\x06 \x01(\bR\x05stats\x12<\n" +
 	"\fstats_window\x18\a \x01(\v2\x19.google.protobuf.DurationR\vstatsWindow\"u\n" +
 	"\x15ListWorkflowsResponse\x124\n" +
+	"\tworkflows\x18\x01 \x03(\v2\x16.signalbox.v1.WorkflowR\tworkflows\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"~\n" +
+	"\x14FindWorkflowsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06states\x18\x04 \x03(\tR\x06states\"u\n" +
+	"\x15FindWorkflowsResponse\x124\n" +
 	"\tworkflows\x18\x01 \x03(\v2\x16.signalbox.v1.WorkflowR\tworkflows\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb8\x01\n" +
 	"\x12GetWorkflowRequest\x12\x18\n" +
@@ -2874,12 +3016,13 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x15DeleteWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\"\x18\n" +
-	"\x16DeleteWorkflowResponse2\xc1\x0f\n" +
+	"\x16DeleteWorkflowResponse2\xb5\x10\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
 	"\x0fPublishWorkflow\x12$.signalbox.v1.PublishWorkflowRequest\x1a%.signalbox.v1.PublishWorkflowResponse\"3\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/projects/{project}/workflows:publish\x12\x85\x01\n" +
-	"\rListWorkflows\x12\".signalbox.v1.ListWorkflowsRequest\x1a#.signalbox.v1.ListWorkflowsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/workflows\x90\x02\x01\x12\x8d\x01\n" +
+	"\rListWorkflows\x12\".signalbox.v1.ListWorkflowsRequest\x1a#.signalbox.v1.ListWorkflowsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/workflows\x90\x02\x01\x12r\n" +
+	"\rFindWorkflows\x12\".signalbox.v1.FindWorkflowsRequest\x1a#.signalbox.v1.FindWorkflowsResponse\"\x18\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/workflows\x90\x02\x01\x12\x8d\x01\n" +
 	"\vGetWorkflow\x12 .signalbox.v1.GetWorkflowRequest\x1a!.signalbox.v1.GetWorkflowResponse\"9\x82\xd3\xe4\x93\x020\x12./v1/projects/{project}/workflows/{workflow=**}\x90\x02\x01\x12\x9e\x01\n" +
 	"\x0fGetWorkflowGrid\x12$.signalbox.v1.GetWorkflowGridRequest\x1a%.signalbox.v1.GetWorkflowGridResponse\">\x82\xd3\xe4\x93\x025\x123/v1/projects/{project}/workflows/{workflow=**}:grid\x90\x02\x01\x12\x99\x01\n" +
 	"\fListVersions\x12!.signalbox.v1.ListVersionsRequest\x1a\".signalbox.v1.ListVersionsResponse\"B\x82\xd3\xe4\x93\x029\x127/v1/projects/{project}/workflows/{workflow=**}:versions\x90\x02\x01\x12\x95\x01\n" +
@@ -2902,7 +3045,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
@@ -2916,116 +3059,121 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*PublishWorkflowResponse)(nil),  // 9: signalbox.v1.PublishWorkflowResponse
 	(*ListWorkflowsRequest)(nil),     // 10: signalbox.v1.ListWorkflowsRequest
 	(*ListWorkflowsResponse)(nil),    // 11: signalbox.v1.ListWorkflowsResponse
-	(*GetWorkflowRequest)(nil),       // 12: signalbox.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 13: signalbox.v1.GetWorkflowResponse
-	(*GetWorkflowGridRequest)(nil),   // 14: signalbox.v1.GetWorkflowGridRequest
-	(*GetWorkflowGridResponse)(nil),  // 15: signalbox.v1.GetWorkflowGridResponse
-	(*GridTask)(nil),                 // 16: signalbox.v1.GridTask
-	(*GridRun)(nil),                  // 17: signalbox.v1.GridRun
-	(*GridCell)(nil),                 // 18: signalbox.v1.GridCell
-	(*WorkflowTimer)(nil),            // 19: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 20: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 21: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 22: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 23: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 24: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 25: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 26: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 27: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 28: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 29: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 30: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 31: signalbox.v1.UnpauseWorkflowResponse
-	(*StopWorkflowRequest)(nil),      // 32: signalbox.v1.StopWorkflowRequest
-	(*StopWorkflowResponse)(nil),     // 33: signalbox.v1.StopWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 34: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 35: signalbox.v1.DeleteWorkflowResponse
-	nil,                              // 36: signalbox.v1.WorkflowStats.StatusesEntry
-	nil,                              // 37: signalbox.v1.StopWorkflowResponse.OpenEntry
-	(*timestamppb.Timestamp)(nil),    // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 39: google.protobuf.Duration
-	(*JsonValue)(nil),                // 40: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 41: signalbox.v1.Finding
-	(*Batch)(nil),                    // 42: signalbox.v1.Batch
-	(*IneligibleRuns)(nil),           // 43: signalbox.v1.IneligibleRuns
+	(*FindWorkflowsRequest)(nil),     // 12: signalbox.v1.FindWorkflowsRequest
+	(*FindWorkflowsResponse)(nil),    // 13: signalbox.v1.FindWorkflowsResponse
+	(*GetWorkflowRequest)(nil),       // 14: signalbox.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 15: signalbox.v1.GetWorkflowResponse
+	(*GetWorkflowGridRequest)(nil),   // 16: signalbox.v1.GetWorkflowGridRequest
+	(*GetWorkflowGridResponse)(nil),  // 17: signalbox.v1.GetWorkflowGridResponse
+	(*GridTask)(nil),                 // 18: signalbox.v1.GridTask
+	(*GridRun)(nil),                  // 19: signalbox.v1.GridRun
+	(*GridCell)(nil),                 // 20: signalbox.v1.GridCell
+	(*WorkflowTimer)(nil),            // 21: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 22: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 23: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 24: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 25: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 26: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 27: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 28: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 29: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 30: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 31: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 32: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 33: signalbox.v1.UnpauseWorkflowResponse
+	(*StopWorkflowRequest)(nil),      // 34: signalbox.v1.StopWorkflowRequest
+	(*StopWorkflowResponse)(nil),     // 35: signalbox.v1.StopWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 36: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 37: signalbox.v1.DeleteWorkflowResponse
+	nil,                              // 38: signalbox.v1.WorkflowStats.StatusesEntry
+	nil,                              // 39: signalbox.v1.StopWorkflowResponse.OpenEntry
+	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 41: google.protobuf.Duration
+	(*JsonValue)(nil),                // 42: signalbox.v1.JsonValue
+	(*Finding)(nil),                  // 43: signalbox.v1.Finding
+	(*Batch)(nil),                    // 44: signalbox.v1.Batch
+	(*IneligibleRuns)(nil),           // 45: signalbox.v1.IneligibleRuns
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	38, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	38, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	40, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	40, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	38, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	38, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	36, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	39, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	39, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	40, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	40, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	38, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	41, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	41, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	38, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	39, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	38, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	40, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	41, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	40, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	41, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	40, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	42, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	43, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 14: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	41, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	43, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
 	0,  // 16: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 17: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	41, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
-	39, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	43, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	41, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 20: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	39, // 21: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
-	0,  // 22: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	3,  // 23: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	19, // 24: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	16, // 25: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
-	17, // 26: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
-	18, // 27: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
-	38, // 28: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
-	39, // 29: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
-	39, // 30: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
-	39, // 31: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	39, // 32: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	38, // 33: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	38, // 34: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	3,  // 35: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	26, // 36: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	27, // 37: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 38: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 39: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 40: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	42, // 41: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	37, // 42: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	43, // 43: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	19, // 44: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	4,  // 45: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	6,  // 46: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	8,  // 47: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	10, // 48: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	12, // 49: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	14, // 50: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	20, // 51: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	22, // 52: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	24, // 53: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	28, // 54: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	30, // 55: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	32, // 56: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	34, // 57: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	5,  // 58: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	7,  // 59: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	9,  // 60: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	11, // 61: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	13, // 62: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	15, // 63: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	21, // 64: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	23, // 65: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	25, // 66: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	29, // 67: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	31, // 68: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	33, // 69: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	35, // 70: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	58, // [58:71] is the sub-list for method output_type
-	45, // [45:58] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	0,  // 21: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	41, // 22: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 23: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 24: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	21, // 25: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	18, // 26: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
+	19, // 27: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
+	20, // 28: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
+	40, // 29: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	41, // 30: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	41, // 31: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	41, // 32: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	41, // 33: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	40, // 34: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	40, // 35: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	3,  // 36: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	28, // 37: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	29, // 38: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 39: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 40: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 41: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	44, // 42: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	39, // 43: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	45, // 44: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	21, // 45: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	4,  // 46: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	6,  // 47: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	8,  // 48: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	10, // 49: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	12, // 50: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	14, // 51: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	16, // 52: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	22, // 53: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	24, // 54: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	26, // 55: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	30, // 56: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	32, // 57: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	34, // 58: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	36, // 59: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	5,  // 60: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	7,  // 61: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	9,  // 62: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	11, // 63: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	13, // 64: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	15, // 65: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	17, // 66: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	23, // 67: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	25, // 68: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	27, // 69: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	31, // 70: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	33, // 71: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	35, // 72: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	37, // 73: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	60, // [60:74] is the sub-list for method output_type
+	46, // [46:60] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -3036,14 +3184,14 @@ func file_signalbox_v1_workflow_proto_init() {
 	file_signalbox_v1_batch_proto_init()
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signalbox_v1_workflow_proto_msgTypes[32].OneofWrappers = []any{}
+	file_signalbox_v1_workflow_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

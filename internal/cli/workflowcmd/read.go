@@ -18,16 +18,24 @@ func listCommand(s *session.Session) *cobra.Command {
 	var text string
 	var states []string
 	var limit int
-	var stats bool
+	var stats, everywhere bool
 	var period window
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List workflows by name",
-		Long:  `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML.`,
+		Long: `List workflows by name. With -o wide, the table contains statistics of their runs; --stats adds these to JSON and YAML. With
+--all-projects, list those of all projects in which you have a role, without statistics.`,
 		Example: `  signalbox workflow list -o wide --window 7d
-  signalbox workflow list --stats -o json`,
+  signalbox workflow list --stats -o json
+  signalbox workflow list --all-projects --text invoice`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if everywhere {
+				if stats || period.text != "" || cmd.Flags().Changed("project") {
+					return exit.Usagef("--all-projects excludes --project, --stats and --window")
+				}
+				return find(cmd.Context(), s, &signalboxv1.FindWorkflowsRequest{Text: text, States: states}, limit)
+			}
 			request := &signalboxv1.ListWorkflowsRequest{Project: s.Project(), Text: text, States: states, Stats: stats || s.Format() == output.Wide}
 			if period.text != "" && !request.GetStats() {
 				return exit.Usagef("--window has an effect only with -o wide or --stats")
@@ -44,6 +52,7 @@ func listCommand(s *session.Session) *cobra.Command {
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only these `states`, separated by commas: draft, published, paused")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most this many; 0 for all")
 	cmd.Flags().BoolVar(&stats, "stats", false, "with statistics of the runs")
+	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "of all projects in which you have a role")
 	period.bind(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	s.BindClient(cmd)
@@ -56,19 +65,12 @@ const statsPage = 50
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " + s.Command("workflow publish FILE"),
-		Columns: output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON", "+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK"),
+		Columns: append(columns(), output.Columns("+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK")...),
 		Row: func(workflow *signalboxv1.Workflow) []string {
-			draft := ""
-			if workflow.GetHasDraft() {
-				draft = "yes"
-			}
 			stats := workflow.GetStats()
-			return []string{
-				workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-				s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+			return append(row(s, workflow),
 				runs(stats), successRate(stats), percentile(stats, stats.GetP50()), percentile(stats, stats.GetP95()),
-				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()),
-			}
+				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()))
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
@@ -78,6 +80,37 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 		response, err := session.Call(ctx, s, s.Workflows().ListWorkflows, request, "list workflows")
 		return response.GetWorkflows(), response.GetNextPageToken(), err
 	})
+}
+
+// find lists the workflows of all projects.
+func find(ctx context.Context, s *session.Session, request *signalboxv1.FindWorkflowsRequest, limit int) error {
+	return session.Listing[*signalboxv1.Workflow]{
+		Thing: "workflow", None: "no workflows match in the projects in which you have a role",
+		Columns: append(output.Columns("PROJECT"), columns()...),
+		Row: func(workflow *signalboxv1.Workflow) []string {
+			return append([]string{workflow.GetProject()}, row(s, workflow)...)
+		},
+	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Workflows().FindWorkflows, request, "list workflows")
+		return response.GetWorkflows(), response.GetNextPageToken(), err
+	})
+}
+
+// columns are those of a list of workflows, row their values.
+func columns() []output.Column {
+	return output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON")
+}
+
+func row(s *session.Session, workflow *signalboxv1.Workflow) []string {
+	draft := ""
+	if workflow.GetHasDraft() {
+		draft = "yes"
+	}
+	return []string{
+		workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
+		s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
+	}
 }
 
 func showCommand(s *session.Session) *cobra.Command {

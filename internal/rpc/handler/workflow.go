@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"runtime"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/aymanbagabas/go-udiff"
@@ -30,6 +31,7 @@ type WorkflowService interface {
 	GetDraft(ctx context.Context, project, name string) (workflow.Draft, error)
 	GetVersion(ctx context.Context, project, name, version string) (workflow.Version, error)
 	List(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
+	Find(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
 	ListVersions(ctx context.Context, project, name string, after *workflow.VersionCursor, limit int) ([]workflow.Version, error)
 	Graph(ctx context.Context, project, name, version string, draft bool) (workflow.VersionGraph, error)
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
@@ -148,6 +150,26 @@ func (h *Workflows) ListWorkflows(
 	}
 	if err == nil && m.GetStats() {
 		err = h.addStats(ctx, message.ProjectOf(m.GetProject()), m.GetStatsWindow(), res.GetWorkflows()...)
+	}
+	return message.Reply(res, err)
+}
+
+// FindWorkflows lists the workflows of all projects in which the caller has a role, by project and name.
+func (h *Workflows) FindWorkflows(
+	ctx context.Context, req *connect.Request[signalboxv1.FindWorkflowsRequest],
+) (*connect.Response[signalboxv1.FindWorkflowsResponse], error) {
+	m := req.Msg
+	workflows, next, err := page.List(m, page.Default, page.Most,
+		func(after *string, limit int) ([]workflow.Workflow, error) {
+			project, name, _ := strings.Cut(page.From(after), " ")
+			return h.service.Find(ctx, workflow.Filter{
+				Text: m.GetText(), States: m.GetStates(), AfterProject: project, After: name, Limit: limit,
+			})
+		},
+		func(w workflow.Workflow) string { return w.Project + " " + w.Name })
+	res := &signalboxv1.FindWorkflowsResponse{NextPageToken: next}
+	for _, w := range workflows {
+		res.Workflows = append(res.Workflows, workflowMessage(w))
 	}
 	return message.Reply(res, err)
 }
@@ -299,7 +321,7 @@ func sourceGiven(source string) error {
 
 func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
 	return &signalboxv1.Workflow{
-		Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion, HasDraft: w.HasDraft,
+		Project: w.Project, Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion, HasDraft: w.HasDraft,
 		CreateTime: message.Timestamp(w.CreatedAt), UpdateTime: message.Timestamp(w.UpdatedAt), PauseReason: w.PauseReason,
 	}
 }

@@ -56,7 +56,7 @@ func enumerations() []enumeration {
 		{"WebhookFormat", `Webhook.format CreateWebhookRequest.format`, texts(webhook.Formats())},
 		{"WebhookStatus", `Webhook.status`, webhooks.Statuses()},
 		{"WebhookDeliveryStatus", `WebhookDelivery.status ListWebhookDeliveriesRequest.statuses`, texts(webhook.DeliveryStatuses())},
-		{"WorkflowState", `Workflow.state ListWorkflowsRequest.states`, workflow.States()},
+		{"WorkflowState", `Workflow.state ListWorkflowsRequest.states FindWorkflowsRequest.states`, workflow.States()},
 		{"ProblemKind", `OperatorProblem.kind ListProblemsRequest.kinds`, texts(problem.Kinds())},
 		{"ProblemState", `OperatorProblem.state ListProblemsRequest.states`, texts(problem.States())},
 		{"AnnotationKind", `Annotation.kind ListAnnotationsRequest.kinds ListAnnotationsResponse.more`, texts(annotation.Kinds())},

@@ -106,6 +106,7 @@ func workflows() []Rule {
 		{"SaveDraft", auth.Publisher, Project, ""},
 		{"PublishWorkflow", auth.Publisher, Project, ""},
 		{"ListWorkflows", auth.Viewer, Project, ""},
+		{"FindWorkflows", "", Visible, ""},
 		{"GetWorkflow", auth.Viewer, Project, ""},
 		{"GetWorkflowGrid", auth.Viewer, Project, ""},
 		{"ListVersions", auth.Viewer, Project, ""},

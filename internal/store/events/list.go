@@ -148,13 +148,7 @@ func RunQuery(f event.ListFilter, set []int64) (string, []any) {
 		positions = append(positions, `SELECT `+strconv.FormatInt(position, 10))
 	}
 	w.Conditions = append(w.Conditions, `e.position IN (`+strings.Join(positions, ` UNION ALL `)+`)`)
-	if len(f.Statuses) > 0 {
-		marks := make([]string, len(f.Statuses))
-		for i, status := range f.Statuses {
-			marks[i] = w.Arg(status)
-		}
-		w.Conditions = append(w.Conditions, `COALESCE((SELECT r.status `+outcome+`), 'pending') IN (`+strings.Join(marks, ", ")+`)`)
-	}
+	sqlrow.OneOf(&w, `COALESCE((SELECT r.status `+outcome+`), 'pending')`, f.Statuses)
 	page := sqlrow.Limit(f.Limit)
 	return selectEvent + ` WHERE e.project = $1 AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
 		` ORDER BY e.position + 0 DESC` + page + `) AS h) ORDER BY e.position DESC` + page, w.Args

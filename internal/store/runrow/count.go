@@ -63,7 +63,7 @@ func counted(w *sqlrow.Where, f *run.Filter, s Spread) string {
 	if from == "" {
 		return ""
 	}
-	within(w, f.Statuses)
+	sqlrow.OneOf(w, "runs.status", f.Statuses)
 	w.Conditions = append(w.Conditions, `runs.id = n.run_id`)
 	return from + ` CROSS JOIN runs`
 }
@@ -98,7 +98,7 @@ func ByProblem(f run.Filter) (string, []any) {
 	codes(&w, f)
 	immutableConditions(&w, f)
 	textCondition(&w, f)
-	within(&w, f.Statuses)
+	sqlrow.OneOf(&w, "runs.status", f.Statuses)
 	Period(&w, f, "v.created_at")
 	return `SELECT v.code, COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence` + w.String() + ` GROUP BY v.code`, w.Args
 }

@@ -125,7 +125,7 @@ func ofLabel(w *sqlrow.Where, f *run.Filter, name, column string) (rows sqlrow.W
 	takeLabel(&rows, f, name)
 	of := sqlrow.Where{Conditions: []string{`runs.id = b.run_id`}, Args: rows.Args}
 	immutableConditions(&of, *f)
-	within(&of, f.Statuses)
+	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, *f)
 	rows.Args = of.Args
 	return rows, `(SELECT ` + column + ` FROM runs` + of.String() + `)`
@@ -153,7 +153,7 @@ func labelSpread(ctx context.Context, c sqldb.Conn, f run.Filter) (s Spread, err
 	if w.IsText("runs.workflow", f.Workflow); f.Workflow == "" {
 		w.IsText("runs.trigger_kind", f.Trigger)
 	}
-	within(&w, f.Statuses)
+	sqlrow.OneOf(&w, "runs.status", f.Statuses)
 	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs`+w.String()+sqlrow.Limit(fewMatches+1)+`) AS s`, w.Args...)
 	s.fewOthers = n <= fewMatches
 	return s, err

@@ -65,13 +65,9 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 
 // amongIDs returns the conditions of a filter that names the runs: each is looked up by its key.
 func amongIDs(w *sqlrow.Where, f run.Filter) string {
-	marks := make([]string, len(f.IDs))
-	for i, id := range f.IDs {
-		marks[i] = w.Arg(id)
-	}
-	w.Conditions = append(w.Conditions, `runs.id IN (`+strings.Join(marks, `, `)+`)`)
+	sqlrow.OneOf(w, "runs.id", f.IDs)
 	conditions(w, f, "runs.created_at", "runs.id")
-	within(w, f.Statuses)
+	sqlrow.OneOf(w, "runs.status", f.Statuses)
 	textCondition(w, f)
 	if len(f.Problems) > 0 {
 		of := sqlrow.Where{Conditions: []string{`v.run_id = runs.id`, `v.sequence = runs.sequence`}, Args: w.Args}
@@ -123,7 +119,7 @@ func pageIDs(w sqlrow.Where, page string) string {
 func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "created_at", "id")
-	within(&all, f.Statuses)
+	sqlrow.OneOf(&all, "runs.status", f.Statuses)
 	if condition != "" {
 		all.Conditions = append(all.Conditions, condition)
 	}
@@ -145,7 +141,7 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	of := sqlrow.Where{Conditions: []string{`runs.id = v.run_id`}, Args: w.Args}
 	immutableConditions(&of, f)
-	within(&of, f.Statuses)
+	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("v.project", f.Project)
@@ -182,7 +178,7 @@ func failed(w *sqlrow.Where, f run.Filter, page string) string {
 	f.FailureGroup = ""
 	of := sqlrow.Where{Conditions: []string{`runs.id = g.id`}, Args: w.Args}
 	immutableConditions(&of, f)
-	within(&of, f.Statuses)
+	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("g.project", f.Project)
@@ -213,18 +209,6 @@ func textCondition(w *sqlrow.Where, f run.Filter) {
 	if f.Text != "" {
 		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+`)`)
 	}
-}
-
-// within adds the condition that the status is one of the given ones, unless there are none.
-func within(w *sqlrow.Where, values []run.Status) {
-	if len(values) == 0 {
-		return
-	}
-	marks := make([]string, len(values))
-	for i, v := range values {
-		marks[i] = w.Arg(v)
-	}
-	w.Conditions = append(w.Conditions, `runs.status IN (`+strings.Join(marks, `, `)+`)`)
 }
 
 // conditions adds the conditions of every list of runs, except statuses, problems and text.

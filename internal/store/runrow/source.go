@@ -51,7 +51,7 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 func narrow(w *sqlrow.Where, f run.Filter, from, page string) string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "runs.created_at", "runs.id")
-	within(&all, f.Statuses)
+	sqlrow.OneOf(&all, "runs.status", f.Statuses)
 	textCondition(&all, f)
 	all.Conditions = append(all.Conditions, `runs.id = n.run_id`)
 	w.Args = all.Args

@@ -97,13 +97,7 @@ func countSearched(ctx context.Context, c sqldb.Conn, id string, f run.StepFilte
 
 func stepConditions(w *sqlrow.Where, f run.StepFilter) {
 	w.IsText("pointer", f.Pointer)
-	if len(f.Statuses) > 0 {
-		marks := make([]string, len(f.Statuses))
-		for i, status := range f.Statuses {
-			marks[i] = w.Arg(status)
-		}
-		w.Conditions = append(w.Conditions, "status IN ("+strings.Join(marks, ", ")+")")
-	}
+	sqlrow.OneOf(w, "status", f.Statuses)
 	if f.ParentPath != "" {
 		childConditions(w, f.ParentPath)
 	}

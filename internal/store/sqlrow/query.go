@@ -34,6 +34,18 @@ func (w *Where) IsText(column, v string) {
 	}
 }
 
+// OneOf adds "column IN (values)" unless there are no values.
+func OneOf[T any](w *Where, column string, values []T) {
+	if len(values) == 0 {
+		return
+	}
+	marks := make([]string, len(values))
+	for i, v := range values {
+		marks[i] = w.Arg(v)
+	}
+	w.Conditions = append(w.Conditions, column+" IN ("+strings.Join(marks, ", ")+")")
+}
+
 // String returns the WHERE clause with a space before it, or nothing.
 func (w *Where) String() string {
 	if len(w.Conditions) == 0 {

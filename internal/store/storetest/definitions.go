@@ -252,6 +252,28 @@ func testListWorkflows(t *testing.T, open Opener) {
 			require.Equal(t, tt.want, got)
 		})
 	}
+	other := draft("a/other", "x", 9)
+	other.Project = "empty"
+	_, err = s.SaveDraft(ctx, other, entry(audit.WorkflowSaveDraft, "empty", "a/other"))
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		name   string
+		filter workflow.Filter
+		want   []string
+	}{
+		{"all projects", workflow.Filter{Text: "other"}, []string{here + " c/other!", "empty a/other"}},
+		{"some projects", workflow.Filter{Projects: []string{"empty", "none"}}, []string{"empty a/other"}},
+		{"after", workflow.Filter{AfterProject: here, After: "b/hello"}, []string{here + " c/other!", "empty a/other"}},
+	} {
+		tt.filter.Limit = 100
+		list, err := s.ListWorkflows(ctx, tt.filter)
+		require.NoError(t, err)
+		var got []string
+		for _, w := range list {
+			got = append(got, w.Project+" "+w.Name)
+		}
+		require.Equal(t, tt.want, got, tt.name)
+	}
 	_, err = s.ListWorkflows(ctx, workflow.Filter{Project: "none", Limit: 10})
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 

@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -81,13 +80,7 @@ func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (l
 	if f.After != nil {
 		w.Conditions = append(w.Conditions, "(d.created_at, d.id) < ("+w.Arg(f.After.At.UnixMicro())+", "+w.Arg(f.After.ID)+")")
 	}
-	if len(f.Statuses) > 0 {
-		marks := make([]string, len(f.Statuses))
-		for i, status := range f.Statuses {
-			marks[i] = w.Arg(status)
-		}
-		w.Conditions = append(w.Conditions, "d.status IN ("+strings.Join(marks, ", ")+")")
-	}
+	sqlrow.OneOf(&w, "d.status", f.Statuses)
 	err = s.db.Read(ctx, "list webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		list, err = sqlrow.Collect(ctx, c, selectDeliveries+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+sqlrow.Limit(f.Limit), w.Args, scanDelivery)
 		return err

@@ -74,6 +74,7 @@ const tree = root.addChildren([
   top('/problems', () => import('../problems'), 'ProblemsPage'),
   top('/dispatchers', () => import('../dispatchers'), 'DispatchersPage'),
   top('/dispatchers/$project', () => import('../dispatchers'), 'DispatcherPage'),
+  top('/workflows', () => import('../workflows'), 'AllWorkflowsPage'),
   top('/workers', () => import('../workers'), 'WorkersPage'),
   top('/system', () => import('../system'), 'SystemPage'),
   top('/projects', () => import('../projects'), 'ProjectsPage'),

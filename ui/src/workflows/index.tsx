@@ -1,2 +1,2 @@
 export { WorkflowPage } from './WorkflowPage'
-export { WorkflowsPage } from './WorkflowsPage'
+export { AllWorkflowsPage, WorkflowsPage } from './WorkflowsPage'

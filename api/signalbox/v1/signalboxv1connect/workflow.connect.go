@@ -45,6 +45,9 @@ const (
 	// WorkflowServiceListWorkflowsProcedure is the fully-qualified name of the WorkflowService's
 	// ListWorkflows RPC.
 	WorkflowServiceListWorkflowsProcedure = "/signalbox.v1.WorkflowService/ListWorkflows"
+	// WorkflowServiceFindWorkflowsProcedure is the fully-qualified name of the WorkflowService's
+	// FindWorkflows RPC.
+	WorkflowServiceFindWorkflowsProcedure = "/signalbox.v1.WorkflowService/FindWorkflows"
 	// WorkflowServiceGetWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// GetWorkflow RPC.
 	WorkflowServiceGetWorkflowProcedure = "/signalbox.v1.WorkflowService/GetWorkflow"
@@ -86,6 +89,8 @@ type WorkflowServiceClient interface {
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
+	// FindWorkflows lists the workflows of all projects in which the caller has a role, by project and name.
+	FindWorkflows(context.Context, *connect.Request[v1.FindWorkflowsRequest]) (*connect.Response[v1.FindWorkflowsResponse], error)
 	// GetWorkflow returns one workflow with the source of one version, or of its draft.
 	GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error)
 	// GetWorkflowGrid returns the newest runs of a workflow by its tasks: what each task did in each run.
@@ -145,6 +150,13 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			httpClient,
 			baseURL+WorkflowServiceListWorkflowsProcedure,
 			connect.WithSchema(workflowServiceMethods.ByName("ListWorkflows")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		findWorkflows: connect.NewClient[v1.FindWorkflowsRequest, v1.FindWorkflowsResponse](
+			httpClient,
+			baseURL+WorkflowServiceFindWorkflowsProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("FindWorkflows")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -216,6 +228,7 @@ type workflowServiceClient struct {
 	saveDraft        *connect.Client[v1.SaveDraftRequest, v1.SaveDraftResponse]
 	publishWorkflow  *connect.Client[v1.PublishWorkflowRequest, v1.PublishWorkflowResponse]
 	listWorkflows    *connect.Client[v1.ListWorkflowsRequest, v1.ListWorkflowsResponse]
+	findWorkflows    *connect.Client[v1.FindWorkflowsRequest, v1.FindWorkflowsResponse]
 	getWorkflow      *connect.Client[v1.GetWorkflowRequest, v1.GetWorkflowResponse]
 	getWorkflowGrid  *connect.Client[v1.GetWorkflowGridRequest, v1.GetWorkflowGridResponse]
 	listVersions     *connect.Client[v1.ListVersionsRequest, v1.ListVersionsResponse]
@@ -245,6 +258,11 @@ func (c *workflowServiceClient) PublishWorkflow(ctx context.Context, req *connec
 // ListWorkflows calls signalbox.v1.WorkflowService.ListWorkflows.
 func (c *workflowServiceClient) ListWorkflows(ctx context.Context, req *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error) {
 	return c.listWorkflows.CallUnary(ctx, req)
+}
+
+// FindWorkflows calls signalbox.v1.WorkflowService.FindWorkflows.
+func (c *workflowServiceClient) FindWorkflows(ctx context.Context, req *connect.Request[v1.FindWorkflowsRequest]) (*connect.Response[v1.FindWorkflowsResponse], error) {
+	return c.findWorkflows.CallUnary(ctx, req)
 }
 
 // GetWorkflow calls signalbox.v1.WorkflowService.GetWorkflow.
@@ -304,6 +322,8 @@ type WorkflowServiceHandler interface {
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
 	ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error)
+	// FindWorkflows lists the workflows of all projects in which the caller has a role, by project and name.
+	FindWorkflows(context.Context, *connect.Request[v1.FindWorkflowsRequest]) (*connect.Response[v1.FindWorkflowsResponse], error)
 	// GetWorkflow returns one workflow with the source of one version, or of its draft.
 	GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error)
 	// GetWorkflowGrid returns the newest runs of a workflow by its tasks: what each task did in each run.
@@ -359,6 +379,13 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		WorkflowServiceListWorkflowsProcedure,
 		svc.ListWorkflows,
 		connect.WithSchema(workflowServiceMethods.ByName("ListWorkflows")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceFindWorkflowsHandler := connect.NewUnaryHandler(
+		WorkflowServiceFindWorkflowsProcedure,
+		svc.FindWorkflows,
+		connect.WithSchema(workflowServiceMethods.ByName("FindWorkflows")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -431,6 +458,8 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServicePublishWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceListWorkflowsProcedure:
 			workflowServiceListWorkflowsHandler.ServeHTTP(w, r)
+		case WorkflowServiceFindWorkflowsProcedure:
+			workflowServiceFindWorkflowsHandler.ServeHTTP(w, r)
 		case WorkflowServiceGetWorkflowProcedure:
 			workflowServiceGetWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceGetWorkflowGridProcedure:
@@ -472,6 +501,10 @@ func (UnimplementedWorkflowServiceHandler) PublishWorkflow(context.Context, *con
 
 func (UnimplementedWorkflowServiceHandler) ListWorkflows(context.Context, *connect.Request[v1.ListWorkflowsRequest]) (*connect.Response[v1.ListWorkflowsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.ListWorkflows is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) FindWorkflows(context.Context, *connect.Request[v1.FindWorkflowsRequest]) (*connect.Response[v1.FindWorkflowsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.FindWorkflows is not implemented"))
 }
 
 func (UnimplementedWorkflowServiceHandler) GetWorkflow(context.Context, *connect.Request[v1.GetWorkflowRequest]) (*connect.Response[v1.GetWorkflowResponse], error) {

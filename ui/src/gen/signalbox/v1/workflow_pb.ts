@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKWAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzIrYDCg1Xb3JrZmxvd1N0YXRzEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOwoIc3RhdHVzZXMYAyADKAsyKS5zaWduYWxib3gudjEuV29ya2Zsb3dTdGF0cy5TdGF0dXNlc0VudHJ5EhkKDHN1Y2Nlc3NfcmF0ZRgEIAEoAUgAiAEBEiYKA3A1MBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNwOTUYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGc2FtcGxlGAcgASgDEioKCWxhc3RfcnVucxgIIAMoCzIXLnNpZ25hbGJveC52MS5SZWNlbnRSdW4SDAoEb3BlbhgJIAEoAxINCgVzdHVjaxgKIAEoAxIMCgRtb3JlGAsgAygJGi8KDVN0YXR1c2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUIPCg1fc3VjY2Vzc19yYXRlIoUBCglSZWNlbnRSdW4SCgoCaWQYASABKAkSDgoGc3RhdHVzGAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiK0AQoPV29ya2Zsb3dWZXJzaW9uEg8KB3ZlcnNpb24YASABKAkSDAoEaGFzaBgCIAEoCRIRCglwdWJsaXNoZXIYAyABKAkSMAoMcHVibGlzaF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzb3VyY2UYBSABKAkSLQoMaW5wdXRfc2NoZW1hGAYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZSI6ChdWYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSKDAQoYVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlEg0KBXZhbGlkGAEgASgIEicKCGZpbmRpbmdzGAIgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcSEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiZgoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyJLChZQdWJsaXNoV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEhAKCHdvcmtmbG93GAMgASgJIq0BChdQdWJsaXNoV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIPCgdjcmVhdGVkGAMgASgIEicKCGZpbmRpbmdzGAQgAygLMhUuc2lnbmFsYm94LnYxLkZpbmRpbmcirAEKFExpc3RXb3JrZmxvd3NSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSDAoEdGV4dBgEIAEoCRIOCgZzdGF0ZXMYBSADKAkSDQoFc3RhdHMYBiABKAgSLwoMc3RhdHNfd2luZG93GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlsKFUxpc3RXb3JrZmxvd3NSZXNwb25zZRIpCgl3b3JrZmxvd3MYASADKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIogBChJHZXRXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIEi8KDHN0YXRzX3dpbmRvdxgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKxAQoTR2V0V29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIuCgd2ZXJzaW9uGAIgASgLMh0uc2lnbmFsYm94LnYxLldvcmtmbG93VmVyc2lvbhIUCgxkcmFmdF9zb3VyY2UYAyABKAkSKgoFdGltZXIYBCABKAsyGy5zaWduYWxib3gudjEuV29ya2Zsb3dUaW1lciJaChZHZXRXb3JrZmxvd0dyaWRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIMCgRydW5zGAQgASgFIowBChdHZXRXb3JrZmxvd0dyaWRSZXNwb25zZRIlCgV0YXNrcxgBIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkVGFzaxIjCgRydW5zGAIgAygLMhUuc2lnbmFsYm94LnYxLkdyaWRSdW4SJQoFY2VsbHMYAyADKAsyFi5zaWduYWxib3gudjEuR3JpZENlbGwiNwoIR3JpZFRhc2sSDwoHcG9pbnRlchgBIAEoCRIMCgR0YXNrGAIgASgJEgwKBGtpbmQYAyABKAkipQEKB0dyaWRSdW4SCgoCaWQYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIOCgZzdGF0dXMYAyABKAkSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB3BhcnRpYWwYBiABKAgigwEKCEdyaWRDZWxsEgsKA3J1bhgBIAEoBRIMCgR0YXNrGAIgASgFEg4KBnN0YXR1cxgDIAEoCRINCgVjb3VudBgEIAEoAxIQCghhdHRlbXB0cxgFIAEoAxIrCghkdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKIAgoNV29ya2Zsb3dUaW1lchIMCgRjcm9uGAEgASgJEigKBWV2ZXJ5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWFmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KCm5leHRfdGltZXMYBCADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCWxhc3RfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZmlyZWQYBiABKAMSDgoGbWlzc2VkGAcgASgDEhcKD3Vua25vd25fYmVjYXVzZRgIIAEoCSJfChNMaXN0VmVyc2lvbnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiYAoUTGlzdFZlcnNpb25zUmVzcG9uc2USLwoIdmVyc2lvbnMYASADKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJSChNEaWZmVmVyc2lvbnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDAoEZnJvbRgDIAEoCRIKCgJ0bxgEIAEoCSInChREaWZmVmVyc2lvbnNSZXNwb25zZRIPCgd1bmlmaWVkGAEgASgJIlsKFkdldFZlcnNpb25HcmFwaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEg0KBWRyYWZ0GAQgASgIIowBChdHZXRWZXJzaW9uR3JhcGhSZXNwb25zZRIQCgh3b3JrZmxvdxgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEiYKBW5vZGVzGAMgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoTm9kZRImCgVlZGdlcxgEIAMoCzIXLnNpZ25hbGJveC52MS5HcmFwaEVkZ2UicAoJR3JhcGhOb2RlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEa2luZBgDIAEoCRIOCgZwYXJlbnQYBCABKAkSDQoFbGFiZWwYBSABKAkSDAoEbGluZRgGIAEoBRIOCgZjb2x1bW4YByABKAUiQgoJR3JhcGhFZGdlEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSDAoEa2luZBgDIAEoCRINCgVsYWJlbBgEIAEoCSJJChRQYXVzZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg4KBnJlYXNvbhgDIAEoCSJBChVQYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3ciOwoWVW5wYXVzZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIkMKF1VucGF1c2VXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93IpsBChNTdG9wV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJEhIKCnJlcXVlc3RfaWQYBCABKAkSDwoHZHJ5X3J1bhgFIAEoCBIaCg1leHBlY3RlZF9vcGVuGAYgASgDSACIAQFCEAoOX2V4cGVjdGVkX29wZW4iggMKFFN0b3BXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93EiIKBWJhdGNoGAIgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoEg8KB2NyZWF0ZWQYAyABKAgSDgoGcGF1c2VkGAQgASgIEjoKBG9wZW4YBSADKAsyLC5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVzcG9uc2UuT3BlbkVudHJ5EhAKCGVsaWdpYmxlGAYgASgDEhEKCXVuY2hhbmdlZBgHIAEoAxItCgdwcmV2aWV3GAggAygLMhwuc2lnbmFsYm94LnYxLkluZWxpZ2libGVSdW5zEhIKCnN0YXJ0ZWRfYnkYCSABKAkSKgoFdGltZXIYCiABKAsyGy5zaWduYWxib3gudjEuV29ya2Zsb3dUaW1lchorCglPcGVuRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASI6ChVEZWxldGVXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCSIYChZEZWxldGVXb3JrZmxvd1Jlc3BvbnNlMs8JCg9Xb3JrZmxvd1NlcnZpY2USZgoQVmFsaWRhdGVXb3JrZmxvdxIlLnNpZ25hbGJveC52MS5WYWxpZGF0ZVdvcmtmbG93UmVxdWVzdBomLnNpZ25hbGJveC52MS5WYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2UiA5ACARJMCglTYXZlRHJhZnQSHi5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVxdWVzdBofLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXNwb25zZRJeCg9QdWJsaXNoV29ya2Zsb3cSJC5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXNwb25zZRJdCg1MaXN0V29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RXb3JrZmxvd3NSZXNwb25zZSIDkAIBElcKC0dldFdvcmtmbG93EiAuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVxdWVzdBohLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1Jlc3BvbnNlIgOQAgESYwoPR2V0V29ya2Zsb3dHcmlkEiQuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2UiA5ACARJaCgxMaXN0VmVyc2lvbnMSIS5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSIDkAIBEloKDERpZmZWZXJzaW9ucxIhLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1Jlc3BvbnNlIgOQAgESYwoPR2V0VmVyc2lvbkdyYXBoEiQuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVzcG9uc2UiA5ACARJYCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZRJeCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZRJVCgxTdG9wV29ya2Zsb3cSIS5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVxdWVzdBoiLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZRJbCg5EZWxldGVXb3JrZmxvdxIjLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1JlcXVlc3QaJC5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrQBCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlIjoKF1ZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJIoMBChhWYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2USDQoFdmFsaWQYASABKAgSJwoIZmluZGluZ3MYAiADKAsyFS5zaWduYWxib3gudjEuRmluZGluZxIQCgh3b3JrZmxvdxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEgwKBGhhc2gYBSABKAkiMwoQU2F2ZURyYWZ0UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCSJmChFTYXZlRHJhZnRSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxInCghmaW5kaW5ncxgCIAMoCzIVLnNpZ25hbGJveC52MS5GaW5kaW5nIksKFlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSEAoId29ya2Zsb3cYAyABKAkirQEKF1B1Ymxpc2hXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEg8KB2NyZWF0ZWQYAyABKAgSJwoIZmluZGluZ3MYBCADKAsyFS5zaWduYWxib3gudjEuRmluZGluZyKsAQoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCRINCgVzdGF0cxgGIAEoCBIvCgxzdGF0c193aW5kb3cYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWwoVTGlzdFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoURmluZFdvcmtmbG93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEdGV4dBgDIAEoCRIOCgZzdGF0ZXMYBCADKAkiWwoVRmluZFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiAEKEkdldFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgSLwoMc3RhdHNfd2luZG93GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIloKFkdldFdvcmtmbG93R3JpZFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBHJ1bnMYBCABKAUijAEKF0dldFdvcmtmbG93R3JpZFJlc3BvbnNlEiUKBXRhc2tzGAEgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRUYXNrEiMKBHJ1bnMYAiADKAsyFS5zaWduYWxib3gudjEuR3JpZFJ1bhIlCgVjZWxscxgDIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkQ2VsbCI3CghHcmlkVGFzaxIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCSKlAQoHR3JpZFJ1bhIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcGFydGlhbBgGIAEoCCKDAQoIR3JpZENlbGwSCwoDcnVuGAEgASgFEgwKBHRhc2sYAiABKAUSDgoGc3RhdHVzGAMgASgJEg0KBWNvdW50GAQgASgDEhAKCGF0dGVtcHRzGAUgASgDEisKCGR1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cimwEKE1N0b3BXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIPCgdkcnlfcnVuGAUgASgIEhoKDWV4cGVjdGVkX29wZW4YBiABKANIAIgBAUIQCg5fZXhwZWN0ZWRfb3BlbiKCAwoUU3RvcFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSIgoFYmF0Y2gYAiABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgDIAEoCBIOCgZwYXVzZWQYBCABKAgSOgoEb3BlbhgFIAMoCzIsLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZS5PcGVuRW50cnkSEAoIZWxpZ2libGUYBiABKAMSEQoJdW5jaGFuZ2VkGAcgASgDEi0KB3ByZXZpZXcYCCADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEgoKc3RhcnRlZF9ieRgJIAEoCRIqCgV0aW1lchgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyGisKCU9wZW5FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UyrgoKD1dvcmtmbG93U2VydmljZRJmChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSIDkAIBEkwKCVNhdmVEcmFmdBIeLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlc3BvbnNlEl4KD1B1Ymxpc2hXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1Jlc3BvbnNlEl0KDUxpc3RXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1Jlc3BvbnNlIgOQAgESXQoNRmluZFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVzcG9uc2UiA5ACARJXCgtHZXRXb3JrZmxvdxIgLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1JlcXVlc3QaIS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXNwb25zZSIDkAIBEmMKD0dldFdvcmtmbG93R3JpZBIkLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlc3BvbnNlIgOQAgESWgoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiA5ACARJaCgxEaWZmVmVyc2lvbnMSIS5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXNwb25zZSIDkAIBEmMKD0dldFZlcnNpb25HcmFwaBIkLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlc3BvbnNlIgOQAgESWAoNUGF1c2VXb3JrZmxvdxIiLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVxdWVzdBojLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVzcG9uc2USXgoPVW5wYXVzZVdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USVQoMU3RvcFdvcmtmbG93EiEuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1JlcXVlc3QaIi5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVzcG9uc2USWwoORGVsZXRlV29ya2Zsb3cSIy5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -89,6 +89,11 @@ export type Workflow = Message<"signalbox.v1.Workflow"> & {
    * @generated from field: signalbox.v1.WorkflowStats stats = 10;
    */
   stats?: WorkflowStats | undefined;
+
+  /**
+   * @generated from field: string project = 11;
+   */
+  project: string;
 };
 
 /**
@@ -537,6 +542,68 @@ export const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse> = /*
   messageDesc(file_signalbox_v1_workflow, 11);
 
 /**
+ * @generated from message signalbox.v1.FindWorkflowsRequest
+ */
+export type FindWorkflowsRequest = Message<"signalbox.v1.FindWorkflowsRequest"> & {
+  /**
+   * Maximum number of workflows of a page; default 50, at most 500.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only names that contain this text.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * Only workflows in one of these states.
+   *
+   * @generated from field: repeated string states = 4;
+   */
+  states: string[];
+};
+
+/**
+ * Describes the message signalbox.v1.FindWorkflowsRequest.
+ * Use `create(FindWorkflowsRequestSchema)` to create a new message.
+ */
+export const FindWorkflowsRequestSchema: GenMessage<FindWorkflowsRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 12);
+
+/**
+ * @generated from message signalbox.v1.FindWorkflowsResponse
+ */
+export type FindWorkflowsResponse = Message<"signalbox.v1.FindWorkflowsResponse"> & {
+  /**
+   * @generated from field: repeated signalbox.v1.Workflow workflows = 1;
+   */
+  workflows: Workflow[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message signalbox.v1.FindWorkflowsResponse.
+ * Use `create(FindWorkflowsResponseSchema)` to create a new message.
+ */
+export const FindWorkflowsResponseSchema: GenMessage<FindWorkflowsResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 13);
+
+/**
  * @generated from message signalbox.v1.GetWorkflowRequest
  */
 export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
@@ -579,7 +646,7 @@ export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
  * Use `create(GetWorkflowRequestSchema)` to create a new message.
  */
 export const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 12);
+  messageDesc(file_signalbox_v1_workflow, 14);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowResponse
@@ -617,7 +684,7 @@ export type GetWorkflowResponse = Message<"signalbox.v1.GetWorkflowResponse"> & 
  * Use `create(GetWorkflowResponseSchema)` to create a new message.
  */
 export const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 13);
+  messageDesc(file_signalbox_v1_workflow, 15);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridRequest
@@ -655,7 +722,7 @@ export type GetWorkflowGridRequest = Message<"signalbox.v1.GetWorkflowGridReques
  * Use `create(GetWorkflowGridRequestSchema)` to create a new message.
  */
 export const GetWorkflowGridRequestSchema: GenMessage<GetWorkflowGridRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 14);
+  messageDesc(file_signalbox_v1_workflow, 16);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridResponse
@@ -689,7 +756,7 @@ export type GetWorkflowGridResponse = Message<"signalbox.v1.GetWorkflowGridRespo
  * Use `create(GetWorkflowGridResponseSchema)` to create a new message.
  */
 export const GetWorkflowGridResponseSchema: GenMessage<GetWorkflowGridResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 15);
+  messageDesc(file_signalbox_v1_workflow, 17);
 
 /**
  * GridTask is one task of a grid.
@@ -724,7 +791,7 @@ export type GridTask = Message<"signalbox.v1.GridTask"> & {
  * Use `create(GridTaskSchema)` to create a new message.
  */
 export const GridTaskSchema: GenMessage<GridTask> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 16);
+  messageDesc(file_signalbox_v1_workflow, 18);
 
 /**
  * GridRun is one run of a grid.
@@ -774,7 +841,7 @@ export type GridRun = Message<"signalbox.v1.GridRun"> & {
  * Use `create(GridRunSchema)` to create a new message.
  */
 export const GridRunSchema: GenMessage<GridRun> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 17);
+  messageDesc(file_signalbox_v1_workflow, 19);
 
 /**
  * GridCell is what one task did in one run.
@@ -828,7 +895,7 @@ export type GridCell = Message<"signalbox.v1.GridCell"> & {
  * Use `create(GridCellSchema)` to create a new message.
  */
 export const GridCellSchema: GenMessage<GridCell> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 18);
+  messageDesc(file_signalbox_v1_workflow, 20);
 
 /**
  * WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
@@ -899,7 +966,7 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
  * Use `create(WorkflowTimerSchema)` to create a new message.
  */
 export const WorkflowTimerSchema: GenMessage<WorkflowTimer> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 19);
+  messageDesc(file_signalbox_v1_workflow, 21);
 
 /**
  * @generated from message signalbox.v1.ListVersionsRequest
@@ -931,7 +998,7 @@ export type ListVersionsRequest = Message<"signalbox.v1.ListVersionsRequest"> & 
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 20);
+  messageDesc(file_signalbox_v1_workflow, 22);
 
 /**
  * @generated from message signalbox.v1.ListVersionsResponse
@@ -953,7 +1020,7 @@ export type ListVersionsResponse = Message<"signalbox.v1.ListVersionsResponse"> 
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 21);
+  messageDesc(file_signalbox_v1_workflow, 23);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsRequest
@@ -989,7 +1056,7 @@ export type DiffVersionsRequest = Message<"signalbox.v1.DiffVersionsRequest"> & 
  * Use `create(DiffVersionsRequestSchema)` to create a new message.
  */
 export const DiffVersionsRequestSchema: GenMessage<DiffVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 22);
+  messageDesc(file_signalbox_v1_workflow, 24);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsResponse
@@ -1008,7 +1075,7 @@ export type DiffVersionsResponse = Message<"signalbox.v1.DiffVersionsResponse"> 
  * Use `create(DiffVersionsResponseSchema)` to create a new message.
  */
 export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 23);
+  messageDesc(file_signalbox_v1_workflow, 25);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphRequest
@@ -1046,7 +1113,7 @@ export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphReques
  * Use `create(GetVersionGraphRequestSchema)` to create a new message.
  */
 export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 24);
+  messageDesc(file_signalbox_v1_workflow, 26);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphResponse
@@ -1088,7 +1155,7 @@ export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphRespo
  * Use `create(GetVersionGraphResponseSchema)` to create a new message.
  */
 export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 25);
+  messageDesc(file_signalbox_v1_workflow, 27);
 
 /**
  * GraphNode is a task of a document, the catch of a try, the start or the end.
@@ -1150,7 +1217,7 @@ export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 26);
+  messageDesc(file_signalbox_v1_workflow, 28);
 
 /**
  * GraphEdge is a possible step from one node to another.
@@ -1192,7 +1259,7 @@ export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 27);
+  messageDesc(file_signalbox_v1_workflow, 29);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowRequest
@@ -1219,7 +1286,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 28);
+  messageDesc(file_signalbox_v1_workflow, 30);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -1236,7 +1303,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 29);
+  messageDesc(file_signalbox_v1_workflow, 31);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -1258,7 +1325,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 30);
+  messageDesc(file_signalbox_v1_workflow, 32);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -1275,7 +1342,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 31);
+  messageDesc(file_signalbox_v1_workflow, 33);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowRequest
@@ -1328,7 +1395,7 @@ export type StopWorkflowRequest = Message<"signalbox.v1.StopWorkflowRequest"> & 
  * Use `create(StopWorkflowRequestSchema)` to create a new message.
  */
 export const StopWorkflowRequestSchema: GenMessage<StopWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 32);
+  messageDesc(file_signalbox_v1_workflow, 34);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowResponse
@@ -1412,7 +1479,7 @@ export type StopWorkflowResponse = Message<"signalbox.v1.StopWorkflowResponse"> 
  * Use `create(StopWorkflowResponseSchema)` to create a new message.
  */
 export const StopWorkflowResponseSchema: GenMessage<StopWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 33);
+  messageDesc(file_signalbox_v1_workflow, 35);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -1434,7 +1501,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 34);
+  messageDesc(file_signalbox_v1_workflow, 36);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -1447,7 +1514,7 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 35);
+  messageDesc(file_signalbox_v1_workflow, 37);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -1496,6 +1563,16 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof ListWorkflowsRequestSchema;
     output: typeof ListWorkflowsResponseSchema;
+  },
+  /**
+   * FindWorkflows lists the workflows of all projects in which the caller has a role, by project and name.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.FindWorkflows
+   */
+  findWorkflows: {
+    methodKind: "unary";
+    input: typeof FindWorkflowsRequestSchema;
+    output: typeof FindWorkflowsResponseSchema;
   },
   /**
    * GetWorkflow returns one workflow with the source of one version, or of its draft.
