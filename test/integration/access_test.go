@@ -196,7 +196,7 @@ func (g *tokenServer) everyMethod(t *testing.T, callers map[string]string) {
 		switch service, method, _ := strings.Cut(p.method, "/"); {
 		case service == "ProjectService" && method != "ListProjects" && method != "ListAnnotations":
 			body = `{"name":"shop"}`
-		case p.where == "" || p.where == "in all projects" || method == "ListProjects" || method == "ListDispatchers":
+		case p.where == "" || p.where == "in all projects" || method == "ListProjects" || method == "ListDispatchers" || method == "FindWorkflows":
 			body = `{}`
 		}
 		status, reason := g.ask(t, http.MethodPost, path, "", body)
