@@ -293,6 +293,10 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 	return worker.NewCompositeTuner(options) //nolint:wrapcheck // it checks the options above
 }
 
+// activityPollers is the SDK's default number of pollers for activities. More pollers than slots would wait for a slot, as those of a busy
+// worker do, while the worker executes nothing.
+const activityPollers = 2
+
 func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	used := &usage{}
 	tuner, err := w.tuner(name, used)
@@ -301,6 +305,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	}
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
+		MaxConcurrentActivityTaskPollers: min(activityPollers, w.opts.Activities),
 		DeadlockDetectionTimeout: longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)

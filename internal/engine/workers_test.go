@@ -119,6 +119,20 @@ func ready(t *testing.T, w *engine.Workers) {
 	require.Eventually(t, func() bool { return w.Check(t.Context()) == nil }, time.Minute, 10*time.Millisecond)
 }
 
+// A worker with one slot for activities is not busy while it executes none.
+func TestIdleWorkerIsNotBusy(t *testing.T) {
+	t.Parallel()
+	f, projects := serve(t), &fakeProjects{names: []string{"default"}}
+	e, _ := connect(t, f.address, &fakeSource{})
+	w := engine.NewWorkers(e, projects, noCalls{}, engine.WorkerOptions{WorkflowTasks: 4, Activities: 1, LocalActivities: 4, StopTimeout: time.Second})
+	require.NoError(t, w.Start(t.Context()))
+	whole := t.Context()
+	t.Cleanup(func() { require.NoError(t, w.Stop(context.WithoutCancel(whole))) })
+	ready(t, w)
+	f.requirePolled(t, "default")
+	require.Never(t, func() bool { return len(w.Busy()) > 0 }, 300*time.Millisecond, 5*time.Millisecond)
+}
+
 func TestWorkersServeEveryProject(t *testing.T) {
 	t.Parallel()
 	f, projects := serve(t), &fakeProjects{names: []string{"default", "team-7"}}
