@@ -306,7 +306,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
 		MaxConcurrentActivityTaskPollers: min(activityPollers, w.opts.Activities),
-		DeadlockDetectionTimeout: longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
+		DeadlockDetectionTimeout:         longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})

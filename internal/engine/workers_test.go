@@ -78,9 +78,15 @@ func (noCalls) Drain(context.Context) {}
 // startWorkers starts workers and stops them when the test ends.
 func startWorkers(t *testing.T, e *engine.Engine, projects engine.Projects, only ...string) *engine.Workers {
 	t.Helper()
-	w := engine.NewWorkers(e, projects, noCalls{}, engine.WorkerOptions{
+	return startWith(t, e, projects, engine.WorkerOptions{
 		Projects: only, WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
 	})
+}
+
+// startWith is startWorkers with other options.
+func startWith(t *testing.T, e *engine.Engine, projects engine.Projects, o engine.WorkerOptions) *engine.Workers {
+	t.Helper()
+	w := engine.NewWorkers(e, projects, noCalls{}, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, w.Start(ctx))
 	cancel() // the workers outlive the context of their start
@@ -124,10 +130,7 @@ func TestIdleWorkerIsNotBusy(t *testing.T) {
 	t.Parallel()
 	f, projects := serve(t), &fakeProjects{names: []string{"default"}}
 	e, _ := connect(t, f.address, &fakeSource{})
-	w := engine.NewWorkers(e, projects, noCalls{}, engine.WorkerOptions{WorkflowTasks: 4, Activities: 1, LocalActivities: 4, StopTimeout: time.Second})
-	require.NoError(t, w.Start(t.Context()))
-	whole := t.Context()
-	t.Cleanup(func() { require.NoError(t, w.Stop(context.WithoutCancel(whole))) })
+	w := startWith(t, e, projects, engine.WorkerOptions{WorkflowTasks: 4, Activities: 1, LocalActivities: 4, StopTimeout: time.Second})
 	ready(t, w)
 	f.requirePolled(t, "default")
 	require.Never(t, func() bool { return len(w.Busy()) > 0 }, 300*time.Millisecond, 5*time.Millisecond)

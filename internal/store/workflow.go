@@ -68,11 +68,8 @@ func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []wo
 	var w sqlrow.Where
 	w.IsText("w.project", f.Project)
 	sqlrow.OneOf(&w, "w.project", f.Projects)
-	switch {
-	case f.AfterProject != "":
-		w.Conditions = append(w.Conditions, "(w.project, w.name) > ("+w.Arg(f.AfterProject)+", "+w.Arg(f.After)+")")
-	case f.After != "":
-		w.Is("w.name", ">", f.After)
+	if f.After != nil {
+		w.Conditions = append(w.Conditions, "(w.project, w.name) > ("+w.Arg(f.After.Project)+", "+w.Arg(f.After.Name)+")")
 	}
 	if f.Text != "" {
 		// SQLite's LIKE ignores case and Postgres' does not; names are ASCII.

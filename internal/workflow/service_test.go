@@ -442,7 +442,7 @@ func TestList(t *testing.T) {
 		{workflow.Filter{}, []string{"a/one", "b/two", "c/three"}},
 		{workflow.Filter{States: []string{workflow.StateDraft, workflow.StatePaused}}, []string{"b/two", "c/three"}},
 		{workflow.Filter{Text: "T"}, []string{"b/two", "c/three"}},
-		{workflow.Filter{After: "b/two"}, []string{"c/three"}},
+		{workflow.Filter{After: &workflow.Cursor{Project: here, Name: "b/two"}}, []string{"c/three"}},
 		{workflow.Filter{Limit: 2}, []string{"a/one", "b/two"}},
 	} {
 		tt.filter.Project = here

@@ -83,10 +83,19 @@ type Filter struct {
 	// Text is a part of the name.
 	Text   string
 	States []string
-	// After is the last name of the previous page, AfterProject its project in a list of several projects.
-	AfterProject, After string
-	Limit               int
+	// After is the position of the last workflow of the previous page; nil for the first page.
+	After *Cursor
+	Limit int
 }
+
+// Cursor is a position in a list of workflows.
+type Cursor struct {
+	Project string `json:"project"`
+	Name    string `json:"name"`
+}
+
+// Position returns the position of a workflow in lists.
+func (w Workflow) Position() Cursor { return Cursor{Project: w.Project, Name: w.Name} }
 
 // VersionCursor is a position in a list of versions, newest first.
 type VersionCursor struct {

@@ -11,6 +11,8 @@ const words = (text: string, length: number) => `${text} `.repeat(Math.ceil(leng
 const joined = (text: string, length: number) => `${text}-`.repeat(Math.ceil(length / (text.length + 1))).slice(0, length - 1) + 'x'
 
 const workflow = { namespace: joined('department', 40), name: joined('reconciliation-of-orders', 60) }
+const [listens, webhook] = [joined('listens-for-payments', 60), joined('operators-of-the-night-shift', 60)]
+const [type, source] = [joined('com.example.payments.received', 100), `/${joined('shop', 90)}`]
 const task = joined('readTheBalanceOfTheAccount', 60)
 
 const definition = JSON.stringify({
@@ -22,8 +24,8 @@ const definition = JSON.stringify({
 })
 
 const listening = JSON.stringify({
-  document: { dsl: '1.0.3', namespace: workflow.namespace, name: joined('listens-for-payments', 60), version: '1.0.0' },
-  do: [{ [joined('waitForThePayment', 60)]: { listen: { to: { one: { with: { type: joined('com.example.payments.received', 100), source: `/${joined('shop', 90)}` } } } } } }],
+  document: { dsl: '1.0.3', namespace: workflow.namespace, name: listens, version: '1.0.0' },
+  do: [{ [joined('waitForThePayment', 60)]: { listen: { to: { one: { with: { type, source } } } } } }],
 })
 
 /** seedLong makes runs, events, a webhook, a batch and a problem with long values, and returns the pages that show them, by name. */
@@ -39,10 +41,9 @@ export async function seedLong(platform: Platform): Promise<Record<string, strin
     (JSON.parse(await platform.cli('run', 'start', of, '--input', JSON.stringify({ [joined('customer', 60)]: words('a long value', 2000) }), ...more, '-o', 'json')) as { id: string }).id
   const labels = ['--label', `customer=${joined('acme-international', 60)}`, '--label', `order=${joined('2026-11-28', 60)}`, '--label', `${joined('cost-centre', 50)}=${joined('4711', 60)}`]
   const failed = await started(name, ...labels)
-  const waiting = await started(`${workflow.namespace}/${joined('listens-for-payments', 60)}`)
-  const source = `/${joined('shop', 90)}`
-  await platform.cli('webhook', 'create', joined('operators-of-the-night-shift', 60), '--url', `${platform.stock}/stock/broken-${joined('receiver', 150)}`, '--type', joined('com.example.payments.received', 100))
-  await platform.cli('event', 'send', '--id', joined('4c7d0e5b-payment', 120), '--type', joined('com.example.payments.received', 100), '--source', `${source}-of-another-region`, '--subject', joined('order-4711', 120), '--data', '{"order":"4711"}')
+  const waiting = await started(`${workflow.namespace}/${listens}`)
+  await platform.cli('webhook', 'create', webhook, '--url', `${platform.stock}/stock/broken-${joined('receiver', 150)}`, '--type', type)
+  await platform.cli('event', 'send', '--id', joined('4c7d0e5b-payment', 120), '--type', type, '--source', `${source}-of-another-region`, '--subject', joined('order-4711', 120), '--data', '{"order":"4711"}')
   const problem = await until('the failure is a problem', async () => (JSON.parse(await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')) as { id: string }[])[0]?.id)
   await platform.cli('problem', 'update', problem, '--owner', joined('team-of-payments', 60), '--note', words('waits for the vendor of the ledger', 400))
   await platform.cli('problem', 'acknowledge', problem)
@@ -58,7 +59,7 @@ export async function seedLong(platform: Platform): Promise<Record<string, strin
     events: '/p/default/events',
     event: '/p/default/events/1',
     webhooks: '/p/default/webhooks',
-    webhook: `/p/default/webhooks/${joined('operators-of-the-night-shift', 60)}`,
+    webhook: `/p/default/webhooks/${webhook}`,
     batches: '/p/default/batches',
     batch: `/p/default/batches/${batch}`,
     audit: '/p/default/audit',

@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"runtime"
-	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/aymanbagabas/go-udiff"
@@ -138,12 +137,12 @@ func (h *Workflows) ListWorkflows(
 			WithField("statsWindow", "only with stats")
 	}
 	workflows, next, err := page.List(m, page.Default, most,
-		func(after *string, limit int) ([]workflow.Workflow, error) {
+		func(after *workflow.Cursor, limit int) ([]workflow.Workflow, error) {
 			return h.service.List(ctx, workflow.Filter{
-				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: page.From(after), Limit: limit,
+				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: after, Limit: limit,
 			})
 		},
-		func(w workflow.Workflow) string { return w.Name })
+		workflow.Workflow.Position)
 	res := &signalboxv1.ListWorkflowsResponse{NextPageToken: next}
 	for _, w := range workflows {
 		res.Workflows = append(res.Workflows, workflowMessage(w))
@@ -160,13 +159,10 @@ func (h *Workflows) FindWorkflows(
 ) (*connect.Response[signalboxv1.FindWorkflowsResponse], error) {
 	m := req.Msg
 	workflows, next, err := page.List(m, page.Default, page.Most,
-		func(after *string, limit int) ([]workflow.Workflow, error) {
-			project, name, _ := strings.Cut(page.From(after), " ")
-			return h.service.Find(ctx, workflow.Filter{
-				Text: m.GetText(), States: m.GetStates(), AfterProject: project, After: name, Limit: limit,
-			})
+		func(after *workflow.Cursor, limit int) ([]workflow.Workflow, error) {
+			return h.service.Find(ctx, workflow.Filter{Text: m.GetText(), States: m.GetStates(), After: after, Limit: limit})
 		},
-		func(w workflow.Workflow) string { return w.Project + " " + w.Name })
+		workflow.Workflow.Position)
 	res := &signalboxv1.FindWorkflowsResponse{NextPageToken: next}
 	for _, w := range workflows {
 		res.Workflows = append(res.Workflows, workflowMessage(w))

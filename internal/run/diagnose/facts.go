@@ -140,7 +140,7 @@ type Poller struct {
 // Worker is a registered Signalbox worker.
 type Worker struct {
 	Identity string
-	// Registered is the worker's entry in the registry; zero for one that is no longer listed.
+	// Registered is the worker's entry in the registry, the last one of a worker that is no longer listed.
 	Registered worker.Worker
 	// Live reports whether the worker still sends heartbeats, Compatible whether it polls the task queues of this process's runs.
 	Live, Compatible bool
@@ -149,6 +149,21 @@ type Worker struct {
 	// BusySince is since when its pollers for the queue in question wait for a free slot: it executes tasks and takes no others until one of
 	// them ends. It is zero where they do not wait.
 	BusySince time.Time
+}
+
+// Pollers counts the pollers of a project's queue for both kinds of tasks.
+func (s QueueState) Pollers(project string, workers []Worker, now time.Time) (workflow, activity Pollers) {
+	count := func(state TaskTypeState, since func(worker.Busy) time.Time) Pollers {
+		of := slices.Clone(workers)
+		for i := range of {
+			of[i].BusySince = since(of[i].Registered.BusyWith(project))
+		}
+		p := CountPollers(state.Pollers, of, now)
+		p.Backlog, p.Age = state.Backlog, state.Age
+		return p
+	}
+	return count(s.Workflow, func(b worker.Busy) time.Time { return b.WorkflowTasks }),
+		count(s.Activity, func(b worker.Busy) time.Time { return b.Activities })
 }
 
 // CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -21,28 +20,16 @@ func ReadWorkers(ctx context.Context, registry Registry, own worker.Fingerprint)
 	if err != nil {
 		return nil, err
 	}
-	live, err := registry.ListWorkers(ctx, worker.AliveFor, maxWorkers)
+	alive, err := registry.ListWorkers(ctx, worker.AliveFor, maxWorkers)
+	live := make(map[string]bool, len(alive))
+	for _, w := range alive {
+		live[w.ServerID] = true
+	}
 	workers := make([]Worker, len(listed))
 	for i, w := range listed {
 		workers[i] = Worker{
-			Identity: w.ServerID, Registered: w, Compatible: !own.Differs(w.Fingerprint), Fingerprint: w.Fingerprint.String(),
-			Live: slices.ContainsFunc(live, func(l worker.Worker) bool { return l.ServerID == w.ServerID }),
+			Identity: w.ServerID, Registered: w, Live: live[w.ServerID], Compatible: !own.Differs(w.Fingerprint), Fingerprint: w.Fingerprint.String(),
 		}
 	}
 	return workers, err
-}
-
-// Pollers counts the pollers of a project's queue for both kinds of tasks.
-func (s QueueState) Pollers(project string, workers []Worker, now time.Time) (workflow, activity Pollers) {
-	count := func(state TaskTypeState, since func(worker.Busy) time.Time) Pollers {
-		of := slices.Clone(workers)
-		for i := range of {
-			of[i].BusySince = since(of[i].Registered.BusyWith(project))
-		}
-		p := CountPollers(state.Pollers, of, now)
-		p.Backlog, p.Age = state.Backlog, state.Age
-		return p
-	}
-	return count(s.Workflow, func(b worker.Busy) time.Time { return b.WorkflowTasks }),
-		count(s.Activity, func(b worker.Busy) time.Time { return b.Activities })
 }

@@ -232,7 +232,7 @@ func testListWorkflows(t *testing.T, open Opener) {
 		{"backslash is itself", workflow.Filter{Text: `\`}, nil},
 		{"one state", workflow.Filter{States: []string{workflow.StatePaused}}, []string{"b/hello"}},
 		{"two states", workflow.Filter{States: []string{workflow.StatePublished, workflow.StatePaused}}, []string{"a/hello", "b/hello"}},
-		{"after", workflow.Filter{After: "a/hello_world"}, names[3:]},
+		{"after", workflow.Filter{After: &workflow.Cursor{Project: here, Name: "a/hello_world"}}, names[3:]},
 		{"limit", workflow.Filter{Limit: 2}, names[:2]},
 		{"another project", workflow.Filter{Project: "empty"}, nil},
 	} {
@@ -263,7 +263,7 @@ func testListWorkflows(t *testing.T, open Opener) {
 	}{
 		{"all projects", workflow.Filter{Text: "other"}, []string{here + " c/other!", "empty a/other"}},
 		{"some projects", workflow.Filter{Projects: []string{"empty", "none"}}, []string{"empty a/other"}},
-		{"after", workflow.Filter{AfterProject: here, After: "b/hello"}, []string{here + " c/other!", "empty a/other"}},
+		{"after", workflow.Filter{After: &workflow.Cursor{Project: here, Name: "b/hello"}}, []string{here + " c/other!", "empty a/other"}},
 	} {
 		tt.filter.Limit = 100
 		list, err := s.ListWorkflows(ctx, tt.filter)

@@ -39,12 +39,12 @@ export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: 
   )
 }
 
-/** What a failure group is, as the page of problems names it; undefined while it is not known. */
+/** What a failure group is, as the page of problems names it; undefined while it is not known. The IDs of its problems contain its key. */
 function useFailure(project: string, group: string): string | undefined {
   const found = useQuery({
     queryKey: ['failure-group', project, group],
     queryFn: async ({ signal }) => {
-      const { problems } = await clients.problems.listProblems({ project, kinds: ['failure'], states: ['open', 'acknowledged', 'snoozed', 'resolved'], pageSize: 500 }, { signal })
+      const { problems } = await clients.problems.listProblems({ project, kinds: ['failure'], text: group }, { signal })
       return problems.find((p) => p.failureGroup === group) ?? null
     },
     enabled: group !== '',
