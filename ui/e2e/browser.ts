@@ -19,6 +19,13 @@ export interface View {
   cookies?: Cookie[]
 }
 
+/** newContext returns what a person's browser holds between pages: its cache, cookies and settings. */
+export async function newContext(browser: Browser, { theme = 'light', width = 1280, height = 800, cookies = [] }: View = {}): Promise<BrowserContext> {
+  const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, reducedMotion: 'reduce', timezoneId: 'Europe/Stockholm' })
+  await context.addCookies(cookies)
+  return context
+}
+
 export interface Observed {
   context: BrowserContext
   page: Page
@@ -26,10 +33,13 @@ export interface Observed {
   faults: string[]
 }
 
-/** open opens a page and notes what it does wrong. */
-export async function open(browser: Browser, origin: string, path: string, { theme = 'light', width = 1280, height = 800, cookies = [] }: View = {}): Promise<Observed> {
-  const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, reducedMotion: 'reduce', timezoneId: 'Europe/Stockholm' })
-  await context.addCookies(cookies)
+/** open opens a page in a context of its own and notes what it does wrong. */
+export async function open(browser: Browser, origin: string, path: string, view?: View): Promise<Observed> {
+  return openIn(await newContext(browser, view), origin, path)
+}
+
+/** openIn is open in a context that exists: the app is in its cache after the first page. */
+export async function openIn(context: BrowserContext, origin: string, path: string): Promise<Observed> {
   const page = await context.newPage()
   const faults: string[] = []
   page.on('console', (message) => {
@@ -53,13 +63,13 @@ export async function loaded(page: Page): Promise<void> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** violations returns what axe finds on the page, one line each. */
-export async function violations(page: Page): Promise<string[]> {
+/** violations returns what axe finds on the page, one line each; with rules, by those alone. */
+export async function violations(page: Page, rules?: string[]): Promise<string[]> {
   await page.evaluate(axe)
-  return page.evaluate(async () => {
+  return page.evaluate(async (only) => {
     interface Result { violations: { id: string; help: string; nodes: { target: string[]; failureSummary?: string }[] }[] }
     const run = (window as unknown as { axe: { run: (context: Document, options: object) => Promise<Result> } }).axe.run
-    const result = await run(document, { resultTypes: ['violations'] })
+    const result = await run(document, { resultTypes: ['violations'], ...(only === undefined ? {} : { runOnly: only }) })
     return result.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${v.help}: ${node.target.join(' ')} ${node.failureSummary ?? ''}`))
-  })
+  }, rules)
 }

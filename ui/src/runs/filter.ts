@@ -38,7 +38,7 @@ const orders: string[] = ['newest', 'oldest', 'longest']
 export const statuses = Object.keys(vocabularies.run)
 export const openStatuses = ['queued', 'running', 'waiting']
 export const problemCodes = Object.keys(vocabularies.stuck)
-export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'adopted', 'import']
+export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'import']
 
 /** triggerWord prints the cause of a start. */
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))

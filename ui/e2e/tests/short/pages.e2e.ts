@@ -1,16 +1,17 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { launch, open, violations } from '../../browser'
+import { launch, newContext, open, openIn, violations } from '../../browser'
 import { overlays, pages } from '../../pages'
 import { type Platform, seed, startPlatform } from '../../platform'
 
 let platform: Platform
 let browser: Browser
+let shared: BrowserContext
 let ids: Record<string, string>
 
 beforeAll(async () => {
   ;[platform, browser] = await Promise.all([startPlatform(), launch()])
-  ids = await seed(platform)
+  ;[ids, shared] = await Promise.all([seed(platform), newContext(browser)])
 })
 
 afterAll(async () => {
@@ -18,39 +19,37 @@ afterAll(async () => {
   await platform.stop()
 })
 
-/** dark changes the theme of an open page. */
-async function dark(page: Page): Promise<void> {
+/** inBothThemes requires that a page keeps the rules of accessibility. A theme changes colours alone. */
+async function inBothThemes(page: Page): Promise<void> {
+  expect(await violations(page)).toEqual([])
   await page.emulateMedia({ colorScheme: 'dark' })
   await page.waitForFunction(() => document.documentElement.dataset.theme === 'dark')
+  expect(await violations(page, ['color-contrast'])).toEqual([])
 }
 
 describe('in both themes', () => {
   it.each(Object.keys(pages({})))('page %s loads, keeps the policy and the rules of accessibility, and fits a phone', async (name) => {
-    const { context, page, faults } = await open(browser, platform.address, pages(ids)[name] ?? '')
-    expect(await violations(page)).toEqual([])
+    const { page, faults } = await openIn(shared, platform.address, pages(ids)[name] ?? '')
     // All columns are in sight.
     expect(await page.evaluate(() => [...document.querySelectorAll('[role=grid]')].map((grid) => grid.scrollWidth - grid.clientWidth).filter((more) => more > 0))).toEqual([])
-    await dark(page)
-    expect(await violations(page)).toEqual([])
+    await inBothThemes(page)
     await page.setViewportSize({ width: 390, height: 844 })
     const width = page.evaluate(async () => new Promise<number>((resolve) => {
       requestAnimationFrame(() => requestAnimationFrame(() => { resolve(document.documentElement.scrollWidth) }))
     }))
     expect(await width).toBeLessThanOrEqual(390)
     expect(faults).toEqual([])
-    await context.close()
+    await page.close()
   })
 
   it.each(Object.keys(overlays))('%s over a page keeps the policy and the rules of accessibility', async (name) => {
     const [at, show] = overlays[name] ?? ['', async () => Promise.resolve()]
-    const { context, page, faults } = await open(browser, platform.address, pages(ids)[at] ?? '')
+    const { page, faults } = await openIn(shared, platform.address, pages(ids)[at] ?? '')
     await show(page)
     await page.locator('[role=dialog], [role=menu]').first().waitFor()
-    expect(await violations(page)).toEqual([])
-    await dark(page)
-    expect(await violations(page)).toEqual([])
+    await inBothThemes(page)
     expect(faults).toEqual([])
-    await context.close()
+    await page.close()
   })
 })
 

@@ -100,7 +100,7 @@ export type Run = Message<"signalbox.v1.Run"> & {
   requestId: string;
 
   /**
-   * Cause of the start: "api", "event", "schedule", "replay", "parent" (another run), "adopted" or "import".
+   * Cause of the start: "api", "event", "schedule", "replay", "parent" (another run) or "import".
    *
    * @generated from field: string trigger = 12;
    */
