@@ -84,7 +84,9 @@ func exported(t *testing.T) importer.Lookup {
 	for _, match := range regexp.MustCompile(`\t(?:\w+ )?"([^"]+)"`).FindAllStringSubmatch(snippetHead, -1) {
 		args = append(args, match[1])
 	}
-	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	list := exec.CommandContext(t.Context(), "go", args...)
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // those of make build, which has compiled the packages
+	out, err := list.Output()
 	require.NoError(t, err)
 	files := map[string]string{}
 	for line := range strings.Lines(string(out)) {

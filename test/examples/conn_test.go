@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -63,6 +64,18 @@ func TestConnExampleSurvivesOutage(t *testing.T) {
 	require.Zero(t, code, s.Output())
 }
 
+// buildExample builds a program of the folder examples, with the flags of make build, which has compiled what it imports.
+func buildExample(t *testing.T, name string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/"+name)
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	return program
+}
+
 // ordersService is the example as a process.
 type ordersService struct {
 	*platform.Process
@@ -72,11 +85,7 @@ type ordersService struct {
 
 func startOrders(t *testing.T, temporal string) *ordersService {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "orders")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/conn")
-	build.Dir = "../.."
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", output)
+	binary := buildExample(t, "conn")
 	address := platform.Address(platform.FreePort(t))
 	s := &ordersService{
 		Process: platform.StartProcess(t, "orders", binary, nil, []string{"-listen", address, "-temporal", temporal}),

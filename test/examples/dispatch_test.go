@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,7 +29,7 @@ func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	const ttl = 3 * time.Second
 	prefix := "post-" + rand.Text() + ":"
 	temporal := platform.ReserveTemporal(t)
-	binary, data := buildPost(t), t.TempDir()
+	binary, data := buildExample(t, "dispatch"), t.TempDir()
 	open := func(name string) *postOffice {
 		return openPost(t, binary, name,
 			"-temporal", temporal.Address, "-redis", url, "-prefix", prefix, "-data", data, "-ttl", ttl.String())
@@ -102,16 +101,6 @@ type postOffice struct {
 type ownership struct {
 	ID, Owner, Lease string
 	Epoch            int64
-}
-
-func buildPost(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "post")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./examples/dispatch")
-	build.Dir = "../.."
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	return binary
 }
 
 func openPost(t *testing.T, binary, name string, args ...string) *postOffice {

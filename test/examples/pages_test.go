@@ -64,7 +64,7 @@ func pages(examples, secrets string) []page {
 		{name: "failures.md", before: failing(), words: map[string]string{"NUMBER": "1"}, commands: 6},
 		{
 			name: "problems.md", words: map[string]string{"NAME": "problems", "TEXT": "test", "KEY": "$group"}, id: problem + " -o name", commands: 6,
-			before: append(failing(), "until "+problem+" -o name | grep .; do :; done", "group=$("+problem+" -o json --jq '.[0].failureGroup')"),
+			before: append(failing(), "until "+problem+" -o name | grep .; do sleep 0.2; done", "group=$("+problem+" -o json --jq '.[0].failureGroup')"),
 		},
 		{
 			// The batch of the page's last commands has runs that failed again.
