@@ -132,9 +132,8 @@ compose-test: build ## Run deploy/compose in containers, from images built here 
 
 # The suites of the store and of the reconciler would take hours: what they run is run by the others, too.
 .PHONY: race
-race: setup ## Run the tests that use SQLite with the race detector, which make test leaves to this; takes ten minutes
-	@scripts/services.sh with env GOWORK=off CGO_ENABLED=1 GOFLAGS=-trimpath go test -race -count=1 -timeout 1h \
-		$$(scripts/sqlite-packages.sh | grep -vE '/(store|store/schema|migrate/legacy|run/reconcile)$$')
+race: setup ## Run the tests that link the Temporal SDK or SQLite with the race detector, which make test leaves to this; takes 15 minutes
+	@scripts/services.sh with env GOWORK=off CGO_ENABLED=1 GOFLAGS=-trimpath go test -race -count=1 -timeout 1h $$(scripts/race-packages.sh rest)
 
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
