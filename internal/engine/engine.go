@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -175,6 +176,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		// The same ID identifies the same run: an earlier try of this call has arrived.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Memo:                                     map[string]any{contract.IdentityMemo: r.Identity()},
 	}
 	ctx, sending := withSending(ctx, func() bool { return e.conn.Status().Kind == conn.Limited })
 	defer sending.giveUp()
@@ -187,7 +189,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		return handle.GetRunID(), nil
 	}
 	if already, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
-		return already.RunId, nil
+		return e.startedBefore(ctx, r, already.RunId)
 	}
 	switch uncertain, rejection := sending.outcome(); {
 	case uncertain:
@@ -201,6 +203,28 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)
+}
+
+// startedBefore returns the execution that Temporal has of a run that is started. An earlier try has arrived, or the row of the run was lost
+// and its request is repeated: then with the same arguments, as far as the identity in the memo tells, or the start is refused.
+func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID string) (string, error) {
+	info, err := e.describe(ctx, r.ID)
+	if err != nil {
+		return "", unknownStart(err, e.address)
+	}
+	before, err := e.identity(r.ID, info.GetMemo())
+	if err == nil && sameKey(before.RequestDigest, r.RequestDigest) && before.RequestDigest != r.RequestDigest {
+		return "", apperror.New(apperror.Exists, apperror.RequestIDReused,
+			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new one", r.RequestID, r.ID).
+			WithField("requestId", "belongs to another request")
+	}
+	return executionID, nil
+}
+
+// sameKey reports whether two digests of requests were made with the same key. Others cannot be compared.
+func sameKey(a, b string) bool {
+	key, _, made := strings.Cut(a, ":")
+	return made && strings.HasPrefix(b, key+":")
 }
 
 // grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is left.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -37,6 +38,8 @@ func aRun() run.Run {
 	return run.Run{
 		ID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
 		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
+		RequestID: "order-7", RequestDigest: "key:digest", Trigger: run.TriggerParent, Actor: "ada", CreatedAt: noon(),
+		Labels: map[string]string{"order": "7"}, Parent: run.Parent{RunID: "r0", Path: "/do/0", Depth: 1, Key: "k", Awaited: true},
 	}
 }
 
@@ -127,6 +130,37 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 		RunID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
 		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1, MaxSteps: 5000,
 	}, input)
+	memo := got.GetMemo().GetFields()["signalbox.identity"]
+	require.NotContains(t, string(memo.GetData()), "order-7", "it is sealed")
+	var identity run.Identity
+	require.NoError(t, codec.For(testKeys(t), "r1").FromPayload(memo, &identity))
+	require.Equal(t, aRun().Identity(), identity)
+}
+
+// An execution of which the row was lost answers the same request, and refuses another one with its request ID.
+func TestStartOfALostRow(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3")
+	}
+	e, _ := connect(t, f.address, nil)
+	memo, err := codec.For(testKeys(t), "r1").ToPayload(aRun().Identity())
+	require.NoError(t, err)
+	f.set(func() {
+		f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{"signalbox.identity": memo}}}
+	})
+	for digest, accepted := range map[string]bool{"key:digest": true, "key:another": false, "newer-key:another": true} {
+		r := aRun()
+		r.RequestDigest = digest
+		id, err := e.Start(t.Context(), r)
+		if accepted {
+			require.NoError(t, err, digest)
+			require.Equal(t, "execution-3", id)
+			continue
+		}
+		requireError(t, err, apperror.Exists, apperror.RequestIDReused, `request ID "order-7" was used before`)
+	}
 }
 
 // patience is the time limit of a call: a minute, for a busy machine, and less if the call must fail, because the SDK

@@ -279,8 +279,18 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(in.Project) {
 		return run.Origin{}, run.ErrNotKnown
 	}
-	return run.Origin{
+	o := run.Origin{
 		Project: in.Project, Workflow: in.Workflow, Version: in.Version, DocumentHash: in.DocumentHash, Input: in.Input,
-		Interpreter: in.Interpreter, StartedAt: event.GetEventTime().AsTime(),
-	}, nil
+		Interpreter: in.Interpreter, StartedAt: event.GetEventTime().AsTime(), Secrecy: in.Sensitive,
+	}
+	if o.Identity, err = e.identity(runID, started.GetMemo()); err != nil {
+		return run.Origin{}, run.ErrNotKnown
+	}
+	return o, nil
+}
+
+// identity reads the identity of a run from the memo of its execution.
+func (e *Engine) identity(runID string, memo *commonpb.Memo) (identity run.Identity, err error) {
+	err = codec.For(e.keys, runID).FromPayload(memo.GetFields()[contract.IdentityMemo], &identity)
+	return identity, err
 }

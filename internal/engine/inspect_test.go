@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -204,9 +205,11 @@ func TestOriginIsTheFirstInput(t *testing.T) {
 			t.Parallel()
 			f := serve(t)
 			id := f.load(t, scenario)
+			f.identify(t, id)
 			e, _ := connect(t, f.address, nil)
 			o, err := e.Origin(t.Context(), id)
 			require.NoError(t, err)
+			require.Equal(t, aRun().Identity(), o.Identity)
 			require.Equal(t, project.Default, o.Project)
 			require.True(t, strings.HasPrefix(o.Workflow, "replay/"), o.Workflow)
 			require.True(t, strings.HasPrefix(o.DocumentHash, "sha256:"), o.DocumentHash)
@@ -218,10 +221,23 @@ func TestOriginIsTheFirstInput(t *testing.T) {
 	}
 }
 
+// identify gives the executions of a run a memo.
+func (f *frontend) identify(t *testing.T, id string) {
+	t.Helper()
+	memo, err := codec.For(testKeys(t), id).ToPayload(aRun().Identity())
+	require.NoError(t, err)
+	f.set(func() {
+		for _, h := range f.histories {
+			started(h).Memo = &commonpb.Memo{Fields: map[string]*commonpb.Payload{"signalbox.identity": memo}}
+		}
+	})
+}
+
 func TestOriginOfOtherWorkflows(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	id := f.load(t, "pure")
+	f.identify(t, id)
 	e, _ := connect(t, f.address, nil)
 	attributes := started(f.histories[f.info[id].GetExecution().GetRunId()])
 	spoils := map[string]func(){

@@ -1,10 +1,13 @@
-// Package requestid validates request IDs: the IDs that callers choose so that a repeated request has one effect.
+// Package requestid validates request IDs, the IDs that callers choose so that a repeated request has one effect, and derives the IDs of
+// runs from them.
 package requestid
 
 import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // maxBytes is the length of the longest request ID, in bytes.
@@ -25,4 +28,13 @@ func Problem(id string) string {
 		}
 	}
 	return ""
+}
+
+// runs is the namespace of the IDs of runs.
+var runs = uuid.MustParse("5b1c58b1-6d0c-4f39-9d53-0f0e6f1d2a07")
+
+// RunID returns the ID of the run that the request with this ID starts in a project. Temporal starts an ID once, so the request has one
+// effect also when the database has lost the row of the run.
+func RunID(project, id string) string {
+	return uuid.NewSHA1(runs, []byte(project+"\x00"+id)).String()
 }

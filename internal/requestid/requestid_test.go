@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/requestid"
@@ -21,5 +22,15 @@ func TestProblem(t *testing.T) {
 		"a\u202eb":               "contains the character U+202E, which is not printable",
 	} {
 		require.Equal(t, want, requestid.Problem(id), "%q", id)
+	}
+}
+
+func TestRunIDIsDerived(t *testing.T) {
+	t.Parallel()
+	id := requestid.RunID("default", "order-4711")
+	require.Equal(t, id, requestid.RunID("default", "order-4711"))
+	require.NoError(t, uuid.Validate(id))
+	for _, other := range [][2]string{{"default", "order-4712"}, {"shop", "order-4711"}, {"defaulto", "rder-4711"}} {
+		require.NotEqual(t, id, requestid.RunID(other[0], other[1]))
 	}
 }

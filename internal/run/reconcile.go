@@ -8,10 +8,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
-
-// TriggerAdopted is the trigger of a run with a row that was lost and recreated from its execution in Temporal.
-const TriggerAdopted = "adopted"
 
 // ErrorTypeExecutionMissing is the type of the problem of a run that ended because Temporal lost it.
 const ErrorTypeExecutionMissing = "https://signalbox.dev/errors/execution_missing"
@@ -135,12 +133,49 @@ type Execution struct {
 	AcceptedAt time.Time
 }
 
-// Origin is what a run was started with, according to its history.
+// Identity is the part of a run's row that its execution does not need. The memo of the execution has it, so that a lost row can be
+// inserted again.
+type Identity struct {
+	RequestID     string            `json:"requestId"`
+	RequestDigest string            `json:"requestDigest,omitempty"`
+	Trigger       string            `json:"trigger"`
+	Actor         string            `json:"actor"`
+	CreatedAt     time.Time         `json:"createdAt"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	ReplayOf      string            `json:"replayOf,omitempty"`
+	Parent        Parent            `json:"parent,omitzero"`
+	AfterFailure  bool              `json:"afterFailure,omitempty"`
+}
+
+// Identity returns the run's identity.
+func (r Run) Identity() Identity {
+	return Identity{
+		RequestID: r.RequestID, RequestDigest: r.RequestDigest, Trigger: r.Trigger, Actor: r.Actor, CreatedAt: r.CreatedAt, Labels: r.Labels,
+		ReplayOf: r.ReplayOf, Parent: r.Parent, AfterFailure: r.AfterFailure,
+	}
+}
+
+// Origin is what a run was started with, according to Temporal.
 type Origin struct {
+	Identity
+
 	Project, Workflow, Version, DocumentHash string
 	Input                                    json.RawMessage
 	Interpreter                              int
 	StartedAt                                time.Time
+	// Secrecy selects the values to redact beside those that the document selects.
+	Secrecy redact.Inherited
+}
+
+// Row returns the row of the run, as its start inserted it and Temporal accepted it.
+func (o Origin) Row(x Execution) Run {
+	return Run{
+		ID: x.RunID, Project: o.Project, Workflow: o.Workflow, Version: o.Version, DocumentHash: o.DocumentHash,
+		Status: Queued, QueuedReason: QueuedWorker, StatusAt: o.StartedAt, CreatedAt: o.CreatedAt,
+		RequestID: o.RequestID, RequestDigest: o.RequestDigest, Trigger: o.Trigger, Actor: o.Actor, Labels: o.Labels,
+		ReplayOf: o.ReplayOf, Parent: o.Parent, AfterFailure: o.AfterFailure,
+		Input: o.Input, Interpreter: o.Interpreter, Secrecy: o.Secrecy, ExecutionID: x.ExecutionID,
+	}
 }
 
 // Inspector reads the state of runs in Temporal. Its errors are [apperror.Unavailable] when Temporal does not answer.

@@ -106,7 +106,7 @@ const (
 
 // Triggers returns all triggers.
 func Triggers() []string {
-	return []string{TriggerAPI, TriggerEvent, TriggerSchedule, TriggerReplay, TriggerParent, TriggerAdopted, TriggerImport}
+	return []string{TriggerAPI, TriggerEvent, TriggerSchedule, TriggerReplay, TriggerParent, TriggerImport}
 }
 
 // Problem is an error in the shape of Problem Details, as the language defines it.
@@ -180,7 +180,7 @@ type Run struct {
 	Originals []Original
 	// Secrecy is given with a run that is inserted or started, and is never read from its row.
 	Secrecy redact.Inherited
-	// AfterFailure is given with a run that is inserted: events that report a failure started it.
+	// AfterFailure reports that events that report a failure started the run.
 	AfterFailure bool
 	// Warnings are given with a run that is read on its own, the first of each code.
 	Warnings []Warning
@@ -234,15 +234,15 @@ type QuotaUsage struct {
 
 // Parent is the run that started a run.
 type Parent struct {
-	RunID string
+	RunID string `json:"runId"`
 	// Path is the path of the entry into the task that started the run.
-	Path string
+	Path string `json:"path"`
 	// Depth is the number of ancestors of the run, from 1.
-	Depth int
-	// Key identifies the request that made the run; Awaited reports that the parent waits for its end. Both are only
-	// written, never read.
-	Key     string
-	Awaited bool
+	Depth int `json:"depth"`
+	// Awaited reports that the parent waits for the run's end and was not notified of it yet; Key then identifies the request that made the
+	// run.
+	Key     string `json:"key,omitempty"`
+	Awaited bool   `json:"awaited,omitempty"`
 }
 
 // Attempt is one actual attempt at a step.

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/redact"
+	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -37,7 +38,7 @@ type StartRequest struct {
 	// Labels are values by key. They replace those of the document with the same key. For a replay they include those of
 	// the replayed run.
 	Labels map[string]string
-	// RunID may be empty: the server makes one. A caller that sets it must use it for the same request only.
+	// RunID may be empty: it is derived from project and request ID, or the server makes one. A caller that sets it must use it for the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
 	RequestID string
@@ -311,7 +312,10 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		return Run{}, err
 	}
 	id := req.RunID
-	if id == "" {
+	switch {
+	case id == "" && req.RequestID != "":
+		id = requestid.RunID(req.Project, req.RequestID)
+	case id == "":
 		made, err := uuid.NewV7()
 		if err != nil {
 			return Run{}, fmt.Errorf("making a run ID: %w", err)

@@ -121,7 +121,7 @@ func (w *environment) reset(t *testing.T, id string) string {
 func (w *environment) forget(t *testing.T, id string) {
 	t.Helper()
 	execSQL(t, platform.Store{Driver: w.store.Driver, DSN: w.patient()},
-		"DELETE FROM steps WHERE run_id = '"+id+"'", "DELETE FROM runs WHERE id = '"+id+"'")
+		"DELETE FROM steps WHERE run_id = '"+id+"'", "DELETE FROM run_labels WHERE run_id = '"+id+"'", "DELETE FROM runs WHERE id = '"+id+"'")
 }
 
 // patient returns the database's address with a timeout that waits for the server's transactions.
@@ -144,9 +144,24 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 		calling := w.Publish(t, platform.Document("calling", waits(1)+postStep("first", o.URL+"/first")+postStep("second", o.URL+"/second")))
 		short := w.Publish(t, platform.Document("short", hello))
 		begin := func(workflow string) string { return w.Start(t, workflow, `{"name":"Ada"}`).GetId() }
-		terminated, deleted, lost, untouched := begin(waiting), begin(waiting), begin(waiting), begin(waiting)
+		terminated, deleted, untouched := begin(waiting), begin(waiting), begin(waiting)
+		request := func(id, name string) (string, error) {
+			res, err := w.Runs.StartRun(t.Context(), connect.NewRequest(&signalboxv1.StartRunRequest{
+				Project: platform.DefaultProject, Workflow: waiting, RequestId: id, Input: &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"name":%q}`, name)},
+				Labels: map[string]string{"order": id},
+			}))
+			if err != nil {
+				return "", err
+			}
+			return res.Msg.GetRun().GetId(), nil
+		}
+		must := func(id string, err error) string {
+			require.NoError(t, err)
+			return id
+		}
+		lost, repeated := must(request("order-7", "Ada")), must(request("order-8", "Ada"))
 		redone, ended, again := begin(calling), begin(short), begin(short)
-		for _, id := range []string{terminated, deleted, lost, untouched} {
+		for _, id := range []string{terminated, deleted, lost, repeated, untouched} {
 			w.awaitRow(t, soon, waiting, id, "waiting")
 		}
 		<-gate.Arrived
@@ -161,7 +176,12 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 		require.NoError(t, err)
 		newer := w.reset(t, redone)
 		w.reset(t, again)
-		w.forget(t, lost)
+		for _, id := range []string{lost, repeated} {
+			w.forget(t, id)
+		}
+		_, err = request("order-8", "Bea")
+		require.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err), err)
+		require.Equal(t, repeated, must(request("order-8", "Ada")), "the request is answered with the run whose row is lost")
 		w.forget(t, ended)
 		_, err = w.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "stranger", TaskQueue: "signalbox-default"},
 			"signalbox.run", map[string]any{"runId": "stranger", "project": "default", "documentHash": "sha256:none", "interpreter": 1})
@@ -203,10 +223,18 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			t.Parallel()
 			w.awaitRow(t, agreed, waiting, lost, "waiting")
 			r := w.Run(t, lost)
-			require.Equal(t, []string{"adopted", lost, `{"name":"Ada"}`}, []string{r.GetTrigger(), r.GetRequestId(), r.GetInput().GetJson()})
+			require.Equal(t, []string{"api", "order-7", `{"name":"Ada"}`}, []string{r.GetTrigger(), r.GetRequestId(), r.GetInput().GetJson()})
+			require.Equal(t, map[string]string{"order": "order-7"}, r.GetLabels())
+			require.Equal(t, w.Run(t, untouched).GetActor(), r.GetActor())
 			require.Equal(t, []string{"greet:completed", "pause:waiting"}, platform.Statuses(w.Steps(t, lost)))
 			require.Len(t, w.audited(t, lost, "run.adopt"), 1)
 			w.requireExecutions(t, lost, 1)
+		})
+		t.Run("row lost, and its request repeated", func(t *testing.T) {
+			t.Parallel()
+			w.awaitRow(t, agreed, waiting, repeated, "waiting")
+			require.Equal(t, []string{"greet:completed", "pause:waiting"}, platform.Statuses(w.Steps(t, repeated)))
+			w.requireExecutions(t, repeated, 1)
 		})
 		t.Run("row of an ended run lost", func(t *testing.T) {
 			t.Parallel()

@@ -235,7 +235,7 @@ func TestRestoredBackupsAgreeAgain(t *testing.T) {
 			for _, id := range h.between {
 				if databaseFirst {
 					i.agree(t, id, "waiting")
-					require.Equal(t, "adopted", i.Run(t, id).GetTrigger())
+					require.Equal(t, "api", i.Run(t, id).GetTrigger())
 					i.listensFor(t, id, "go")
 					open = append(open, id)
 					continue

@@ -330,7 +330,7 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 		return ""
 	})
 	e.cli(t, "system", "reconcile")
-	e.until(t, "adopted", "run", "show", lost)
+	e.until(t, "run.adopt", "audit", "list", "--subject", lost)
 	e.temporal.Freeze()
 	e.until(t, "hung", "system", "status")
 	e.temporal.Thaw()

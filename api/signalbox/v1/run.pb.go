@@ -50,7 +50,7 @@ type Run struct {
 	CancelReason string `protobuf:"bytes,10,opt,name=cancel_reason,json=cancelReason,proto3" json:"cancel_reason,omitempty"`
 	// Request ID of the call that created the run.
 	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Cause of the start: "api", "event", "schedule", "replay", "parent" (another run), "adopted" or "import".
+	// Cause of the start: "api", "event", "schedule", "replay", "parent" (another run) or "import".
 	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
 	// The actor that started the run.
 	Actor      string                 `protobuf:"bytes,13,opt,name=actor,proto3" json:"actor,omitempty"`

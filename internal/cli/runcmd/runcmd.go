@@ -52,7 +52,7 @@ func problems() []string {
 
 // triggers are what starts runs.
 func triggers() []string {
-	return []string{"api", "event", "schedule", "replay", "parent", "adopted", "import"}
+	return []string{"api", "event", "schedule", "replay", "parent", "import"}
 }
 
 // Ended reports whether a run with this status has ended.

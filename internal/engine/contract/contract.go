@@ -22,6 +22,9 @@ const ControlSignal = "signalbox.control"
 // ChildSignal is the signal that notifies a run of the completion of a child run.
 const ChildSignal = "signalbox.child"
 
+// IdentityMemo is the key in the memo of a run's execution of what only its row has.
+const IdentityMemo = "signalbox.identity"
+
 // taskQueuePrefix separates Signalbox's queues from others in the same namespace.
 const taskQueuePrefix = "signalbox-"
 

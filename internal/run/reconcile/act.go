@@ -12,7 +12,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -280,12 +279,13 @@ func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
 		p.record(ctx, c)
 		return nil
 	}
-	row := run.Run{
-		ID: x.RunID, Project: o.Project, Workflow: o.Workflow, Version: o.Version, DocumentHash: o.DocumentHash,
-		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: o.StartedAt, CreatedAt: o.StartedAt, RequestID: x.RunID,
-		Trigger: run.TriggerAdopted, Actor: auth.System().Name, Input: o.Input, Interpreter: o.Interpreter, ExecutionID: x.ExecutionID,
+	stored, made, err := p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+	if err == nil && !made && stored.ID != x.RunID {
+		// After the loss of its row the request was repeated, before it could be answered with this run.
+		o.RequestID, o.RequestDigest = x.RunID, ""
+		c.Detail += fmt.Sprintf("; its request ID is that of run %s, which repeats it", stored.ID)
+		_, made, err = p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
 	}
-	_, made, err := p.r.store.InsertRun(ctx, row, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
 	if err != nil || !made {
 		return err
 	}

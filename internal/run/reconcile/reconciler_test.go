@@ -58,12 +58,22 @@ func makeDifferences(t *testing.T, b *bench) []string {
 			"closed": b.update("closed", 30, run.Completed), "behind": b.update("behind", 21, run.Running),
 			"reset": rewritten, "lost": b.update("lost", 20, run.Waiting),
 		}
-		b.engine.origins["lost"] = run.Origin{Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: time.Now()}
+		b.engine.origins["lost"] = run.Origin{
+			Identity: lostIdentity(), Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: time.Now(),
+		}
 	})
 	<-time.After(time.Minute)
 	return []string{
 		"adopted lost %t", "caught_up behind %t", "execution_missing missing %t", "finished closed %t", "handed_over starting %t",
 		"not_started refused %t", "reset_followed reset %t",
+	}
+}
+
+// lostIdentity is the identity of the run "lost".
+func lostIdentity() run.Identity {
+	return run.Identity{
+		RequestID: "order-7", RequestDigest: "k:digest", Trigger: run.TriggerParent, Actor: "bea", CreatedAt: time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
+		Labels: map[string]string{"order": "7"}, Parent: run.Parent{RunID: "behind", Path: "/do/0", Depth: 1, Key: "k7", Awaited: true},
 	}
 }
 
@@ -100,7 +110,7 @@ func TestDifferencesAreCorrected(t *testing.T) {
 		require.Equal(t, []string{run.ErrorTypeExecutionMissing, "Execution missing"}, []string{missing.Type, missing.Title})
 		require.Contains(t, missing.Detail, `host:7233 has no execution of this run in namespace "ns"`)
 		adopted := b.row(t, "lost")
-		require.Equal(t, []string{run.TriggerAdopted, "lost"}, []string{adopted.Trigger, adopted.RequestID})
+		require.Equal(t, lostIdentity(), adopted.Identity())
 
 		for id, action := range map[string]string{
 			"missing": "run.execution_missing", "reset": "run.follow_reset", "lost": "run.adopt",
@@ -443,5 +453,22 @@ func TestOnePassAtATime(t *testing.T) {
 		require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
 		require.Equal(t, []string{"execution_missing r1 true"}, <-done)
 		require.Empty(t, <-done)
+	})
+}
+
+// A request that was repeated after the loss of its row, and before the reconciler saw it, has made another run: both have a row.
+func TestAdoptedRunWhoseRequestWasRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		makeDifferences(t, b)
+		repeated := b.begin(t, "repeated")
+		b.engine.set(func() {
+			o := b.engine.origins["lost"]
+			o.RequestID = repeated.RequestID
+			b.engine.origins["lost"] = o
+		})
+		require.Contains(t, b.pass(t, false), "adopted lost true")
+		adopted := b.row(t, "lost")
+		require.Equal(t, []string{"lost", "bea"}, []string{adopted.RequestID, adopted.Actor})
+		require.Equal(t, repeated.RequestID, b.row(t, "repeated").RequestID)
 	})
 }

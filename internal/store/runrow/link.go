@@ -45,9 +45,10 @@ func Related(ctx context.Context, c sqldb.Conn, r *run.Run, has Relations) (err 
 		}
 	}
 	if has.origin {
-		_, err = sqlrow.Collect(ctx, c, `SELECT replay_of, parent, path, depth FROM run_links WHERE run_id = $1`, []any{r.ID},
+		_, err = sqlrow.Collect(ctx, c, `SELECT l.replay_of, l.parent, l.path, l.depth, l.after_failure, COALESCE(a.call_key, ''), a.run_id IS NOT NULL
+FROM run_links l LEFT JOIN run_awaited a ON a.run_id = l.run_id WHERE l.run_id = $1`, []any{r.ID},
 			func(row sqlrow.Scanner) (struct{}, error) {
-				return struct{}{}, row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth)
+				return struct{}{}, row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth, &r.AfterFailure, &r.Parent.Key, &r.Parent.Awaited)
 			})
 		if err != nil {
 			return err

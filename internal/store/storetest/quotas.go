@@ -98,7 +98,7 @@ func testSlots(t *testing.T, open Opener) {
 	// An awaited child uses its parent's slot, and a run that is in Temporal needs none.
 	child, adopted := newRun("child", 1), newRun("adopted", 1)
 	child.Trigger, child.Parent = run.TriggerParent, run.Parent{RunID: "a", Path: "/do/0", Depth: 1, Awaited: true}
-	adopted.QueuedReason, adopted.Trigger = run.QueuedWorker, "adopted"
+	adopted.QueuedReason = run.QueuedWorker
 	insert(t, s, child)
 	require.Equal(t, []string{"starting"}, queueReasons(t, s, "child"))
 	require.Empty(t, admit(t, s, 10))
