@@ -40,20 +40,28 @@ var _ run.Inspector = (*Engine)(nil)
 
 // ClusterID implements [run.Inspector].
 func (e *Engine) ClusterID(ctx context.Context) (run.ClusterID, error) {
+	found, err := e.describeNamespace(ctx)
+	if err != nil {
+		return run.ClusterID{}, err
+	}
+	return run.ClusterID{Address: e.address, Namespace: e.namespace, NamespaceID: found.GetNamespaceInfo().GetId()}, nil
+}
+
+func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.DescribeNamespaceResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterIDTimeout)
 	defer cancel()
 	c, err := e.temporal()
 	if err != nil {
-		return run.ClusterID{}, err
+		return nil, err
 	}
 	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return run.ClusterID{}, noNamespace(e.address, e.namespace, err)
+		return nil, noNamespace(e.address, e.namespace, err)
 	}
 	if err != nil {
-		return run.ClusterID{}, e.unanswered(err)
+		return nil, e.unanswered(err)
 	}
-	return run.ClusterID{Address: e.address, Namespace: e.namespace, NamespaceID: found.GetNamespaceInfo().GetId()}, nil
+	return found, nil
 }
 
 // unanswered returns the fault for a request that Temporal did not answer.
@@ -64,19 +72,32 @@ func (e *Engine) unanswered(err error) error {
 
 // Executions implements [run.Inspector]. It queries visibility, which lags by seconds.
 func (e *Engine) Executions(ctx context.Context, closedSince time.Time) iter.Seq2[run.Execution, error] {
-	ofRuns := fmt.Sprintf("WorkflowType = '%s' AND ", contract.RunWorkflow)
-	queries := []string{
-		ofRuns + "ExecutionStatus = 'Running'",
-		// An execution that was continued is not the end of a run.
-		ofRuns + "ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '" + closedSince.UTC().Format(time.RFC3339Nano) + "'",
-	}
 	return func(yield func(run.Execution, error) bool) {
-		for _, query := range queries {
-			if !e.list(ctx, query, yield) {
-				return
-			}
-		}
+		_ = e.list(ctx, ofRuns+"ExecutionStatus = 'Running'", yield) && e.list(ctx, endings+"CloseTime >= "+moment(closedSince), yield)
 	}
+}
+
+// EndedExecutions implements [run.Inspector].
+func (e *Engine) EndedExecutions(ctx context.Context, from, to time.Time) iter.Seq2[run.Execution, error] {
+	return func(yield func(run.Execution, error) bool) {
+		e.list(ctx, endings+"CloseTime >= "+moment(from)+" AND CloseTime < "+moment(to), yield)
+	}
+}
+
+// The beginnings of queries of visibility.
+const (
+	ofRuns = "WorkflowType = '" + contract.RunWorkflow + "' AND "
+	// An execution that was continued is not the end of a run.
+	endings = ofRuns + "ExecutionStatus != 'ContinuedAsNew' AND "
+)
+
+// moment is a time in a query of visibility.
+func moment(t time.Time) string { return "'" + t.UTC().Format(time.RFC3339Nano) + "'" }
+
+// Retention implements [run.Inspector].
+func (e *Engine) Retention(ctx context.Context) (time.Duration, error) {
+	found, err := e.describeNamespace(ctx)
+	return found.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), err
 }
 
 // list yields the results of a query. It returns false when the consumer has stopped.

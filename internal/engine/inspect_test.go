@@ -258,6 +258,24 @@ func TestOriginOfOtherWorkflows(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestEndedExecutionsAreListedByTheirEnd(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	id := f.load(t, "pure")
+	f.info[id].TaskQueue = "signalbox-a"
+	e, _ := connect(t, f.address, nil)
+	f.called()
+	var ids []string
+	for x, err := range e.EndedExecutions(t.Context(), noon(), noon().Add(time.Hour)) {
+		require.NoError(t, err)
+		require.False(t, x.ClosedAt.IsZero())
+		ids = append(ids, x.RunID)
+	}
+	require.Equal(t, []string{id}, ids)
+	require.Contains(t, f.called(), "list WorkflowType = 'signalbox.run' AND ExecutionStatus != 'ContinuedAsNew'"+
+		" AND CloseTime >= '"+noon().Format(time.RFC3339)+"' AND CloseTime < '"+noon().Add(time.Hour).Format(time.RFC3339)+"'")
+}
+
 func TestInspectorReportsThatTemporalIsUnavailable(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
@@ -272,4 +290,6 @@ func TestInspectorReportsThatTemporalIsUnavailable(t *testing.T) {
 	for _, err := range e.Executions(ctx, noon()) {
 		requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 	}
+	_, err := e.Retention(ctx)
+	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
 }

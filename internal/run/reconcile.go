@@ -37,6 +37,9 @@ const (
 	CorrectionAdopted CorrectionKind = "adopted"
 	// CorrectionEngineGone: an imported run was open on an engine that no longer exists, and was canceled.
 	CorrectionEngineGone CorrectionKind = "engine_gone"
+	// CorrectionForgotten: executions ended that Temporal no longer has, after the last ones that were searched for lost rows. Nothing is
+	// changed: runs among them have no row.
+	CorrectionForgotten CorrectionKind = "forgotten_executions"
 	// CorrectionForeign: an execution has no row and refers to nothing in the database. Nothing is changed.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
@@ -45,7 +48,7 @@ const (
 func CorrectionKinds() []CorrectionKind {
 	return []CorrectionKind{
 		CorrectionHandedOver, CorrectionNotStarted, CorrectionFinished, CorrectionCaughtUp, CorrectionExecutionMissing,
-		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForeign, CorrectionEngineGone,
+		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForgotten, CorrectionForeign, CorrectionEngineGone,
 	}
 }
 
@@ -73,8 +76,10 @@ type Report struct {
 	// have them; WithheldBecause names both clusters and the remedy, for display.
 	Withheld        int
 	WithheldBecause string
-	Took            time.Duration
-	DryRun          bool
+	// SearchedUntil is set while ended executions remain to be searched for ones without a row: those that ended before it were searched.
+	SearchedUntil time.Time
+	Took          time.Duration
+	DryRun        bool
 }
 
 // ReconcileMetrics counts corrections.
@@ -185,6 +190,10 @@ type Inspector interface {
 	// Executions lists the open executions of runs, and those that have ended since. The list is a hint: it may lag by
 	// seconds.
 	Executions(ctx context.Context, closedSince time.Time) iter.Seq2[Execution, error]
+	// EndedExecutions lists the executions of runs that ended in [from, to).
+	EndedExecutions(ctx context.Context, from, to time.Time) iter.Seq2[Execution, error]
+	// Retention returns how long Temporal keeps an execution that has ended.
+	Retention(ctx context.Context) (time.Duration, error)
 	// Inspect returns Temporal's current state of a run, compared with the row; [ErrNotKnown] when Temporal has none.
 	// The row must have been read before.
 	Inspect(ctx context.Context, r Run) (Execution, error)
@@ -223,6 +232,10 @@ type ReconcileRows interface {
 	// MoveRunsCluster records another one and returns true; when the recorded one is no longer from, it returns false.
 	// A zero from records the first. Runs that were left in the other one belong to it again.
 	MoveRunsCluster(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
+	// SearchedUntil returns the time before which all ended executions were searched for ones without a row; zero before the first search.
+	SearchedUntil(ctx context.Context) (time.Time, error)
+	// MarkSearched stores that time, unless a later one is stored.
+	MarkSearched(ctx context.Context, until time.Time) error
 	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
 	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never

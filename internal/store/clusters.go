@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -32,6 +33,28 @@ func (s *Store) RunsCluster(ctx context.Context) (h run.RunsCluster, err error) 
 func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
 	err = row.Scan(&h.Address, &h.Namespace, &h.NamespaceID, sqlrow.TimeInto(&h.Since))
 	return h, err
+}
+
+// SearchedUntil implements [run.ReconcileStore].
+func (s *Store) SearchedUntil(ctx context.Context) (until time.Time, err error) {
+	err = s.db.Read(ctx, "read which executions were searched", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until FROM runs_home`, nil, func(row sqlrow.Scanner) (at time.Time, err error) {
+			return at, row.Scan(sqlrow.TimeInto(&at))
+		})
+		if err == nil && len(list) > 0 {
+			until = list[0]
+		}
+		return err
+	})
+	return until, err
+}
+
+// MarkSearched implements [run.ReconcileStore].
+func (s *Store) MarkSearched(ctx context.Context, until time.Time) error {
+	return s.db.Exec(ctx, "record which executions were searched", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE runs_home SET searched_until = $1 WHERE searched_until IS NULL OR searched_until < $1`, sqlrow.Micros(until))
+		return err
+	})
 }
 
 // MoveRunsCluster implements [run.ReconcileStore].

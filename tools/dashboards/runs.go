@@ -82,10 +82,10 @@ func progress() []panel {
 		},
 		{
 			title: "Differences from Temporal", unit: count, bars: true, runbooks: []string{"ReconcileCorrections"},
-			about: "Differences between runs and Temporal that the reconciler found, by kind. execution_missing, reopened_in_temporal, adopted and " +
-				"foreign_execution have a cause outside of the platform; the others are expected after crashes and outages.",
+			about: "Differences between runs and Temporal that the reconciler found, by kind. execution_missing, reopened_in_temporal, adopted, " +
+				"foreign_execution and forgotten_executions have a cause outside of the platform; the others are expected after crashes and outages.",
 			queries: []query{{"sum by (kind) (rate(signalbox_reconcile_corrections_total[$__rate_interval])) * $__interval_ms / 1000", "{{kind}}"}},
-			colors:  []color{{"^(execution_missing|reopened_in_temporal|adopted|foreign_execution)$", red}},
+			colors:  []color{{"^(execution_missing|reopened_in_temporal|adopted|foreign_execution|forgotten_executions)$", red}},
 		},
 		{
 			title: "Rebuilt runs", unit: count, bars: true, runbooks: []string{"ReconcileCorrections"},

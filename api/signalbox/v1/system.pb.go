@@ -830,7 +830,10 @@ type Reconciler struct {
 	// Number of runs that could not be compared.
 	Failed int64 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
 	// Why the comparison failed as a whole, or left runs unchanged; empty otherwise.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// Set while ended executions remain to be searched for ones without a row, as after the restore of an older database:
+	// those that ended before it were searched.
+	SearchedUntil *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=searched_until,json=searchedUntil,proto3" json:"searched_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -898,6 +901,13 @@ func (x *Reconciler) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *Reconciler) GetSearchedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SearchedUntil
+	}
+	return nil
 }
 
 // Worker is a live process with the worker role.
@@ -1901,8 +1911,11 @@ type ReconcileResponse struct {
 	Withheld int64 `protobuf:"varint,8,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	// Names of both Temporals, and the remedy, for display. Empty if withheld is 0.
 	WithheldBecause string `protobuf:"bytes,9,opt,name=withheld_because,json=withheldBecause,proto3" json:"withheld_because,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Set while ended executions remain to be searched for ones without a row, as after the restore of an older database:
+	// those that ended before it were searched. The next comparisons continue.
+	SearchedUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=searched_until,json=searchedUntil,proto3" json:"searched_until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReconcileResponse) Reset() {
@@ -1998,13 +2011,22 @@ func (x *ReconcileResponse) GetWithheldBecause() string {
 	return ""
 }
 
+func (x *ReconcileResponse) GetSearchedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SearchedUntil
+	}
+	return nil
+}
+
 // Correction is one difference between a run's row and Temporal.
 type Correction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handed_over, not_started, finished, caught_up, execution_missing, reset_followed, reopened_in_temporal, adopted,
-	// foreign_execution or engine_gone.
-	Kind    string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	RunId   string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// forgotten_executions, foreign_execution or engine_gone.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Empty for forgotten_executions.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Empty where it is not known.
 	Project string `protobuf:"bytes,3,opt,name=project,proto3" json:"project,omitempty"`
 	// Description in one line, for display.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
@@ -2695,14 +2717,15 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x19\n" +
 	"\bmax_runs\x18\x03 \x01(\x03R\amaxRuns\x12+\n" +
 	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xaf\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xf2\x01\n" +
 	"\n" +
 	"Reconciler\x127\n" +
 	"\tlast_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x18\n" +
 	"\achecked\x18\x02 \x01(\x03R\achecked\x12 \n" +
 	"\vcorrections\x18\x03 \x01(\x03R\vcorrections\x12\x16\n" +
 	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xd4\x02\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12A\n" +
+	"\x0esearched_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\xd4\x02\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1a\n" +
 	"\bcontract\x18\x02 \x01(\tR\bcontract\x12\x18\n" +
@@ -2793,7 +2816,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"connection\x18\x01 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
 	"connection\"+\n" +
 	"\x10ReconcileRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xba\x02\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xfd\x02\n" +
 	"\x11ReconcileResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
@@ -2803,7 +2826,9 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04took\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x17\n" +
 	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x1a\n" +
 	"\bwithheld\x18\b \x01(\x03R\bwithheld\x12)\n" +
-	"\x10withheld_because\x18\t \x01(\tR\x0fwithheldBecause\"\x83\x01\n" +
+	"\x10withheld_because\x18\t \x01(\tR\x0fwithheldBecause\x12A\n" +
+	"\x0esearched_until\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\x83\x01\n" +
 	"\n" +
 	"Correction\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x15\n" +
@@ -2929,59 +2954,61 @@ var file_signalbox_v1_system_proto_depIdxs = []int32{
 	34, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
 	35, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
 	34, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	34, // 20: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	34, // 21: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	34, // 22: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 23: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
-	8,  // 24: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
-	9,  // 25: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
-	10, // 26: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	34, // 27: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	19, // 28: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	29, // 29: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	13, // 30: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	35, // 31: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
-	14, // 32: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	17, // 33: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	34, // 34: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	18, // 35: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	18, // 36: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	34, // 37: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	35, // 38: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	34, // 39: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 40: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	24, // 41: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	35, // 42: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	27, // 43: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	34, // 44: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	27, // 45: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	28, // 46: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	34, // 47: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	29, // 48: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	29, // 49: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 50: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 51: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 52: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 53: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 54: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 55: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	25, // 56: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	30, // 57: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	32, // 58: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 59: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 60: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 61: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 62: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 63: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 64: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	26, // 65: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	31, // 66: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	33, // 67: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	59, // [59:68] is the sub-list for method output_type
-	50, // [50:59] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	34, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	34, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	34, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	34, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
+	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
+	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
+	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
+	34, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	29, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
+	35, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	34, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	34, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	35, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	34, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	24, // 42: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	35, // 43: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	34, // 44: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	27, // 45: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	34, // 46: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	27, // 47: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	28, // 48: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	34, // 49: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	29, // 50: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	29, // 51: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 52: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 53: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 54: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 55: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 56: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 57: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	25, // 58: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	30, // 59: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	32, // 60: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 61: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 62: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 63: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 64: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 65: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 66: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	26, // 67: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	31, // 68: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	33, // 69: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	61, // [61:70] is the sub-list for method output_type
+	52, // [52:61] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }

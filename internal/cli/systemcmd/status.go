@@ -217,6 +217,9 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	if r.GetFailed() > 0 {
 		text += fmt.Sprintf(", %d not compared", r.GetFailed())
 	}
+	if until := r.GetSearchedUntil(); until != nil {
+		text += ", searching ended executions without a row: done up to " + output.Moment(until)
+	}
 	return text
 }
 

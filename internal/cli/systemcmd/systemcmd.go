@@ -156,6 +156,9 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	if report.GetWithheld() > 0 {
 		s.Note("%s left alone: %s", output.Count(report.GetWithheld(), "open run"), report.GetWithheldBecause())
 	}
+	if until := report.GetSearchedUntil(); until != nil {
+		s.Note("executions that ended before %s were searched for ones without a row; the next comparisons search the others", output.Moment(until))
+	}
 	checked := fmt.Sprintf("%s compared with Temporal in %s", output.Count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
 	if report.GetTotal() == 0 {
 		s.Note("nothing to correct: %s", checked)

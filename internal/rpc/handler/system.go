@@ -97,6 +97,7 @@ func (h *System) GetStatus(
 		Reconciler: &signalboxv1.Reconciler{
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
 			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
+			SearchedUntil: message.Timestamp(s.Reconciliation.SearchedUntil),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), Store: storeMessage(s.Store),
 	}
@@ -181,6 +182,7 @@ func (h *System) Reconcile(
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
 		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
+		SearchedUntil: message.Timestamp(report.SearchedUntil),
 	}
 	for _, c := range report.Corrections {
 		res.Corrections = append(res.Corrections, &signalboxv1.Correction{

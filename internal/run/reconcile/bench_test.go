@@ -49,6 +49,8 @@ type fakeEngine struct {
 	lookup      func(run.Run) (run.Execution, error) // instead of known
 	rebuilt     map[string]run.Update
 	origins     map[string]run.Origin
+	ended       []run.Execution
+	retention   time.Duration
 	start       func(run.Run) (string, error)
 	calls       []string
 }
@@ -106,6 +108,25 @@ func (e *fakeEngine) Executions(context.Context, time.Time) iter.Seq2[run.Execut
 			}
 		}
 	}
+}
+
+func (e *fakeEngine) EndedExecutions(_ context.Context, from, to time.Time) iter.Seq2[run.Execution, error] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ended := slices.Clone(e.ended)
+	return func(yield func(run.Execution, error) bool) {
+		for _, x := range ended {
+			if !x.ClosedAt.Before(from) && x.ClosedAt.Before(to) && !yield(x, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (e *fakeEngine) Retention(context.Context) (time.Duration, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.retention, nil
 }
 
 func (e *fakeEngine) Inspect(_ context.Context, r run.Run) (run.Execution, error) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Recorded.NamespaceID, !p.dry)
 	// Executions before rows: a row is written before its execution is started, so a listed execution has a row.
 	for _, part := range []func(context.Context) error{
-		p.recordPlacement, p.cancelImported, p.listExecutions, p.compareRows, p.compareRowless, p.compareMissed, p.compareInTurn, p.awaitRepairs,
+		p.recordPlacement, p.cancelImported, p.listExecutions, p.compareRows, p.compareRowless, p.searchEnded, p.compareMissed, p.compareInTurn, p.awaitRepairs,
 		p.recordMove,
 	} {
 		if err := part(ctx); err != nil {
@@ -187,19 +188,28 @@ func (p *pass) restartStale(ctx context.Context) error {
 
 // compareRowless compares the executions that have no open row.
 func (p *pass) compareRowless(ctx context.Context) error {
-	var ids []string
-	for id := range p.listed {
+	rowless := map[string]run.Execution{}
+	for id, x := range p.listed {
 		if _, open := p.open[id]; !open {
-			ids = append(ids, id)
+			rowless[id] = x
 		}
 	}
-	slices.Sort(ids)
-	var ended []string
-	var lost []run.Execution
-	for part := range slices.Chunk(ids, rowPage) {
+	ended, lost, err := p.decideRowless(ctx, rowless)
+	if err != nil {
+		return err
+	}
+	if err := each(ctx, p, lost, p.fast, func(x run.Execution) string { return x.RunID }, p.adoptOrReport); err != nil {
+		return err
+	}
+	return p.compareAll(ctx, ended, compareChunk, p.fast, 1)
+}
+
+// decideRowless returns the runs to compare, of those executions whose rows have ended, and the executions that have no row.
+func (p *pass) decideRowless(ctx context.Context, executions map[string]run.Execution) (ended []string, lost []run.Execution, err error) {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(executions)), rowPage) {
 		found, err := p.r.store.FindRuns(ctx, part)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		rows := make(map[string]*run.Run, len(found))
 		for i := range found {
@@ -207,7 +217,7 @@ func (p *pass) compareRowless(ctx context.Context) error {
 		}
 		for _, id := range part {
 			f := p.facts(rows[id])
-			f.Execution = p.listed[id]
+			f.Execution = executions[id]
 			switch Decide(f) { //nolint:exhaustive // the others are for open rows
 			case Compare:
 				ended = append(ended, id)
@@ -216,10 +226,7 @@ func (p *pass) compareRowless(ctx context.Context) error {
 			}
 		}
 	}
-	if err := each(ctx, p, lost, p.fast, func(x run.Execution) string { return x.RunID }, p.adoptOrReport); err != nil {
-		return err
-	}
-	return p.compareAll(ctx, ended, compareChunk, p.fast, 1)
+	return ended, lost, nil
 }
 
 // compareMissed compares once more the runs that Temporal did not have.

@@ -171,6 +171,9 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 	if p.moved {
 		return begun.Add(retryAfter), nil
 	}
+	if !p.report.SearchedUntil.IsZero() {
+		return begun, nil // the next pass continues the search
+	}
 	return begun.Add(passEvery), nil
 }
 

@@ -121,7 +121,7 @@ func TestDifferencesAreCorrected(t *testing.T) {
 		require.Equal(t, []string{"run.finish by " + auth.System().Name}, b.audited(t, "closed"), "a worker wrote the end")
 		require.Empty(t, b.audited(t, "behind"), "a row that was behind is not audited")
 		for _, kind := range run.CorrectionKinds() {
-			if kind != run.CorrectionReopened && kind != run.CorrectionEngineGone {
+			if kind != run.CorrectionReopened && kind != run.CorrectionForgotten && kind != run.CorrectionEngineGone {
 				require.Equal(t, 1, b.metrics.kinds[string(kind)], kind)
 			}
 		}

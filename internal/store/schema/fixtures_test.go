@@ -358,6 +358,10 @@ func fixtures() map[int64]fixture {
 				`SELECT output_size FROM steps WHERE run_id = 'r33'`: "0",
 			},
 		},
+		49: {
+			insert: []string{`UPDATE runs_home SET searched_until = 49`},
+			want:   map[string]string{`SELECT searched_until FROM runs_home`: "49"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -60,6 +60,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0046_busy_workers.sql", "a44ab206d000", "a44ab206d000"},
 		{"0047_left_runs.sql", "1de174e2b44d", "1de174e2b44d"},
 		{"0048_shortened_values.sql", "8d22863ff783", "8d22863ff783"},
+		{"0049_searched_executions.sql", "2dfade7e4c0c", "2dfade7e4c0c"},
 	}
 }
 

@@ -208,6 +208,18 @@ func testHome(t *testing.T, open Opener) {
 	require.Equal(t, first, home())
 	require.True(t, move(first.ClusterID, next))
 	require.Equal(t, next, home())
+
+	searched := func() time.Time {
+		t.Helper()
+		until, err := b.SearchedUntil(ctx)
+		require.NoError(t, err)
+		return until
+	}
+	require.True(t, searched().IsZero())
+	for _, until := range []time.Time{at(5), at(9), at(7)} {
+		require.NoError(t, a.MarkSearched(ctx, until))
+	}
+	require.Equal(t, at(9), searched(), "the latest one holds")
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.

@@ -1,0 +1,94 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// restored makes a bench whose database was searched for the last time when it was backed up.
+func (b *bench) restored(t *testing.T, age time.Duration) {
+	t.Helper()
+	require.Empty(t, b.pass(t, false))
+	b.engine.called()
+	<-time.After(age)
+}
+
+// endedWithoutRow adds a run that ended a while ago and has no row.
+func (b *bench) endedWithoutRow(id string, ago time.Duration) {
+	x := run.Execution{RunID: id, ExecutionID: "x-" + id, StartedAt: time.Now().Add(-ago - time.Second), ClosedAt: time.Now().Add(-ago)}
+	b.engine.set(func() {
+		b.engine.ended, b.engine.known[id], b.engine.rebuilt[id] = append(b.engine.ended, x), x, b.update(id, 20, run.Completed)
+		b.engine.origins[id] = run.Origin{
+			Identity: run.Identity{RequestID: "request-" + id, Trigger: run.TriggerAPI, CreatedAt: x.StartedAt},
+			Project:  here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: x.StartedAt,
+		}
+	})
+}
+
+func (b *bench) searched(t *testing.T) time.Time {
+	t.Helper()
+	until, err := b.store.SearchedUntil(b.ctx)
+	require.NoError(t, err)
+	return until
+}
+
+// Runs that started after the backup and ended before the restore are found, however long ago that was, and once.
+func TestEndedExecutionsWithoutRowAreAdopted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.endedWithoutRow("before", 4*time.Minute)
+		b.restored(t, 9*time.Hour)
+		before := b.searched(t)
+		b.endedWithoutRow("old", 8*time.Hour)
+		b.endedWithoutRow("middle", 3*time.Hour)
+		b.endedWithoutRow("new", 5*time.Minute)
+
+		require.Equal(t, []string{"adopted middle false", "adopted new false", "adopted old false"}, b.pass(t, true))
+		require.Equal(t, before, b.searched(t), "a dry run changes nothing")
+		require.Equal(t, []string{"adopted middle true", "adopted new true", "adopted old true"}, b.pass(t, false))
+		require.Equal(t, "request-old", b.row(t, "old").RequestID)
+		require.WithinDuration(t, time.Now(), b.searched(t), 3*time.Minute)
+		b.engine.called()
+		require.Empty(t, b.pass(t, false))
+		require.NotContains(t, b.engine.called(), "origin old")
+	})
+}
+
+// A pass searches for ten seconds, and the next one continues where it stopped.
+func TestSearchContinues(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.restored(t, 6*time.Hour)
+		for i := range 12_000 { // they are not of this installation, and 500 are compared per second
+			x := run.Execution{RunID: fmt.Sprintf("r%d", i), ExecutionID: fmt.Sprintf("x%d", i), ClosedAt: time.Now().Add(-4*time.Hour + time.Duration(i)*time.Second)}
+			b.engine.ended = append(b.engine.ended, x)
+		}
+		total, passes := 0, 0
+		for until := time.Now(); until != (time.Time{}); passes++ {
+			report, err := b.Reconcile(b.ctx, false)
+			require.NoError(t, err)
+			require.False(t, b.searched(t).IsZero())
+			total, until = total+report.Total, report.SearchedUntil
+			require.LessOrEqual(t, report.Took, 30*time.Second)
+		}
+		require.Equal(t, 12_000, total)
+		require.Greater(t, passes, 1)
+	})
+}
+
+// What Temporal no longer keeps is reported, once.
+func TestForgottenExecutionsAreReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.engine.retention = 2 * time.Hour
+		b.restored(t, 3*time.Hour)
+		report, err := b.Reconcile(b.ctx, false)
+		require.NoError(t, err)
+		require.Len(t, report.Corrections, 1)
+		require.Equal(t, run.CorrectionForgotten, report.Corrections[0].Kind)
+		require.Contains(t, report.Corrections[0].Detail, "Temporal keeps them for 2h0m0s only")
+		require.Empty(t, b.pass(t, false))
+	})
+}
