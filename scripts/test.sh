@@ -2,8 +2,9 @@
 # Checks the web UI, runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
 # services started; TESTREPORT names the program that summarizes the events.
 #
-# The suites that measure times or load the platform wait for half of their time. They run one after the other, and everything else beside
-# them with a lower priority, so that it uses what they leave of the processors.
+# The suites that measure times or load the platform wait for half of their time. They run one after the other, and the other tests of Go
+# beside them with a lower priority, so that those use what they leave of the processors. The tests in a browser follow: Chromium sets its own
+# priorities.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -127,7 +128,6 @@ set +m
 ui=passed unit_failed=no
 scripts/ui.sh check || ui=failed
 wait "${background}" || unit_failed=yes
-scripts/ui.sh e2e short || ui=failed
 
 if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; then
 	[ -s "${again}" ] || exit 1
@@ -138,10 +138,12 @@ if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; t
 	sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
 fi
 
+scripts/ui.sh e2e short || exit 1
+
 # A few seconds for each target; `make prove` takes an hour.
 scripts/fuzz.sh 5000x plain || exit 1
 
 if [ "${ui}" = failed ]; then
-	echo "signalbox: tests of the web UI failed; their output is above, before that of the Go tests." >&2
+	echo "signalbox: the checks of the web UI failed; their output is above, before that of the Go tests." >&2
 	exit 1
 fi

@@ -341,7 +341,7 @@ func TestSystemReconcile(t *testing.T) {
 	require.False(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
 
 	a.platform.report = &signalboxv1.ReconcileResponse{
-		Checked: 40, Total: 3, Failed: 1, Took: durationpb.New(time.Second), Corrections: []*signalboxv1.Correction{
+		Checked: 40, Total: 3, Failed: 1, FailedBecause: "run run-2: its history cannot be read", SearchedUntil: timestamppb.New(time.Unix(0, 0)), Took: durationpb.New(time.Second), Corrections: []*signalboxv1.Correction{
 			{Kind: "finished", RunId: "run-1", Project: "default", Detail: "it completed", Applied: true},
 			{Kind: "foreign_execution", RunId: "x", Project: "shop", Detail: "is none of ours"},
 		},
@@ -349,7 +349,8 @@ func TestSystemReconcile(t *testing.T) {
 	c = shell.run(t, "system", "reconcile")
 	require.Regexp(t, `(?m)^run-1 +default +finished +yes +it completed$`, c.out.String())
 	require.Regexp(t, `(?m)^x +shop +foreign_execution +no, reported only +is none of ours$`, c.out.String())
-	require.Equal(t, "1 run could not be compared; the next comparison retries them\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
+	require.Equal(t, "1 run could not be compared; the next comparison retries them; run run-2: its history cannot be read\n"+
+		"executions that ended before 1970-01-01T00:00:00Z were searched for ones without a row; the next comparisons search the others\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
 
 	c = shell.run(t, "system", "reconcile", "--dry-run")
 	require.True(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())

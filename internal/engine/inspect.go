@@ -291,22 +291,24 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 			return run.Origin{}, err
 		}
 	}
-	if err := e.payloads.Resolve(ctx, event); err != nil {
+	started := event.GetWorkflowExecutionStartedEventAttributes()
+	o := run.Origin{StartedAt: event.GetEventTime().AsTime()}
+	if o.Identity, err = e.identity(runID, started.GetMemo()); err != nil ||
+		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(o.Project) {
+		return run.Origin{}, run.ErrNotKnown
+	}
+	switch err := e.payloads.Resolve(ctx, event); {
+	case errors.Is(err, codec.ErrMissing):
+		o.InputMissing, o.Secrecy.All = "the input is lost: "+err.Error(), true
+		return o, nil
+	case err != nil:
 		return run.Origin{}, err
 	}
-	started := event.GetWorkflowExecutionStartedEventAttributes()
 	var in flow.Input
-	if err := codec.For(e.keys, runID).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID ||
-		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(in.Project) {
+	if err := codec.For(e.keys, runID).FromPayloads(started.GetInput(), &in); err != nil || in.RunID != runID {
 		return run.Origin{}, run.ErrNotKnown
 	}
-	o := run.Origin{
-		Project: in.Project, Workflow: in.Workflow, Version: in.Version, DocumentHash: in.DocumentHash, Input: in.Input,
-		Interpreter: in.Interpreter, StartedAt: event.GetEventTime().AsTime(), Secrecy: in.Sensitive,
-	}
-	if o.Identity, err = e.identity(runID, started.GetMemo()); err != nil {
-		return run.Origin{}, run.ErrNotKnown
-	}
+	o.Input, o.Secrecy = in.Input, in.Sensitive
 	return o, nil
 }
 

@@ -70,8 +70,9 @@ type Report struct {
 	// Corrections are the first ones; Total counts all.
 	Corrections []Correction
 	Total       int
-	// Failed counts runs that could not be compared; the next pass retries them.
-	Failed int
+	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and why, for display.
+	Failed        int
+	FailedBecause string
 	// Withheld counts open runs that this Temporal does not have and that were left unchanged, because another one may
 	// have them; WithheldBecause names both clusters and the remedy, for display.
 	Withheld        int
@@ -138,9 +139,14 @@ type Execution struct {
 	AcceptedAt time.Time
 }
 
-// Identity is the part of a run's row that its execution does not need. The memo of the execution has it, so that a lost row can be
-// inserted again.
+// Identity is what a run is, except for its input. The memo of the execution has it, so that a lost row can be inserted again, also if the
+// input is lost.
 type Identity struct {
+	Project       string            `json:"project"`
+	Workflow      string            `json:"workflow"`
+	Version       string            `json:"version"`
+	DocumentHash  string            `json:"documentHash"`
+	Interpreter   int               `json:"interpreter"`
 	RequestID     string            `json:"requestId"`
 	RequestDigest string            `json:"requestDigest,omitempty"`
 	Trigger       string            `json:"trigger"`
@@ -155,6 +161,7 @@ type Identity struct {
 // Identity returns the run's identity.
 func (r Run) Identity() Identity {
 	return Identity{
+		Project: r.Project, Workflow: r.Workflow, Version: r.Version, DocumentHash: r.DocumentHash, Interpreter: r.Interpreter,
 		RequestID: r.RequestID, RequestDigest: r.RequestDigest, Trigger: r.Trigger, Actor: r.Actor, CreatedAt: r.CreatedAt, Labels: r.Labels,
 		ReplayOf: r.ReplayOf, Parent: r.Parent, AfterFailure: r.AfterFailure,
 	}
@@ -164,23 +171,27 @@ func (r Run) Identity() Identity {
 type Origin struct {
 	Identity
 
-	Project, Workflow, Version, DocumentHash string
-	Input                                    json.RawMessage
-	Interpreter                              int
-	StartedAt                                time.Time
+	StartedAt time.Time
+	// Input is nil where InputMissing says why it cannot be read, and never will be.
+	Input        json.RawMessage
+	InputMissing string
 	// Secrecy selects the values to redact beside those that the document selects.
 	Secrecy redact.Inherited
 }
 
 // Row returns the row of the run, as its start inserted it and Temporal accepted it.
 func (o Origin) Row(x Execution) Run {
-	return Run{
+	r := Run{
 		ID: x.RunID, Project: o.Project, Workflow: o.Workflow, Version: o.Version, DocumentHash: o.DocumentHash,
 		Status: Queued, QueuedReason: QueuedWorker, StatusAt: o.StartedAt, CreatedAt: o.CreatedAt,
 		RequestID: o.RequestID, RequestDigest: o.RequestDigest, Trigger: o.Trigger, Actor: o.Actor, Labels: o.Labels,
 		ReplayOf: o.ReplayOf, Parent: o.Parent, AfterFailure: o.AfterFailure,
 		Input: o.Input, Interpreter: o.Interpreter, Secrecy: o.Secrecy, ExecutionID: x.ExecutionID,
 	}
+	if o.InputMissing != "" {
+		r.Warnings = []Warning{{Code: WarningInputMissing, Detail: o.InputMissing, At: o.StartedAt}}
+	}
+	return r
 }
 
 // Inspector reads the state of runs in Temporal. Its errors are [apperror.Unavailable] when Temporal does not answer.

@@ -119,6 +119,9 @@ const WarningEventsNotSearched = "EVENTS_NOT_SEARCHED"
 // WarningInputFormat: texts of the input are not of the formats that the schema names. JSON Schema does not require it.
 const WarningInputFormat = "INPUT_FORMAT"
 
+// WarningInputMissing: the database lost the run's input, which was too large for Temporal, with the run's row.
+const WarningInputMissing = "INPUT_MISSING"
+
 // Warning is something that a run could not do completely. It changes no status.
 type Warning struct {
 	Code, Detail string

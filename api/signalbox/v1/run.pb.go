@@ -492,6 +492,7 @@ type RunWarning struct {
 	// EVENTS_NOT_SEARCHED: a listen task has not looked through all events that were accepted since the run's start, so that it may wait for an
 	// event that has arrived.
 	// INPUT_FORMAT: texts of the input are not of the formats that the schema names, which JSON Schema does not require.
+	// INPUT_MISSING: the database lost the run's input with its row; the run was adopted without it.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// The cause, in one line.
 	Detail string `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
@@ -1502,7 +1503,8 @@ type Stuck struct {
 	// Time at which the verdict was last confirmed.
 	CheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
 	// Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE,
-	// NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, NO_ANSWER or OTHER.
+	// NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, PAYLOAD_MISSING,
+	// NO_ANSWER or OTHER.
 	Cause         string `protobuf:"bytes,6,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

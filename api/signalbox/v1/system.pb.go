@@ -1914,6 +1914,8 @@ type ReconcileResponse struct {
 	// Set while ended executions remain to be searched for ones without a row, as after the restore of an older database:
 	// those that ended before it were searched. The next comparisons continue.
 	SearchedUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=searched_until,json=searchedUntil,proto3" json:"searched_until,omitempty"`
+	// The first run that could not be compared, and why, for display. Empty if failed is 0.
+	FailedBecause string `protobuf:"bytes,11,opt,name=failed_because,json=failedBecause,proto3" json:"failed_because,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2016,6 +2018,13 @@ func (x *ReconcileResponse) GetSearchedUntil() *timestamppb.Timestamp {
 		return x.SearchedUntil
 	}
 	return nil
+}
+
+func (x *ReconcileResponse) GetFailedBecause() string {
+	if x != nil {
+		return x.FailedBecause
+	}
+	return ""
 }
 
 // Correction is one difference between a run's row and Temporal.
@@ -2816,7 +2825,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"connection\x18\x01 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
 	"connection\"+\n" +
 	"\x10ReconcileRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xfd\x02\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xa4\x03\n" +
 	"\x11ReconcileResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
@@ -2828,7 +2837,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\bwithheld\x18\b \x01(\x03R\bwithheld\x12)\n" +
 	"\x10withheld_because\x18\t \x01(\tR\x0fwithheldBecause\x12A\n" +
 	"\x0esearched_until\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\x83\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\x12%\n" +
+	"\x0efailed_because\x18\v \x01(\tR\rfailedBecause\"\x83\x01\n" +
 	"\n" +
 	"Correction\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x15\n" +

@@ -151,7 +151,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		return output.Message(s.Out, s.Format(), report)
 	}
 	if report.GetFailed() > 0 {
-		s.Note("%s could not be compared; the next comparison retries them", output.Count(report.GetFailed(), "run"))
+		s.Note("%s could not be compared; the next comparison retries them; %s", output.Count(report.GetFailed(), "run"), report.GetFailedBecause())
 	}
 	if report.GetWithheld() > 0 {
 		s.Note("%s left alone: %s", output.Count(report.GetWithheld(), "open run"), report.GetWithheldBecause())

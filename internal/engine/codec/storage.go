@@ -247,7 +247,7 @@ func (s *Storage) remember(k key, value []byte) {
 
 // Errors of values that a retry does not resolve.
 var (
-	ErrMissing = errors.New("it is not in the database: its run was deleted, or the database was restored from a backup that is older than it")
+	ErrMissing = errors.New(contract.PayloadMissing)
 	ErrDamaged = errors.New("the stored value is damaged: its digest differs")
 )
 

@@ -61,6 +61,9 @@ const (
 	PayloadsUnkept = PayloadsAway + ": keep"
 )
 
+// PayloadMissing is the text of the error of a large payload that the database does not have, although it is available.
+const PayloadMissing = "it is not in the database: its run was deleted, or the database was restored from a backup that is older than it"
+
 // ComputesTooLong is the text of the failure of a workflow task with expressions that compute for longer than their
 // fuel prices allow. Like a deadlock that the SDK detects, the cause is in the run.
 const ComputesTooLong = "an expression computes for longer than a workflow may"

@@ -28,6 +28,7 @@ func Cause(cause enumspb.WorkflowTaskFailedCause, f *failurepb.Failure, text str
 		{"needs interpreter", run.NewerInterpreter},
 		{"opening a payload", run.MissingKey},
 		{"sealed with a key", run.MissingKey},
+		{contract.PayloadMissing, run.PayloadMissing},
 		{"load document", run.DocumentUnavailable},
 		{contract.PayloadsAway, run.DocumentUnavailable},
 		{"[TMPRL1101]", run.Deadlock},

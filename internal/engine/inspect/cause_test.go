@@ -32,6 +32,7 @@ func TestFailuresAreClassified(t *testing.T) {
 		{unhandled, panicked, `run "r" needs interpreter 9, this worker has 4: it is for a newer worker`, run.NewerInterpreter},
 		{unhandled, panicked, `load document "sha256:aa" of run "r": the store is away`, run.DocumentUnavailable},
 		{unhandled, nil, contract.PayloadsAway + `: read payload aa of run "r": the store is away`, run.DocumentUnavailable},
+		{unhandled, nil, `payload aa of run "r": ` + contract.PayloadMissing, run.PayloadMissing},
 		{unhandled, panicked, `opening a payload: key "k2" is not there`, run.MissingKey},
 		{unhandled, nil, "unable to find workflow type: signalbox.run. Supported types: [a]", run.UnknownType},
 		{unhandled, panicked, "out of cheese", run.Panic},

@@ -338,7 +338,7 @@ func TestNamesInPagesExist(t *testing.T) {
 
 	errors, err := os.ReadFile(filepath.Join(docs, "reference/errors.md"))
 	require.NoError(t, err)
-	known := append(append(run.Codes(), run.Causes()...), run.WarningEventsNotSearched, run.WarningInputFormat, "IN_PROGRESS", "TIMED_OUT") // the last two are statuses of older engines
+	known := append(append(run.Codes(), run.Causes()...), run.WarningEventsNotSearched, run.WarningInputFormat, run.WarningInputMissing, "IN_PROGRESS", "TIMED_OUT") // the last two are statuses of older engines
 	codes, err := pages.Constants(filepath.Join(root, "internal/problem/problem.go"), "Code")
 	require.NoError(t, err)
 	known = append(known, codes...)

@@ -182,7 +182,7 @@ func (h *System) Reconcile(
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
 		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
-		SearchedUntil: message.Timestamp(report.SearchedUntil),
+		SearchedUntil: message.Timestamp(report.SearchedUntil), FailedBecause: report.FailedBecause,
 	}
 	for _, c := range report.Corrections {
 		res.Corrections = append(res.Corrections, &signalboxv1.Correction{

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -75,7 +76,7 @@ type pass struct {
 	requested []requested
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
 	since     time.Time        // of the first of them
-	failed    error
+	failed    error            // of the first run that could not be compared
 }
 
 func (p *pass) run(ctx context.Context) (err error) {
@@ -93,7 +94,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 		}
 	}
 	p.reportWithheld(ctx)
-	return p.failed
+	return nil
 }
 
 // listExecutions reads Temporal's list of executions.
@@ -390,7 +391,7 @@ func (p *pass) fail(ctx context.Context, id string, err error) error {
 	defer p.mu.Unlock()
 	p.report.Failed++
 	if p.failed == nil {
-		p.failed = err
+		p.failed, p.report.FailedBecause = err, fmt.Sprintf("run %s: %v", id, err)
 	}
 	return nil
 }

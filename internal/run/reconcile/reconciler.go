@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -94,7 +95,7 @@ func (r *Reconciler) Last() (run.Report, time.Time, error) {
 }
 
 // Reconcile makes one pass now. It compares all rows with Temporal's list, then each run that differs, and as many of the others as ten
-// seconds allow. A dry run changes nothing and reports what would be done. Otherwise the pass acts as ctx's actor, except for what workers
+// seconds allow. A run that cannot be compared is counted, and prevents nothing. A dry run changes nothing and reports what would be done. Otherwise the pass acts as ctx's actor, except for what workers
 // write from histories. Reconcile waits for a pass that is in progress in this process. It returns [apperror.Unavailable] while Temporal is
 // unavailable.
 func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
@@ -162,7 +163,7 @@ func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 	if err != nil && apperror.Is(err, apperror.EngineUnavailable) {
 		return time.Time{}, err
 	}
-	if err != nil && ctx.Err() == nil {
+	if err = cmp.Or(err, p.failed); err != nil && ctx.Err() == nil {
 		logger.FromContext(ctx).WarnContext(ctx, "Not all runs could be compared with Temporal, will try again", "error", err)
 	}
 	if p.view.Placement() == run.PlacementElsewhere {
@@ -202,7 +203,11 @@ func (r *Reconciler) pass(ctx context.Context, dryRun bool, enough func() bool) 
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.last, r.lastAt, r.err = p.report, r.opts.Now(), err
-		if err == nil && p.report.Withheld > 0 {
+		switch {
+		case err != nil:
+		case p.failed != nil:
+			r.err = p.failed
+		case p.report.Withheld > 0:
 			r.err = withheldError(p.report)
 		}
 	}

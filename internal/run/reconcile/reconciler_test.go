@@ -59,7 +59,7 @@ func makeDifferences(t *testing.T, b *bench) []string {
 			"reset": rewritten, "lost": b.update("lost", 20, run.Waiting),
 		}
 		b.engine.origins["lost"] = run.Origin{
-			Identity: lostIdentity(), Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: time.Now(),
+			Identity: lostIdentity(), StartedAt: time.Now(),
 		}
 	})
 	<-time.After(time.Minute)
@@ -72,6 +72,7 @@ func makeDifferences(t *testing.T, b *bench) []string {
 // lostIdentity is the identity of the run "lost".
 func lostIdentity() run.Identity {
 	return run.Identity{
+		Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Interpreter: 1,
 		RequestID: "order-7", RequestDigest: "k:digest", Trigger: run.TriggerParent, Actor: "bea", CreatedAt: time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
 		Labels: map[string]string{"order": "7"}, Parent: run.Parent{RunID: "behind", Path: "/do/0", Depth: 1, Key: "k7", Awaited: true},
 	}
@@ -228,7 +229,8 @@ func TestReopenedIsReportedOnce(t *testing.T) {
 func TestForeignIsReportedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.engine.origins = map[string]run.Origin{
-			"project": {Project: "none", DocumentHash: hash}, "document": {Project: here, DocumentHash: "sha256:none"},
+			"project":  {Identity: run.Identity{Project: "none", DocumentHash: hash}},
+			"document": {Identity: run.Identity{Project: here, DocumentHash: "sha256:none"}},
 		}
 		for _, id := range []string{"project", "document", "unrelated"} {
 			b.engine.listed = append(b.engine.listed, b.execution(id))
@@ -370,7 +372,11 @@ func TestUnknownStartOutcomeIsRetriedLater(t *testing.T) {
 				}
 				<-time.After(startTimeout)
 				report, err := b.Reconcile(b.ctx, false)
-				require.ErrorIs(t, err, failure)
+				require.NoError(t, err, "one run fails no pass")
+				require.Equal(t, 1, report.Failed)
+				require.Equal(t, "run r1: "+failure.Error(), report.FailedBecause)
+				_, _, failed := b.Last()
+				require.ErrorIs(t, failed, failure)
 				require.Equal(t, []string{"handed_over r2 true"}, corrections(report))
 				require.Equal(t, first.QueuedReason, b.row(t, "r1").QueuedReason)
 			})

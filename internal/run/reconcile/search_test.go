@@ -24,8 +24,10 @@ func (b *bench) endedWithoutRow(id string, ago time.Duration) {
 	b.engine.set(func() {
 		b.engine.ended, b.engine.known[id], b.engine.rebuilt[id] = append(b.engine.ended, x), x, b.update(id, 20, run.Completed)
 		b.engine.origins[id] = run.Origin{
-			Identity: run.Identity{RequestID: "request-" + id, Trigger: run.TriggerAPI, CreatedAt: x.StartedAt},
-			Project:  here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, StartedAt: x.StartedAt,
+			StartedAt: x.StartedAt,
+			Identity: run.Identity{
+				Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, RequestID: "request-" + id, Trigger: run.TriggerAPI, CreatedAt: x.StartedAt,
+			},
 		}
 	})
 }
@@ -76,6 +78,24 @@ func TestSearchContinues(t *testing.T) {
 		}
 		require.Equal(t, 12_000, total)
 		require.Greater(t, passes, 1)
+	})
+}
+
+// A run of which the database has lost a large input gets its row nevertheless, and says what it lacks.
+func TestRunWithoutItsInputIsAdopted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.restored(t, time.Hour)
+		b.endedWithoutRow("lost", 30*time.Minute)
+		b.engine.set(func() {
+			o := b.engine.origins["lost"]
+			o.InputMissing = "the input is lost"
+			b.engine.origins["lost"] = o
+		})
+		require.Equal(t, []string{"adopted lost true"}, b.pass(t, false))
+		r := b.row(t, "lost")
+		require.Nil(t, r.Input)
+		require.Len(t, r.Warnings, 1)
+		require.Equal(t, []string{run.WarningInputMissing, "the input is lost"}, []string{r.Warnings[0].Code, r.Warnings[0].Detail})
 	})
 }
 

@@ -129,6 +129,7 @@ function behind(run: Run): Alert | undefined {
 function warning({ code, detail, time }: RunWarning): Alert {
   const titles: Record<string, string> = {
     EVENTS_NOT_SEARCHED: 'A listen task has not looked through all earlier events: it may wait for one that has arrived',
+    INPUT_MISSING: 'The input is lost: the database was restored from a backup that is older than the run',
     INPUT_FORMAT: 'Texts of the input are not of the formats that the schema names',
   }
   const title = titles[code] ?? code

@@ -367,6 +367,7 @@ export type RunWarning = Message<"signalbox.v1.RunWarning"> & {
    * EVENTS_NOT_SEARCHED: a listen task has not looked through all events that were accepted since the run's start, so that it may wait for an
    * event that has arrived.
    * INPUT_FORMAT: texts of the input are not of the formats that the schema names, which JSON Schema does not require.
+   * INPUT_MISSING: the database lost the run's input with its row; the run was adopted without it.
    *
    * @generated from field: string code = 1;
    */
@@ -993,7 +994,8 @@ export type Stuck = Message<"signalbox.v1.Stuck"> & {
 
   /**
    * Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE,
-   * NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, NO_ANSWER or OTHER.
+   * NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, PAYLOAD_MISSING,
+   * NO_ANSWER or OTHER.
    *
    * @generated from field: string cause = 6;
    */
