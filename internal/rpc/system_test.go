@@ -77,6 +77,8 @@ func (f *fakeSystem) Reconcile(_ context.Context, dryRun bool) (run.Report, erro
 	return report, f.refuse
 }
 
+func (*fakeSystem) SearchSince(context.Context, time.Time) error { return nil }
+
 func (f *fakeSystem) Last() (run.Report, time.Time, error) {
 	return run.Report{Checked: 4, Total: 3, Failed: 2}, noon, errors.New("half")
 }

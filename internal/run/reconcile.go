@@ -245,8 +245,8 @@ type ReconcileRows interface {
 	MoveRunsCluster(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
 	// SearchedUntil returns the time before which all ended executions were searched for ones without a row; zero before the first search.
 	SearchedUntil(ctx context.Context) (time.Time, error)
-	// MarkSearched stores that time, unless a later one is stored.
-	MarkSearched(ctx context.Context, until time.Time) error
+	// MarkSearched stores that time. It returns false, and changes nothing, where the stored one is no longer from.
+	MarkSearched(ctx context.Context, from, until time.Time) (bool, error)
 	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
 	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never

@@ -50,11 +50,16 @@ func (s *Store) SearchedUntil(ctx context.Context) (until time.Time, err error) 
 }
 
 // MarkSearched implements [run.ReconcileStore].
-func (s *Store) MarkSearched(ctx context.Context, until time.Time) error {
-	return s.db.Exec(ctx, "record which executions were searched", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_home SET searched_until = $1 WHERE searched_until IS NULL OR searched_until < $1`, sqlrow.Micros(until))
+func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked bool, err error) {
+	expected := int64(0)
+	if !from.IsZero() {
+		expected = from.UnixMicro()
+	}
+	err = s.db.Write(ctx, "record which executions were searched", func(ctx context.Context, c sqldb.Conn) (err error) {
+		marked, err = sqlrow.Affected(ctx, c, `UPDATE runs_home SET searched_until = $1 WHERE COALESCE(searched_until, 0) = $2`, until.UnixMicro(), expected)
 		return err
 	})
+	return marked && err == nil, err
 }
 
 // MoveRunsCluster implements [run.ReconcileStore].

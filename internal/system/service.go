@@ -46,6 +46,7 @@ type Reconciler interface {
 	// Reconcile runs immediately, and corrects differences unless dryRun is set. It returns an [apperror.Unavailable] while
 	// Temporal is unavailable.
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
+	SearchSince(ctx context.Context, since time.Time) error
 	// Last returns the report of this process's last comparison, when it ended, and why it failed or left runs unchanged.
 	Last() (run.Report, time.Time, error)
 }
@@ -238,8 +239,18 @@ func (s *Service) ResetBreaker(ctx context.Context) conntype.Status {
 	return c
 }
 
-// Reconcile compares the runs with Temporal immediately. A dry run corrects nothing and writes no audit entry.
-func (s *Service) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
+// Reconcile compares the runs with Temporal immediately, and has executions without a row searched that ended after since, unless that is
+// zero. A dry run corrects nothing and writes no audit entry.
+func (s *Service) Reconcile(ctx context.Context, dryRun bool, since time.Time) (run.Report, error) {
+	if !since.IsZero() {
+		if dryRun {
+			return run.Report{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "a dry run searches nothing again; leave out since, or dry_run").
+				WithField("since", "is not possible with dry_run")
+		}
+		if err := s.reconciler.SearchSince(ctx, since); err != nil {
+			return run.Report{}, err
+		}
+	}
 	report, err := s.reconciler.Reconcile(ctx, dryRun)
 	if err != nil || dryRun {
 		return report, err

@@ -44,6 +44,7 @@ type fakes struct {
 	dead       []worker.Worker // listed without a recent heartbeat
 	report     run.Report
 	refuse     error
+	since      time.Time
 	dry        []bool
 	entries    []audit.Entry
 	auditError error
@@ -98,6 +99,11 @@ func (s *fakes) ListWorkers(ctx context.Context, within time.Duration, _ int) ([
 func (s *fakes) Reconcile(_ context.Context, dryRun bool) (run.Report, error) {
 	s.dry = append(s.dry, dryRun)
 	return s.report, s.refuse
+}
+
+func (s *fakes) SearchSince(_ context.Context, since time.Time) error {
+	s.since = since
+	return nil
 }
 
 func (s *fakes) Last() (run.Report, time.Time, error) {
@@ -256,20 +262,27 @@ func TestReconcileIsAuditedUnlessDryOrRefused(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
 	s.report = run.Report{Checked: 9, Total: 2, Failed: 1, Withheld: 3}
-	report, err := service.Reconcile(t.Context(), true)
+	report, err := service.Reconcile(t.Context(), true, time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, s.report, report)
 	require.Empty(t, s.entries)
 
-	_, err = service.Reconcile(t.Context(), false)
+	_, err = service.Reconcile(t.Context(), false, time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, false}, s.dry)
 	require.Len(t, s.entries, 1)
 	require.Equal(t, "system.reconcile", s.entries[0].Action)
 	require.JSONEq(t, `{"checked":9,"corrections":2,"failed":1,"withheld":3}`, string(s.entries[0].Detail))
 
+	_, err = service.Reconcile(t.Context(), false, noon)
+	require.NoError(t, err)
+	require.Equal(t, noon, s.since)
+	_, err = service.Reconcile(t.Context(), true, noon)
+	require.True(t, apperror.Is(err, apperror.InvalidArgument))
+	s.entries = s.entries[:1]
+
 	s.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
-	_, err = service.Reconcile(t.Context(), false)
+	_, err = service.Reconcile(t.Context(), false, time.Time{})
 	require.True(t, apperror.Is(err, apperror.EngineUnavailable))
 	require.Len(t, s.entries, 1)
 }

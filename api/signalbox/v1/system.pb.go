@@ -1850,7 +1850,10 @@ func (x *ResetBreakerResponse) GetConnection() *Connection {
 type ReconcileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// If true, report the corrections and do not make them.
-	DryRun        bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// If set, the executions that ended after it are searched again for ones without a row, by this comparison and the next
+	// ones. Not possible in a dry run.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1890,6 +1893,13 @@ func (x *ReconcileRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ReconcileRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
 }
 
 type ReconcileResponse struct {
@@ -2823,9 +2833,10 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x14ResetBreakerResponse\x128\n" +
 	"\n" +
 	"connection\x18\x01 \x01(\v2\x18.signalbox.v1.ConnectionR\n" +
-	"connection\"+\n" +
+	"connection\"]\n" +
 	"\x10ReconcileRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\xa4\x03\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa4\x03\n" +
 	"\x11ReconcileResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
@@ -2986,39 +2997,40 @@ var file_signalbox_v1_system_proto_depIdxs = []int32{
 	35, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
 	34, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	24, // 42: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	35, // 43: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	34, // 44: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	27, // 45: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	34, // 46: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	27, // 47: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	28, // 48: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	34, // 49: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	29, // 50: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	29, // 51: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 52: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 53: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 54: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 55: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 56: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 57: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	25, // 58: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	30, // 59: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	32, // 60: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 61: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 62: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 63: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 64: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 65: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 66: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	26, // 67: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	31, // 68: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	33, // 69: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	61, // [61:70] is the sub-list for method output_type
-	52, // [52:61] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	34, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	24, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	35, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	34, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	27, // 46: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	34, // 47: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	27, // 48: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	28, // 49: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	34, // 50: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	29, // 51: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	29, // 52: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 53: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 54: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 55: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 56: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 57: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 58: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	25, // 59: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	30, // 60: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	32, // 61: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 62: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 63: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 64: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 65: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 66: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 67: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	26, // 68: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	31, // 69: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	33, // 70: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	62, // [62:71] is the sub-list for method output_type
+	53, // [53:62] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }

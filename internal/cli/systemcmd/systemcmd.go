@@ -124,25 +124,32 @@ command does not wait for the attempt: "signalbox system status" shows its resul
 
 func reconcileCommand(s *session.Session) *cobra.Command {
 	var dryRun bool
+	var since string
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare the runs with Temporal now, and correct what differs",
 		Long: `Compare the runs with Temporal now, as a worker does every 30 seconds, and correct
 differences: runs that have ended in Temporal, that are missing there, that were never submitted. Each correction is one
-line; with --dry-run nothing is changed.`,
-		Example: `  signalbox system reconcile --dry-run`,
-		Args:    session.Args(0, 0, ""),
+line; with --dry-run nothing is changed. Runs without a row, of an older database that was restored, get one.
+Those of a workflow that the database did not have are only reported: publish it, and repeat with --since.`,
+		Example: `  signalbox system reconcile --dry-run
+  signalbox system reconcile --since 2d`,
+		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return reconcile(cmd.Context(), s, dryRun)
+			from, err := s.Time("since", since)
+			if err != nil {
+				return err
+			}
+			return reconcile(cmd.Context(), s, &signalboxv1.ReconcileRequest{DryRun: dryRun, Since: session.Timestamp(from)})
 		},
 	}
+	cmd.Flags().StringVar(&since, "since", "", "search again for executions without a row that ended in the last `time` (\"2h\", \"7d\"), or since a day or a moment in UTC")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be corrected")
 	s.BindServer(cmd)
 	return cmd
 }
 
-func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
-	request := &signalboxv1.ReconcileRequest{DryRun: dryRun}
+func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.ReconcileRequest) error {
 	report, err := session.Call(ctx, s, s.System().Reconcile, request, "reconcile the runs with Temporal")
 	if err != nil {
 		return err
@@ -166,7 +173,7 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 	}
 	rows := make([][]string, len(report.GetCorrections()))
 	for i, c := range report.GetCorrections() {
-		rows[i] = []string{c.GetRunId(), c.GetProject(), c.GetKind(), applied(c, dryRun), c.GetDetail()}
+		rows[i] = []string{c.GetRunId(), c.GetProject(), c.GetKind(), applied(c, request.GetDryRun()), c.GetDetail()}
 	}
 	if err := output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "PROJECT", "CORRECTION", "DONE", "DETAIL"), rows); err != nil {
 		return err

@@ -44,7 +44,7 @@ type SystemService interface {
 	Engine
 	Queues(ctx context.Context, after string, limit int) ([]system.TaskQueue, error)
 	ResetBreaker(ctx context.Context) conntype.Status
-	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
+	Reconcile(ctx context.Context, dryRun bool, since time.Time) (run.Report, error)
 	Mismatch() string
 	AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
 	Maintenance(ctx context.Context) (maintenance.State, error)
@@ -178,7 +178,11 @@ func (h *System) ResetBreaker(
 func (h *System) Reconcile(
 	ctx context.Context, req *connect.Request[signalboxv1.ReconcileRequest],
 ) (*connect.Response[signalboxv1.ReconcileResponse], error) {
-	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
+	since, err := message.Time("since", req.Msg.GetSince())
+	if err != nil {
+		return nil, err
+	}
+	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun(), since)
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
 		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,

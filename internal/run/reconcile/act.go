@@ -221,11 +221,21 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 	return nil
 }
 
-// adoptOrReport adopts an execution that has no row, or reports it.
+// adoptOrReport adopts an execution that has no row, or reports it. One that was reported is adopted once what it lacked is there.
 func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
-	if reported := p.r.memory.foreign.Get(x.ExecutionID); reported != nil && !p.dry {
-		p.note(reported.Value())
-		return nil
+	reported := p.r.memory.foreign.Get(x.ExecutionID)
+	if reported != nil && !p.dry {
+		lacks := "an identity"
+		if reported.Value().identity.Project != "" {
+			var err error
+			if lacks, err = p.lacks(ctx, reported.Value().identity); err != nil {
+				return err
+			}
+		}
+		if lacks != "" {
+			p.note(reported.Value().Correction)
+			return nil
+		}
 	}
 	o, why, err := p.origin(ctx, x)
 	if err != nil {
@@ -237,11 +247,12 @@ func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 		f.Origin = Foreign
 	}
 	if Decide(f) == Adopt {
+		p.r.memory.foreign.Delete(x.ExecutionID)
 		return p.adopt(ctx, x, o)
 	}
 	c := run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why)}
 	if !p.dry {
-		p.r.memory.foreign.Set(x.ExecutionID, c, ttlcache.NoTTL)
+		p.r.memory.foreign.Set(x.ExecutionID, foreign{c, o.Identity}, ttlcache.NoTTL)
 	}
 	p.record(ctx, c)
 	return nil
@@ -256,17 +267,23 @@ func (p *pass) origin(ctx context.Context, x run.Execution) (o run.Origin, why s
 	if err != nil {
 		return o, "", err
 	}
-	switch _, err := p.r.store.GetProject(ctx, o.Project); {
+	why, err = p.lacks(ctx, o.Identity)
+	return o, why, err
+}
+
+// lacks returns what the database does not have of that which a run refers to; empty where it has all.
+func (p *pass) lacks(ctx context.Context, of run.Identity) (string, error) {
+	switch _, err := p.r.store.GetProject(ctx, of.Project); {
 	case apperror.Is(err, apperror.ProjectNotFound):
-		return o, fmt.Sprintf("its project %q does not exist here", o.Project), nil
+		return fmt.Sprintf("its project %q does not exist here", of.Project), nil
 	case err != nil:
-		return o, "", err
+		return "", err
 	}
-	_, err = p.r.store.Document(ctx, o.DocumentHash)
+	_, err := p.r.store.Document(ctx, of.DocumentHash)
 	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
-		return o, fmt.Sprintf("the document of %s@%s is not stored here", o.Workflow, o.Version), nil
+		return fmt.Sprintf("the document of %s@%s is not stored here", of.Workflow, of.Version), nil
 	}
-	return o, "", err
+	return "", err
 }
 
 // adopt inserts the row that an execution lacks.

@@ -33,7 +33,8 @@ func (p *pass) searchEnded(ctx context.Context) error {
 		return err
 	}
 	if from.IsZero() {
-		return p.markSearched(ctx, until) // the rows of this database begin now
+		_, err := p.markSearched(ctx, from, until) // the rows of this database begin now
+		return err
 	}
 	if from, err = p.skipForgotten(ctx, from, until); err != nil {
 		return err
@@ -54,10 +55,10 @@ func (p *pass) searchEnded(ctx context.Context) error {
 		case count < maxInWindow/4:
 			window = min(2*window, maxSearchWindow)
 		}
-		from = to
-		if err := p.markSearched(ctx, from); err != nil {
-			return err
+		if marked, err := p.markSearched(ctx, from, to); err != nil || !marked {
+			return err // another process searches, or an operator has the search begin again
 		}
+		from = to
 	}
 	if from.Before(until) {
 		p.report.SearchedUntil = from
@@ -65,12 +66,26 @@ func (p *pass) searchEnded(ctx context.Context) error {
 	return nil
 }
 
-// markSearched stores how far the search has come.
-func (p *pass) markSearched(ctx context.Context, until time.Time) error {
+// markSearched stores how far the search has come from a time that it had reached before; false if that is no longer stored.
+func (p *pass) markSearched(ctx context.Context, from, until time.Time) (bool, error) {
 	if p.dry {
-		return nil
+		return true, nil
 	}
-	return p.r.store.MarkSearched(ctx, until)
+	return p.r.store.MarkSearched(ctx, from, until)
+}
+
+// SearchSince has the next passes search again for the ended executions without a row since a time, for example because those of workflows
+// that were not published then were reported instead of adopted.
+func (r *Reconciler) SearchSince(ctx context.Context, since time.Time) error {
+	for {
+		until, err := r.store.SearchedUntil(ctx)
+		if err != nil || until.IsZero() || !since.Before(until) {
+			return err
+		}
+		if marked, err := r.store.MarkSearched(ctx, until, since); err != nil || marked {
+			return err
+		}
+	}
 }
 
 // errTooMany reports that a window has more than maxInWindow executions, and can be divided.
@@ -118,5 +133,6 @@ func (p *pass) skipForgotten(ctx context.Context, from, until time.Time) (time.T
 	p.record(ctx, run.Correction{Kind: run.CorrectionForgotten, Detail: fmt.Sprintf(
 		"executions that ended between %s and %s were not compared, and Temporal keeps them for %s only: runs among them that have no row cannot be found",
 		from.UTC().Format(time.RFC3339), oldest.UTC().Format(time.RFC3339), kept)})
-	return oldest, p.markSearched(ctx, oldest)
+	_, err = p.markSearched(ctx, from, oldest)
+	return oldest, err
 }

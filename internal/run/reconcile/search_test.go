@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 // restored makes a bench whose database was searched for the last time when it was backed up.
@@ -78,6 +80,36 @@ func TestSearchContinues(t *testing.T) {
 		}
 		require.Equal(t, 12_000, total)
 		require.Greater(t, passes, 1)
+	})
+}
+
+// Runs of a workflow that the restored database did not have are adopted when it is published: those that are open at once, those that have
+// ended once they are searched again.
+func TestRunsOfALaterWorkflowAreAdopted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.restored(t, time.Hour)
+		b.endedWithoutRow("ended", 30*time.Minute)
+		b.endedWithoutRow("open", 30*time.Minute)
+		b.engine.set(func() {
+			for id, o := range b.engine.origins {
+				o.DocumentHash = "sha256:later"
+				b.engine.origins[id] = o
+			}
+			x := b.engine.ended[1]
+			x.Open, x.ClosedAt = true, time.Time{}
+			b.engine.ended, b.engine.listed, b.engine.known["open"] = b.engine.ended[:1], append(b.engine.listed, x), x
+		})
+		before := time.Now().Add(-time.Hour)
+		require.Equal(t, []string{"foreign_execution ended false", "foreign_execution open false"}, b.pass(t, false))
+		require.Equal(t, []string{"foreign_execution open false"}, b.pass(t, false))
+
+		_, _, err := b.store.Publish(b.ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.1.0", Hash: "sha256:later", Canonical: []byte("{}")},
+			func(string, string) bool { return true }, audit.NewEntry(b.ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
+		require.NoError(t, err)
+		require.Equal(t, []string{"adopted open true"}, b.pass(t, false))
+		require.Empty(t, b.pass(t, false))
+		require.NoError(t, b.SearchSince(b.ctx, before))
+		require.Equal(t, []string{"adopted ended true"}, b.pass(t, false))
 	})
 }
 

@@ -216,10 +216,18 @@ func testHome(t *testing.T, open Opener) {
 		return until
 	}
 	require.True(t, searched().IsZero())
-	for _, until := range []time.Time{at(5), at(9), at(7)} {
-		require.NoError(t, a.MarkSearched(ctx, until))
+	mark := func(from, until time.Time) bool {
+		t.Helper()
+		marked, err := a.MarkSearched(ctx, from, until)
+		require.NoError(t, err)
+		return marked
 	}
-	require.Equal(t, at(9), searched(), "the latest one holds")
+	require.True(t, mark(time.Time{}, at(5)))
+	require.False(t, mark(time.Time{}, at(6)), "another process was faster")
+	require.False(t, mark(at(4), at(6)))
+	require.True(t, mark(at(5), at(9)))
+	require.True(t, mark(at(9), at(7)), "an operator has it searched again")
+	require.Equal(t, at(7), searched())
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.
