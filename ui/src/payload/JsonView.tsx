@@ -30,13 +30,13 @@ interface Props {
 
 /** A payload: a tree or text, searched, copied by value or pointer. It is text in any case; sealed values are shown as such. */
 export function JsonView({ json, label, none = 'No value.', height = 420, whole, more, open = false }: Props) {
-  const [all, setAll] = useState(open)
+  const [all, setAll] = useState(false)
   const [mode, setMode] = useState<'tree' | 'text'>('tree')
   const [find, setFind] = useState('')
   const [position, setPosition] = useState(0)
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const size = useMemo(() => (json === undefined ? 0 : bytes(json)), [json])
-  const cut = size > largest && !all
+  const cut = size > largest && !all && !open
   const read = useMemo((): { value: Json } | { problem: string } | undefined => {
     if (json === undefined || cut) return undefined
     try {

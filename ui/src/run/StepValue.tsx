@@ -29,14 +29,14 @@ export function StepValue({ step, run, of, none }: Props) {
   const label = `the ${of}`
   const json = of === 'input' ? step.input?.json : step.output?.json
   if (shortened === undefined) return <JsonView json={json} label={label} none={none} />
-  if (whole.data !== undefined) return <JsonView key="whole" json={whole.data} label={label} none={none} open />
   return (
     <>
       <JsonView
-        json={json}
+        json={whole.data ?? json}
         label={label}
         none={none}
-        whole={Number(shortened.size)}
+        open={whole.data !== undefined}
+        whole={whole.data === undefined ? Number(shortened.size) : undefined}
         more={<Button refused={whole.isFetching ? 'The value is being read.' : undefined} onClick={() => { setAsked(true) }}>{whole.isFetching ? 'Reading…' : 'Show all'}</Button>}
       />
       {whole.isError ? <ErrorView error={whole.error} what={`The whole ${of}`} onRetry={() => { void whole.refetch() }} /> : null}
