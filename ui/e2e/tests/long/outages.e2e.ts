@@ -92,7 +92,7 @@ describe('Temporal that is killed', () => {
     await platform.temporal.start()
     await page.getByText(/^Temporal (cannot be reached|does not answer): the run goes on/).waitFor({ state: 'detached', timeout: 60_000 })
     await links(page).getByText('Connected').waitFor()
-    await list.getByText(/^Temporal (cannot be reached|does not answer)/).waitFor({ state: 'detached' })
+    await list.getByText(/^Temporal (cannot be reached|does not answer)/).first().waitFor({ state: 'detached' }) // the page and the dialog say it
     await list.getByRole('dialog').getByText(/Temporal.*refused/).waitFor({ state: 'detached' })
     await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor()
     expect(faults).toEqual([])
