@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -213,18 +212,12 @@ func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID strin
 		return "", unknownStart(err, e.address)
 	}
 	before, err := e.identity(r.ID, info.GetMemo())
-	if err == nil && sameKey(before.RequestDigest, r.RequestDigest) && before.RequestDigest != r.RequestDigest {
+	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && before.RequestDigest != r.RequestDigest {
 		return "", apperror.New(apperror.Exists, apperror.RequestIDReused,
 			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new one", r.RequestID, r.ID).
 			WithField("requestId", "belongs to another request")
 	}
 	return executionID, nil
-}
-
-// sameKey reports whether two digests of requests were made with the same key. Others cannot be compared.
-func sameKey(a, b string) bool {
-	key, _, made := strings.Cut(a, ":")
-	return made && strings.HasPrefix(b, key+":")
 }
 
 // grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is left.

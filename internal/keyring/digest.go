@@ -37,6 +37,12 @@ func (r *Ring) Matches(digest string, value []byte) (same, known bool) {
 	return err == nil && hmac.Equal(sum, want), err == nil
 }
 
+// SameKey reports whether two digests were made with the same key. Others cannot be compared with each other.
+func SameKey(a, b string) bool {
+	colon := strings.LastIndexByte(a, ':')
+	return colon >= 0 && colon == strings.LastIndexByte(b, ':') && a[:colon] == b[:colon]
+}
+
 // Index returns a text by which a database finds a value that it has sealed: a keyed digest with the active key. Equal values with an equal
 // kind and owner have the same text.
 func (r *Ring) Index(value []byte, about ...string) (string, error) {

@@ -143,3 +143,12 @@ func TestDigestsAreComparedWithTheKeyThatMadeThem(t *testing.T) {
 		require.False(t, known, bad)
 	}
 }
+
+func TestDigestsOfOneKeyAreCompared(t *testing.T) {
+	t.Parallel()
+	for pair, same := range map[[2]string]bool{
+		{"k1:a", "k1:b"}: true, {"k1:a", "k2:a"}: false, {"a:k1:a", "a:k2:a"}: false, {"k1:a", "k1:x:a"}: false, {"", ""}: false, {"k1:a", ""}: false,
+	} {
+		require.Equal(t, same, keyring.SameKey(pair[0], pair[1]), pair)
+	}
+}
