@@ -223,14 +223,10 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 
 // adoptOrReport adopts an execution that has no row, or reports it. One that was reported is adopted once what it lacked is there.
 func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
-	reported := p.r.memory.foreign.Get(x.ExecutionID)
-	if reported != nil && !p.dry {
-		lacks := "an identity"
-		if reported.Value().identity.Project != "" {
-			var err error
-			if lacks, err = p.lacks(ctx, reported.Value().identity); err != nil {
-				return err
-			}
+	if reported := p.r.memory.foreign.Get(x.ExecutionID); reported != nil && !p.dry {
+		lacks, err := p.lacks(ctx, reported.Value().identity)
+		if err != nil {
+			return err
 		}
 		if lacks != "" {
 			p.note(reported.Value().Correction)
@@ -260,19 +256,37 @@ func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 
 // origin reads what started an execution. why is not empty where it is not an execution of this Signalbox.
 func (p *pass) origin(ctx context.Context, x run.Execution) (o run.Origin, why string, err error) {
-	o, err = p.r.engine.Origin(ctx, x.RunID)
-	if errors.Is(err, run.ErrNotKnown) {
-		return o, "it was not started by Signalbox, or its first history no longer exists", nil
-	}
-	if err != nil {
+	if o, err = p.r.engine.Origin(ctx, x.RunID); err != nil && !errors.Is(err, run.ErrNotKnown) {
 		return o, "", err
 	}
 	why, err = p.lacks(ctx, o.Identity)
 	return o, why, err
 }
 
-// lacks returns what the database does not have of that which a run refers to; empty where it has all.
+// lacks returns why a run with this identity cannot be adopted, once per pass for all runs of a document; empty where it can be. It has none
+// where Temporal does not know it.
 func (p *pass) lacks(ctx context.Context, of run.Identity) (string, error) {
+	if of.Project == "" {
+		return "it was not started by Signalbox, or its first history no longer exists", nil
+	}
+	key := [2]string{of.Project, of.DocumentHash}
+	p.mu.Lock()
+	why, known := p.lacking[key]
+	p.mu.Unlock()
+	if known {
+		return why, nil
+	}
+	why, err := p.notStored(ctx, of)
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lacking[key] = why
+	}
+	return why, err
+}
+
+// notStored returns what the database does not have of that which a run refers to.
+func (p *pass) notStored(ctx context.Context, of run.Identity) (string, error) {
 	switch _, err := p.r.store.GetProject(ctx, of.Project); {
 	case apperror.Is(err, apperror.ProjectNotFound):
 		return fmt.Sprintf("its project %q does not exist here", of.Project), nil
@@ -296,12 +310,15 @@ func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
 		p.record(ctx, c)
 		return nil
 	}
-	stored, made, err := p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+	insert := func() (run.Run, bool, error) {
+		return p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+	}
+	stored, made, err := insert()
 	if err == nil && !made && stored.ID != x.RunID {
 		// After the loss of its row the request was repeated, before it could be answered with this run.
 		o.RequestID, o.RequestDigest = x.RunID, ""
 		c.Detail += fmt.Sprintf("; its request ID is that of run %s, which repeats it", stored.ID)
-		_, made, err = p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+		_, made, err = insert()
 	}
 	if err != nil || !made {
 		return err

@@ -72,6 +72,8 @@ type pass struct {
 
 	mu     sync.Mutex
 	report run.Report
+	// lacking is why runs cannot be adopted, by project and document.
+	lacking map[[2]string]string
 	// requested are the corrections that were requested from workers.
 	requested []requested
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
