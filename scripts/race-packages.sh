@@ -11,14 +11,11 @@ cd "$(dirname "$0")/.."
 # These compute a lot with the detector, and what uses their stores is checked by the packages above them.
 never='/signalbox/(dsl(/.*)?|dispatch/internal/model|internal/store|internal/store/schema|internal/migrate/legacy|internal/run/reconcile)$'
 
-# linking DEPENDENCY prints the packages whose tests link a package.
-linking() {
-	GOWORK=off go list -test -f '{{if .ForTest}}{{$test := .ForTest}}{{range .Deps}}{{if eq . "'"$1"'"}}{{$test}}{{"\n"}}{{end}}{{end}}{{end}}' ./... | sort -u
-}
-
+# Which packages have tests that link the two, one "dependency package" per line.
+linking=$(GOWORK=off go list -test -f '{{if .ForTest}}{{$test := .ForTest}}{{range .Deps}}{{if or (eq . "modernc.org/sqlite") (eq . "go.temporal.io/sdk/internal")}}{{.}} {{$test}}{{"\n"}}{{end}}{{end}}{{end}}' ./... | sort -u)
+sqlite=$(sed -n 's,^modernc.org/sqlite ,,p' <<<"${linking}")
+sdk=$(sed -n 's,^go.temporal.io/sdk/internal ,,p' <<<"${linking}")
 concurrent=$(GOWORK=off go list -f '{{$package := .ImportPath}}{{if or .TestGoFiles .XTestGoFiles}}{{range .Imports}}{{if or (eq . "sync") (eq . "sync/atomic") (eq . "golang.org/x/sync/errgroup")}}{{$package}}{{"\n"}}{{end}}{{end}}{{end}}' ./... | sort -u)
-sqlite=$(linking modernc.org/sqlite)
-sdk=$(linking go.temporal.io/sdk/internal)
 case "${1:-}" in
 quick) grep -vxF -e "${sqlite}" -e "${sdk}" <<<"${concurrent}" ;;
 rest) sort -u - <<<"${sqlite}"$'\n'"$(grep -xF "${sdk}" <<<"${concurrent}")" ;;

@@ -22,9 +22,8 @@ events() {
 # without_detector runs the tests of the packages that the race detector does not check here, with the flags of `make build`, which has
 # compiled most of it.
 without_detector() {
-	local with packages
-	with=$(scripts/race-packages.sh quick) || return 1
-	packages=$(GOWORK=off go list ./... | grep -vxF "${with}") || return 1
+	local packages
+	packages=$(GOWORK=off go list ./... | grep -vxF "${raced}") || return 1
 	# shellcheck disable=SC2086 # one word per package
 	CGO_ENABLED=0 events . -trimpath ${packages}
 	return "${status}"
@@ -32,10 +31,8 @@ without_detector() {
 
 # with_detector runs the tests of the packages that it checks.
 with_detector() {
-	local packages
-	packages=$(scripts/race-packages.sh quick) || return 1
 	# shellcheck disable=SC2086 # one word per package
-	detected ${packages}
+	detected ${raced}
 }
 
 # detected PACKAGE… runs tests of the root module with the race detector, where there is a C compiler. Three packages at a time use two
@@ -93,7 +90,7 @@ once_more() {
 		case "${folder%%/*}" in
 		test | devserver | tools) CGO_ENABLED=0 events "${folder%%/*}" -trimpath -run "^${test}\$" "${package}" ;;
 		*)
-			if scripts/race-packages.sh quick | grep -qxF "${package}"; then
+			if grep -qxF "${package}" <<<"${raced}"; then
 				detected -run "^${test}\$" "${package}"
 			else
 				CGO_ENABLED=0 events . -trimpath -run "^${test}\$" "${package}"
@@ -119,6 +116,7 @@ set -m
 measured=$!
 set +m
 renice -n 10 $$ >/dev/null
+raced=$(scripts/race-packages.sh quick) || exit 1
 set -m
 without_detector >"${unit}" 2>&1 &
 background=$!
