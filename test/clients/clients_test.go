@@ -97,21 +97,13 @@ func buildGo(t *testing.T, document string) *exec.Cmd {
 	folder := t.TempDir()
 	client, program := filepath.Join(folder, "client.go"), filepath.Join(folder, "program")
 	// These are the options that docs/reference/api.md names.
-	generate := goTool(t, "tool", "oapi-codegen", "-generate", "client,types", "-package", "client", "-response-type-suffix", "Answer", "-o", client, document)
+	generate := platform.Go(t, "tool", "oapi-codegen", "-generate", "client,types", "-package", "client", "-response-type-suffix", "Answer", "-o", client, document)
 	generate.Dir = "../../tools"
 	output(t, generate)
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{absolute(t, "testdata/go/client/client.go"): client}})
 	require.NoError(t, err)
-	output(t, goTool(t, "build", "-buildvcs=false", "-overlay", write(t, folder, "overlay.json", string(overlay)), "-o", program, "./testdata/go/program"))
+	output(t, platform.Go(t, "build", "-buildvcs=false", "-overlay", write(t, folder, "overlay.json", string(overlay)), "-o", program, "./testdata/go/program"))
 	return exec.CommandContext(t.Context(), program)
-}
-
-// goTool is a command of Go with the flags of all builds, so that what is compiled already is not compiled again.
-func goTool(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath")
-	return cmd
 }
 
 // buildTypeScript generates the types of a client with openapi-typescript and compiles them with the program, which calls the API with

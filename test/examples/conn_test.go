@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -64,13 +62,12 @@ func TestConnExampleSurvivesOutage(t *testing.T) {
 	require.Zero(t, code, s.Output())
 }
 
-// buildExample builds a program of the folder examples, with the flags of make build, which has compiled what it imports.
+// buildExample builds a program of the folder examples.
 func buildExample(t *testing.T, name string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/"+name)
+	build := platform.Go(t, "build", "-o", program, "./examples/"+name)
 	build.Dir = "../.."
-	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	return program
