@@ -55,6 +55,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{
 			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: legacy.Rows{Store: s.Store}, Requested: repairer.Wake,
+			Hold: m.Begin,
 		}),
 	}
 	r.onEnded(func(_, runID string) { made.childWatcher.Ended(runID) })

@@ -435,8 +435,8 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 var harmless = map[string]string{
 	"": `AdoptCluster BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker LeftIn LeftRuns ListAudit
-ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver MarkSearched Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SearchedUntil SetPaused Start StartingRuns Status
+ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkCompared MarkHandedOver MarkRestored MarkSearched Migrate MoveRunsCluster OnAdmissible
+OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster SaveDraft Comparisons SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/lease"
 )
 
 // newHealth creates the health of the process, with the dependencies of its roles.
@@ -41,8 +42,38 @@ func newStatus(c *components) *system.Service {
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance, Placement: c.connection.placement,
 		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
+		Restore:   restoreSources{c},
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
+}
+
+// restoreSources has what a restored database is compared with.
+type restoreSources struct{ c *components }
+
+// Comparisons implements [system.RestoreSources].
+func (s restoreSources) Comparisons(ctx context.Context) (run.Comparisons, error) {
+	return s.c.storage.Comparisons(ctx)
+}
+
+// RestoredRows implements [system.RestoreSources].
+func (s restoreSources) RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error) {
+	return s.c.storage.RestoredRows(ctx, since)
+}
+
+// Schedules implements [system.RestoreSources].
+func (s restoreSources) Schedules(ctx context.Context) (expected int, lacking []string, err error) {
+	return s.c.definitions.schedules.Lacking(ctx)
+}
+
+// Dispatchers implements [system.RestoreSources].
+func (s restoreSources) Dispatchers(ctx context.Context) (all int, unowned []string, err error) {
+	list, err := s.c.events.overview.List(ctx)
+	for _, d := range list {
+		if d.Lease == nil || d.Lease.State != lease.Held {
+			unowned = append(unowned, d.Name.Project)
+		}
+	}
+	return len(list), unowned, err
 }
 
 // observe registers the gauges of the process.

@@ -29,6 +29,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
+	"github.com/signalbox-dev/signalbox/internal/cli/restorecmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
@@ -96,7 +97,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
-		systemcmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
+		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
 	)
 	for _, noun := range root.Commands() {
 		acceptClientFlags(s, noun)

@@ -21,7 +21,8 @@ import (
 type platform struct {
 	status *signalboxv1.GetStatusResponse
 	report *signalboxv1.ReconcileResponse
-	refuse error // answer of Reconcile
+	passes []*signalboxv1.ReconcileResponse // the next reports
+	refuse error                            // answer of Reconcile
 	// adoption is the answer of AdoptTemporal, apart from what was requested.
 	adoption *signalboxv1.AdoptTemporalResponse
 	mismatch string
@@ -148,7 +149,19 @@ func (a *api) Reconcile(_ context.Context, request *connect.Request[signalboxv1.
 	if a.platform.refuse != nil {
 		return nil, a.platform.refuse
 	}
+	if len(a.platform.passes) > 0 {
+		a.platform.report, a.platform.passes = a.platform.passes[0], a.platform.passes[1:]
+	}
 	return connect.NewResponse(proto.CloneOf(a.platform.report)), nil
+}
+
+func (a *api) CheckRestore(_ context.Context, request *connect.Request[signalboxv1.CheckRestoreRequest]) (*connect.Response[signalboxv1.CheckRestoreResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.CheckRestoreResponse{
+		Time: before(0), Complete: a.platform.report == nil || a.platform.report.GetTotal() == 0, Comparison: proto.CloneOf(a.platform.report),
+	}), a.platform.refuse
 }
 
 // noon is the server's clock.
@@ -365,6 +378,30 @@ func TestSystemReconcile(t *testing.T) {
 
 	a.platform.refuse = retryLater()
 	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE", "try again in 2s")
+}
+
+// With --fix, the server corrects until all ended executions were searched.
+func TestRestoreCheck(t *testing.T) {
+	t.Parallel()
+	shell, a := sh(t)
+	a.platform.report = &signalboxv1.ReconcileResponse{Took: durationpb.New(time.Second), Total: 2, Corrections: []*signalboxv1.Correction{
+		{Kind: "adopted", RunId: "run-1", Project: "default", Applied: true}, {Kind: "foreign_execution", RunId: "x", Project: "shop"},
+	}}
+	c := shell.run(t, "restore", "check")
+	require.Equal(t, exit.Failed, c.code)
+	require.Contains(t, c.out.String(), "differences are left")
+
+	passes := []*signalboxv1.ReconcileResponse{proto.CloneOf(a.platform.report), {Took: durationpb.New(time.Second)}}
+	passes[0].SearchedUntil = before(time.Hour)
+	a.platform.passes = passes
+	c = shell.run(t, "restore", "check", "--fix", "--yes")
+	require.Zero(t, c.code, c.err.String())
+	require.Equal(t, "1 run corrected; executions that ended before 2026-01-31T11:00:00Z were searched\n1 run corrected\n", c.err.String())
+	require.False(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
+	require.Contains(t, c.out.String(), "complete")
+
+	a.platform.refuse = retryLater()
+	requireRefusal(t, shell.run(t, "restore", "check"), exit.Unavailable, "compare the database with Temporal", "ENGINE_UNAVAILABLE", "try again in 2s")
 }
 
 // The output of a start while Temporal is unavailable has one line that reports the queued run.

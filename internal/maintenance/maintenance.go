@@ -3,6 +3,7 @@
 //	m := maintenance.New(store, time.Now)
 //	err := m.Start(ctx)                       // follows the state in the store
 //	state, err := m.Set(ctx, true, "upgrade") // audited
+//	err = m.Begin(ctx, "the database was restored") // switches it on, unless it is on for another reason
 //	err = m.Check(ctx)                        // refuses while it is on
 //	err = m.Stop(ctx)
 //
@@ -153,6 +154,15 @@ func (m *Mode) Set(ctx context.Context, on bool, reason string) (State, error) {
 		m.seen.Store(&result)
 	}
 	return result, err
+}
+
+// Begin switches the mode on, unless it is on.
+func (m *Mode) Begin(ctx context.Context, reason string) error {
+	if state, err := m.Get(ctx); err != nil || state.On {
+		return err
+	}
+	_, err := m.Set(ctx, true, reason)
+	return err
 }
 
 func checkReason(on bool, reason string) error {

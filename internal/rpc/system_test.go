@@ -83,6 +83,22 @@ func (f *fakeSystem) Last() (run.Report, time.Time, error) {
 	return run.Report{Checked: 4, Total: 3, Failed: 2}, noon, errors.New("half")
 }
 
+func (*fakeSystem) Comparisons(context.Context) (run.Comparisons, error) {
+	return run.Comparisons{RestoredAt: noon, RestoredTo: noon.Add(-time.Hour)}, nil
+}
+
+func (*fakeSystem) RestoredRows(context.Context, time.Time) (system.RestoredRows, error) {
+	return system.RestoredRows{Newest: noon.Add(-time.Hour), Adopted: 5, Missing: 6, WithoutPayload: 7}, nil
+}
+
+func (f *fakeSystem) Schedules(context.Context) (int, []string, error) {
+	return 8, []string{"create signalbox-schedule/shop/nightly"}, f.unknown
+}
+
+func (*fakeSystem) Dispatchers(context.Context) (int, []string, error) {
+	return 9, []string{"shop"}, nil
+}
+
 func (f *fakeSystem) RunsTitle() string { return f.title }
 
 func (f *fakeSystem) Adopt(_ context.Context, r run.AdoptRequest) (run.Adoption, error) {
@@ -105,7 +121,7 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
-		Placement: f,
+		Placement: f, Restore: f,
 		Store: func(context.Context) system.StoreFacts {
 			return system.StoreFacts{
 				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond,
@@ -262,6 +278,32 @@ func TestReconcile(t *testing.T) {
 	a = p.do("POST", "/v1/system/runs:reconcile", `{}`)
 	a.fails(503, apperror.EngineUnavailable)
 	require.Equal(t, "1", a.header.Get("Retry-After"))
+}
+
+func TestCheckRestore(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.system.report = run.Report{
+		Checked: 3, Total: 4, SearchedUntil: noon, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3, run.CorrectionForgotten: 1},
+		Lost: run.Lost{Open: 1, Ended: 2, UpToHour: 1, UpToDay: 1, Older: 1, Newest: noon, ForgottenFrom: noon.Add(-2 * time.Hour), ForgottenUntil: noon.Add(-time.Hour)},
+	}
+	require.JSONEq(t, `{
+		"time": "2026-01-31T12:00:00Z", "restoredTime": "2026-01-31T12:00:00Z", "backupTime": "2026-01-31T11:00:00Z", "newestRowTime": "2026-01-31T11:00:00Z",
+		"comparison": {"checked": 3, "open": 0, "corrections": [], "total": 4, "failed": 0, "withheld": 0, "searchedUntil": "2026-01-31T12:00:00Z", "took": "0s", "dryRun": true},
+		"differences": {"adopted": 3, "forgotten_executions": 1},
+		"lost": {"open": 1, "ended": 2, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
+			"forgottenFrom": "2026-01-31T10:00:00Z", "forgottenUntil": "2026-01-31T11:00:00Z"},
+		"adopted": 5, "failedMissing": 6, "withoutPayload": 7, "schedules": 8, "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
+		"dispatchers": 9, "unownedDispatchers": ["shop"], "complete": false, "errors": {}
+	}`, p.do("GET", "/v1/system/restore", "").body)
+
+	p.system.unknown = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
+	p.system.refuse = p.system.unknown
+	a := p.do("GET", "/v1/system/restore", "").ok()
+	require.Equal(t, map[string]any{"schedules": "temporal is away", "comparison": "temporal is away"}, a["errors"])
+	for _, unknown := range []string{"schedules", "comparison", "lost"} {
+		require.NotContains(t, a, unknown, "unknown is not 0")
+	}
 }
 
 // A process without the API role serves its system status, too, and accepts a reset of the breaker.

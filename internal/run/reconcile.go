@@ -52,6 +52,11 @@ func CorrectionKinds() []CorrectionKind {
 	}
 }
 
+// OnlyReported reports whether nothing is changed for corrections of the kind.
+func (k CorrectionKind) OnlyReported() bool {
+	return k == CorrectionReopened || k == CorrectionForgotten || k == CorrectionForeign
+}
+
 // Correction is one difference between the rows and Temporal.
 type Correction struct {
 	Kind    CorrectionKind
@@ -70,6 +75,10 @@ type Report struct {
 	// Corrections are the first ones; Total counts all.
 	Corrections []Correction
 	Total       int
+	// Counts are all corrections by kind.
+	Counts map[CorrectionKind]int
+	// Lost describes the executions of runs that had no row, as after the restore of an older database.
+	Lost Lost
 	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and why, for display.
 	Failed        int
 	FailedBecause string
@@ -81,6 +90,37 @@ type Report struct {
 	SearchedUntil time.Time
 	Took          time.Duration
 	DryRun        bool
+}
+
+// Lost counts executions without a row, by the age of their start and in all.
+type Lost struct {
+	Open, Ended              int
+	UpToHour, UpToDay, Older int
+	// Newest is the start of the newest one; zero if there is none.
+	Newest time.Time
+	// ForgottenFrom and ForgottenUntil are the period in which executions ended that were not compared and that Temporal no longer has: runs among
+	// them have no row, and cannot be counted. Zero if there is none.
+	ForgottenFrom, ForgottenUntil time.Time
+}
+
+// Add counts one execution.
+func (l *Lost) Add(x Execution, now time.Time) {
+	if x.Open {
+		l.Open++
+	} else {
+		l.Ended++
+	}
+	switch age := now.Sub(x.StartedAt); {
+	case age <= time.Hour:
+		l.UpToHour++
+	case age <= 24*time.Hour: //nolint:mnd // a day
+		l.UpToDay++
+	default:
+		l.Older++
+	}
+	if x.StartedAt.After(l.Newest) {
+		l.Newest = x.StartedAt
+	}
 }
 
 // ReconcileMetrics counts corrections.
@@ -104,6 +144,17 @@ type RunsCluster struct {
 	ClusterID
 
 	Since time.Time
+}
+
+// Comparisons is what all processes know of the comparisons of the runs with Temporal. A time is zero if there is none.
+type Comparisons struct {
+	// SearchedUntil is the time before which all ended executions were searched for ones without a row.
+	SearchedUntil time.Time
+	// ComparedAt is when the last comparison ended. The database was in use then.
+	ComparedAt time.Time
+	// RestoredAt is when a comparison found that the database was restored from a backup, and RestoredTo is ComparedAt of the backup: rows that
+	// were written later were lost.
+	RestoredAt, RestoredTo time.Time
 }
 
 // Relation is how an execution relates to the one that a row shows.
@@ -243,10 +294,14 @@ type ReconcileRows interface {
 	// MoveRunsCluster records another one and returns true; when the recorded one is no longer from, it returns false.
 	// A zero from records the first. Runs that were left in the other one belong to it again.
 	MoveRunsCluster(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
-	// SearchedUntil returns the time before which all ended executions were searched for ones without a row; zero before the first search.
-	SearchedUntil(ctx context.Context) (time.Time, error)
-	// MarkSearched stores that time. It returns false, and changes nothing, where the stored one is no longer from.
+	// Comparisons returns what all processes know of the comparisons.
+	Comparisons(ctx context.Context) (Comparisons, error)
+	// MarkSearched stores SearchedUntil. It returns false, and changes nothing, where the stored one is no longer from.
 	MarkSearched(ctx context.Context, from, until time.Time) (bool, error)
+	// MarkCompared stores ComparedAt.
+	MarkCompared(ctx context.Context, at time.Time) error
+	// MarkRestored stores RestoredAt and RestoredTo.
+	MarkRestored(ctx context.Context, at, to time.Time) error
 	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
 	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never

@@ -35,18 +35,20 @@ func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
 	return h, err
 }
 
-// SearchedUntil implements [run.ReconcileStore].
-func (s *Store) SearchedUntil(ctx context.Context) (until time.Time, err error) {
-	err = s.db.Read(ctx, "read which executions were searched", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until FROM runs_home`, nil, func(row sqlrow.Scanner) (at time.Time, err error) {
-			return at, row.Scan(sqlrow.TimeInto(&at))
-		})
+// Comparisons implements [run.ReconcileStore].
+func (s *Store) Comparisons(ctx context.Context) (known run.Comparisons, err error) {
+	err = s.db.Read(ctx, "read the comparisons with Temporal", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until, compared_at, restored_at, restored_to FROM runs_home`, nil, scanComparisons)
 		if err == nil && len(list) > 0 {
-			until = list[0]
+			known = list[0]
 		}
 		return err
 	})
-	return until, err
+	return known, err
+}
+
+func scanComparisons(row sqlrow.Scanner) (k run.Comparisons, err error) {
+	return k, row.Scan(sqlrow.TimeInto(&k.SearchedUntil), sqlrow.TimeInto(&k.ComparedAt), sqlrow.TimeInto(&k.RestoredAt), sqlrow.TimeInto(&k.RestoredTo))
 }
 
 // MarkSearched implements [run.ReconcileStore].
@@ -60,6 +62,22 @@ func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked
 		return err
 	})
 	return marked && err == nil, err
+}
+
+// MarkCompared implements [run.ReconcileStore].
+func (s *Store) MarkCompared(ctx context.Context, at time.Time) error {
+	return s.db.Exec(ctx, "record a comparison with Temporal", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE runs_home SET compared_at = $1`, at.UnixMicro())
+		return err
+	})
+}
+
+// MarkRestored implements [run.ReconcileStore].
+func (s *Store) MarkRestored(ctx context.Context, at, to time.Time) error {
+	return s.db.Exec(ctx, "record that the database was restored", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE runs_home SET restored_at = $1, restored_to = $2`, at.UnixMicro(), to.UnixMicro())
+		return err
+	})
 }
 
 // MoveRunsCluster implements [run.ReconcileStore].

@@ -94,6 +94,8 @@ type Options struct {
 	Projects func(ctx context.Context, after string, limit int) ([]project.Project, error)
 	// Queue describes the task queue of a project.
 	Queue func(ctx context.Context, project string) (diagnose.QueueState, error)
+	// Restore has what a restored database is compared with.
+	Restore RestoreSources
 	// Now is the clock.
 	Now func() time.Time
 }

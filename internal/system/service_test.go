@@ -52,6 +52,8 @@ type fakes struct {
 	facts      system.StoreFacts
 	listError  error
 	queue      func(project string) (diagnose.QueueState, error)
+	restored   system.RestoreCheck // the answers of the sources of a restore
+	restoreErr error
 }
 
 // mode is the maintenance mode of the fakes.
@@ -133,7 +135,7 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Maintenance: mode{s}, Placement: s,
+		Maintenance: mode{s}, Placement: s, Restore: s,
 		Store: func(context.Context) system.StoreFacts { return s.facts },
 		Projects: func(context.Context, string, int) ([]project.Project, error) {
 			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError

@@ -154,6 +154,9 @@ func (i *installation) restore(t *testing.T, h history) {
 	require.NoError(t, err)
 	out, err := exec.Command("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+target.String(), dump).CombinedOutput()
 	require.NoError(t, err, string(out))
+	if h.firstIsOfDatabase {
+		execSQL(t, store, "UPDATE runs_home SET compared_at = compared_at - 600000000") // as if the backup were ten minutes old
+	}
 	i.temporal.Wipe(t)
 	data, err := os.ReadFile(temporal)
 	require.NoError(t, err)
@@ -165,6 +168,23 @@ func (i *installation) restore(t *testing.T, h history) {
 	}
 	awaitConnected(t, i.Server)
 	require.Equal(t, platform.ExitOK, i.CLI(t, "system", "reconcile").Code)
+}
+
+// held requires that the restore was found: no new runs start until the check is complete and an administrator ends the maintenance.
+func (i *installation) held(t *testing.T) {
+	t.Helper()
+	check := i.CLI(t, "restore", "check", "--fix", "--yes")
+	require.Contains(t, check.Stdout, "the backup is of ", check)
+	require.Contains(t, i.CLI(t, "system", "maintenance").Stdout, "the database was restored to its state of ")
+	platform.Eventually(t, 2*agreed, func() string {
+		if check := i.CLI(t, "restore", "check"); check.Code != platform.ExitOK {
+			return check.String()
+		}
+		return ""
+	})
+	_, err := i.TryStart(t.Context(), i.short, "")
+	require.ErrorContains(t, err, "the platform is in maintenance")
+	require.Equal(t, platform.ExitOK, i.CLI(t, "system", "maintenance", "off").Code)
 }
 
 // agree waits until a run has the status, or does not exist if it is empty.
@@ -225,6 +245,9 @@ func TestRestoredBackupsAgreeAgain(t *testing.T) {
 			i.short = i.Publish(t, platform.Document("short", "  - rest: {wait: {milliseconds: 50}}\n"))
 			h := i.backUp(t, databaseFirst)
 			i.restore(t, h)
+			if databaseFirst {
+				i.held(t)
+			}
 			i.agree(t, h.after, "")
 			i.agree(t, h.canceled, "canceled")
 			i.agree(t, h.done, "completed")

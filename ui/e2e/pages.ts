@@ -30,6 +30,7 @@ export const pages = (ids: Record<string, string>): Record<string, string> => ({
   dispatcher: '/dispatchers/default',
   workers: '/workers',
   system: '/system',
+  restore: '/system/restore',
   projects: '/projects',
   project: '/projects/default',
   access: '/access',

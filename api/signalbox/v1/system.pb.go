@@ -2120,6 +2120,335 @@ func (x *Correction) GetApplied() bool {
 	return false
 }
 
+type CheckRestoreRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckRestoreRequest) Reset() {
+	*x = CheckRestoreRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckRestoreRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckRestoreRequest) ProtoMessage() {}
+
+func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckRestoreRequest.ProtoReflect.Descriptor instead.
+func (*CheckRestoreRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+}
+
+type CheckRestoreResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server's current time, from which clients compute ages.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// Whether everything is known, and nothing is left to correct or to search.
+	Complete bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
+	// Set if a comparison found that the database was restored, and when it did.
+	RestoredTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=restored_time,json=restoredTime,proto3" json:"restored_time,omitempty"`
+	// Last comparison before the backup: rows that were written later were lost. Set with restored_time.
+	BackupTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=backup_time,json=backupTime,proto3" json:"backup_time,omitempty"`
+	// Time of the newest row of a run; not set if there is none or it is unknown.
+	NewestRowTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=newest_row_time,json=newestRowTime,proto3" json:"newest_row_time,omitempty"`
+	// The maintenance mode as the server last read it. Not set if it has not read it.
+	Maintenance *Maintenance `protobuf:"bytes,6,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
+	// A comparison with Temporal that changed nothing. Not set if it failed; errors has the reason.
+	Comparison *ReconcileResponse `protobuf:"bytes,7,opt,name=comparison,proto3" json:"comparison,omitempty"`
+	// The differences of the comparison by kind.
+	Differences map[string]int64 `protobuf:"bytes,8,rep,name=differences,proto3" json:"differences,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Executions of runs without a row that the comparison found.
+	Lost *LostRows `protobuf:"bytes,9,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Since the backup; not set if no restore was found or they are unknown. Runs that got their row from Temporal, and runs that
+	// failed because Temporal does not have them.
+	Adopted       *int64 `protobuf:"varint,10,opt,name=adopted,proto3,oneof" json:"adopted,omitempty"`
+	FailedMissing *int64 `protobuf:"varint,11,opt,name=failed_missing,json=failedMissing,proto3,oneof" json:"failed_missing,omitempty"`
+	// Open runs that are stuck because the database lacks one of their large values. Not set if it is unknown.
+	WithoutPayload *int64 `protobuf:"varint,12,opt,name=without_payload,json=withoutPayload,proto3,oneof" json:"without_payload,omitempty"`
+	// Number of schedules that Temporal must have, and the changes that it lacks. Not set if it is unknown.
+	Schedules        *int64   `protobuf:"varint,13,opt,name=schedules,proto3,oneof" json:"schedules,omitempty"`
+	LackingSchedules []string `protobuf:"bytes,14,rep,name=lacking_schedules,json=lackingSchedules,proto3" json:"lacking_schedules,omitempty"`
+	// Number of dispatchers, and the projects of those without an owner. Not set if it is unknown.
+	Dispatchers        *int64   `protobuf:"varint,15,opt,name=dispatchers,proto3,oneof" json:"dispatchers,omitempty"`
+	UnownedDispatchers []string `protobuf:"bytes,16,rep,name=unowned_dispatchers,json=unownedDispatchers,proto3" json:"unowned_dispatchers,omitempty"`
+	// Why parts are unknown, by part: restore, comparison, rows, schedules or dispatchers.
+	Errors        map[string]string `protobuf:"bytes,17,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckRestoreResponse) Reset() {
+	*x = CheckRestoreResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckRestoreResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckRestoreResponse) ProtoMessage() {}
+
+func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckRestoreResponse.ProtoReflect.Descriptor instead.
+func (*CheckRestoreResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CheckRestoreResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *CheckRestoreResponse) GetRestoredTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RestoredTime
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetBackupTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BackupTime
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetNewestRowTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NewestRowTime
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetMaintenance() *Maintenance {
+	if x != nil {
+		return x.Maintenance
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetComparison() *ReconcileResponse {
+	if x != nil {
+		return x.Comparison
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetDifferences() map[string]int64 {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetLost() *LostRows {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetAdopted() int64 {
+	if x != nil && x.Adopted != nil {
+		return *x.Adopted
+	}
+	return 0
+}
+
+func (x *CheckRestoreResponse) GetFailedMissing() int64 {
+	if x != nil && x.FailedMissing != nil {
+		return *x.FailedMissing
+	}
+	return 0
+}
+
+func (x *CheckRestoreResponse) GetWithoutPayload() int64 {
+	if x != nil && x.WithoutPayload != nil {
+		return *x.WithoutPayload
+	}
+	return 0
+}
+
+func (x *CheckRestoreResponse) GetSchedules() int64 {
+	if x != nil && x.Schedules != nil {
+		return *x.Schedules
+	}
+	return 0
+}
+
+func (x *CheckRestoreResponse) GetLackingSchedules() []string {
+	if x != nil {
+		return x.LackingSchedules
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetDispatchers() int64 {
+	if x != nil && x.Dispatchers != nil {
+		return *x.Dispatchers
+	}
+	return 0
+}
+
+func (x *CheckRestoreResponse) GetUnownedDispatchers() []string {
+	if x != nil {
+		return x.UnownedDispatchers
+	}
+	return nil
+}
+
+func (x *CheckRestoreResponse) GetErrors() map[string]string {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+// LostRows counts executions of runs without a row.
+type LostRows struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that are open in Temporal, and those that have ended there.
+	Open  int64 `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	Ended int64 `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	// All of them by the age of their start: up to an hour, up to a day, older.
+	UpToHour int64 `protobuf:"varint,3,opt,name=up_to_hour,json=upToHour,proto3" json:"up_to_hour,omitempty"`
+	UpToDay  int64 `protobuf:"varint,4,opt,name=up_to_day,json=upToDay,proto3" json:"up_to_day,omitempty"`
+	Older    int64 `protobuf:"varint,5,opt,name=older,proto3" json:"older,omitempty"`
+	// Start of the newest one; not set if there is none.
+	NewestTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=newest_time,json=newestTime,proto3" json:"newest_time,omitempty"`
+	// The period in which executions ended that Temporal no longer has: runs among them have no row and cannot be counted, and
+	// starts with their request IDs start again. Not set if there is none.
+	ForgottenFrom  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=forgotten_from,json=forgottenFrom,proto3" json:"forgotten_from,omitempty"`
+	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *LostRows) Reset() {
+	*x = LostRows{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostRows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostRows) ProtoMessage() {}
+
+func (x *LostRows) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostRows.ProtoReflect.Descriptor instead.
+func (*LostRows) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *LostRows) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *LostRows) GetEnded() int64 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
+}
+
+func (x *LostRows) GetUpToHour() int64 {
+	if x != nil {
+		return x.UpToHour
+	}
+	return 0
+}
+
+func (x *LostRows) GetUpToDay() int64 {
+	if x != nil {
+		return x.UpToDay
+	}
+	return 0
+}
+
+func (x *LostRows) GetOlder() int64 {
+	if x != nil {
+		return x.Older
+	}
+	return 0
+}
+
+func (x *LostRows) GetNewestTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NewestTime
+	}
+	return nil
+}
+
+func (x *LostRows) GetForgottenFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ForgottenFrom
+	}
+	return nil
+}
+
+func (x *LostRows) GetForgottenUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ForgottenUntil
+	}
+	return nil
+}
+
 type AdoptTemporalRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// If true, report what would be adopted and change nothing.
@@ -2136,7 +2465,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2477,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2490,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -2213,7 +2542,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2554,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2567,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -2303,7 +2632,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2644,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2657,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -2363,7 +2692,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2704,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2717,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -2422,7 +2751,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2763,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2776,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -2486,7 +2815,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2827,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2840,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 type GetMaintenanceResponse struct {
@@ -2523,7 +2852,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2864,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2877,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2570,7 +2899,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2911,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2924,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -2622,7 +2951,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2963,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2976,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2856,7 +3185,54 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
-	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x7f\n" +
+	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x15\n" +
+	"\x13CheckRestoreRequest\"\xda\b\n" +
+	"\x14CheckRestoreResponse\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
+	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12?\n" +
+	"\rrestored_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\frestoredTime\x12;\n" +
+	"\vbackup_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"backupTime\x12B\n" +
+	"\x0fnewest_row_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\rnewestRowTime\x12;\n" +
+	"\vmaintenance\x18\x06 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\x12?\n" +
+	"\n" +
+	"comparison\x18\a \x01(\v2\x1f.signalbox.v1.ReconcileResponseR\n" +
+	"comparison\x12U\n" +
+	"\vdifferences\x18\b \x03(\v23.signalbox.v1.CheckRestoreResponse.DifferencesEntryR\vdifferences\x12*\n" +
+	"\x04lost\x18\t \x01(\v2\x16.signalbox.v1.LostRowsR\x04lost\x12\x1d\n" +
+	"\aadopted\x18\n" +
+	" \x01(\x03H\x00R\aadopted\x88\x01\x01\x12*\n" +
+	"\x0efailed_missing\x18\v \x01(\x03H\x01R\rfailedMissing\x88\x01\x01\x12,\n" +
+	"\x0fwithout_payload\x18\f \x01(\x03H\x02R\x0ewithoutPayload\x88\x01\x01\x12!\n" +
+	"\tschedules\x18\r \x01(\x03H\x03R\tschedules\x88\x01\x01\x12+\n" +
+	"\x11lacking_schedules\x18\x0e \x03(\tR\x10lackingSchedules\x12%\n" +
+	"\vdispatchers\x18\x0f \x01(\x03H\x04R\vdispatchers\x88\x01\x01\x12/\n" +
+	"\x13unowned_dispatchers\x18\x10 \x03(\tR\x12unownedDispatchers\x12F\n" +
+	"\x06errors\x18\x11 \x03(\v2..signalbox.v1.CheckRestoreResponse.ErrorsEntryR\x06errors\x1a>\n" +
+	"\x10DifferencesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
+	"\n" +
+	"\b_adoptedB\x11\n" +
+	"\x0f_failed_missingB\x12\n" +
+	"\x10_without_payloadB\f\n" +
+	"\n" +
+	"_schedulesB\x0e\n" +
+	"\f_dispatchers\"\xc9\x02\n" +
+	"\bLostRows\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x14\n" +
+	"\x05ended\x18\x02 \x01(\x03R\x05ended\x12\x1c\n" +
+	"\n" +
+	"up_to_hour\x18\x03 \x01(\x03R\bupToHour\x12\x1a\n" +
+	"\tup_to_day\x18\x04 \x01(\x03R\aupToDay\x12\x14\n" +
+	"\x05older\x18\x05 \x01(\x03R\x05older\x12;\n" +
+	"\vnewest_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"newestTime\x12A\n" +
+	"\x0eforgotten_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rforgottenFrom\x12C\n" +
+	"\x0fforgotten_until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"\x7f\n" +
 	"\x14AdoptTemporalRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1c\n" +
@@ -2889,7 +3265,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
 	"\x16SetMaintenanceResponse\x12;\n" +
-	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xbf\b\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xb5\t\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
 	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12z\n" +
@@ -2899,7 +3275,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"ListQueues\x12\x1f.signalbox.v1.ListQueuesRequest\x1a .signalbox.v1.ListQueuesResponse\"\x1c\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/system/queues\x90\x02\x01\x12z\n" +
 	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
 	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcile\x12~\n" +
-	"\rAdoptTemporal\x12\".signalbox.v1.AdoptTemporalRequest\x1a#.signalbox.v1.AdoptTemporalResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/temporal:adopt\x12~\n" +
+	"\rAdoptTemporal\x12\".signalbox.v1.AdoptTemporalRequest\x1a#.signalbox.v1.AdoptTemporalResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/temporal:adopt\x12t\n" +
+	"\fCheckRestore\x12!.signalbox.v1.CheckRestoreRequest\x1a\".signalbox.v1.CheckRestoreResponse\"\x1d\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/system/restore\x90\x02\x01\x12~\n" +
 	"\x0eGetMaintenance\x12#.signalbox.v1.GetMaintenanceRequest\x1a$.signalbox.v1.GetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/system/maintenance\x90\x02\x01\x12~\n" +
 	"\x0eSetMaintenance\x12#.signalbox.v1.SetMaintenanceRequest\x1a$.signalbox.v1.SetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/system/maintenanceBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
@@ -2915,7 +3292,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
@@ -2942,95 +3319,114 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*ReconcileRequest)(nil),       // 22: signalbox.v1.ReconcileRequest
 	(*ReconcileResponse)(nil),      // 23: signalbox.v1.ReconcileResponse
 	(*Correction)(nil),             // 24: signalbox.v1.Correction
-	(*AdoptTemporalRequest)(nil),   // 25: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),  // 26: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),      // 27: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),               // 28: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),            // 29: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 30: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 31: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 32: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 33: signalbox.v1.SetMaintenanceResponse
-	(*timestamppb.Timestamp)(nil),  // 34: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 35: google.protobuf.Duration
+	(*CheckRestoreRequest)(nil),    // 25: signalbox.v1.CheckRestoreRequest
+	(*CheckRestoreResponse)(nil),   // 26: signalbox.v1.CheckRestoreResponse
+	(*LostRows)(nil),               // 27: signalbox.v1.LostRows
+	(*AdoptTemporalRequest)(nil),   // 28: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),  // 29: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),      // 30: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),               // 31: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),            // 32: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 33: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 34: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 35: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 36: signalbox.v1.SetMaintenanceResponse
+	nil,                            // 37: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                            // 38: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),  // 39: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 40: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	34, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	34, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	35, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	34, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	39, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	39, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	40, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	39, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	34, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	34, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	34, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	34, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	35, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	35, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	35, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	35, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	34, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	34, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	34, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	35, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	34, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	34, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	34, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	34, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	34, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	39, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	39, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	39, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	39, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	40, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	40, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	40, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	40, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	39, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	39, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	39, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	40, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	39, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	39, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	39, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	39, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	39, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	34, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	39, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	29, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	32, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	35, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	40, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
 	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	34, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	39, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
 	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
 	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	34, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	35, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	34, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	39, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	40, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	39, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	34, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
 	24, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	35, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	34, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	27, // 46: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	34, // 47: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	27, // 48: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	28, // 49: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	34, // 50: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	29, // 51: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	29, // 52: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 53: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 54: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 55: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 56: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 57: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 58: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	25, // 59: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	30, // 60: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	32, // 61: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 62: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 63: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 64: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 65: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 66: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 67: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	26, // 68: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	31, // 69: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	33, // 70: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	62, // [62:71] is the sub-list for method output_type
-	53, // [53:62] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	40, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	39, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	39, // 46: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	39, // 47: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	39, // 48: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	39, // 49: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	32, // 50: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	23, // 51: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	37, // 52: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	27, // 53: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	38, // 54: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	39, // 55: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	39, // 56: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	39, // 57: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	30, // 58: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	39, // 59: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	30, // 60: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	31, // 61: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	39, // 62: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	32, // 63: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	32, // 64: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 65: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 66: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 67: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 68: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 69: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 70: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	28, // 71: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	25, // 72: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	33, // 73: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	35, // 74: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 75: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 76: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 77: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 78: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 79: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 80: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	29, // 81: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	26, // 82: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	34, // 83: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	36, // 84: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	75, // [75:85] is the sub-list for method output_type
+	65, // [65:75] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -3040,13 +3436,14 @@ func file_signalbox_v1_system_proto_init() {
 	}
 	file_signalbox_v1_system_proto_msgTypes[13].OneofWrappers = []any{}
 	file_signalbox_v1_system_proto_msgTypes[18].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

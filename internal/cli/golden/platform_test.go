@@ -140,6 +140,14 @@ func systemExamples() []example {
 		{name: "system-adopt-temporal-nothing", line: "system adopt-temporal temporal.example:7233 signalbox --reason moved", answers: answers{"AdoptTemporal": `{"former": {"address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "n-1"}, "since": "2026-11-01T03:00:00Z", "now": {"address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "n-1"}}`}},
 		{name: "system-reconcile", line: "system reconcile", answers: answers{"Reconcile": `{"checked": "12", "open": "12", "total": "3", "failed": "1", "failedBecause": "run 0199a4f3-0000-7c54-8a3c-5a0d1e0b7f13: its history cannot be read", "took": "0.5s", "withheld": "2", "withheldBecause": "Temporal has no namespace of the recorded ID",
 			"corrections": [{"kind": "ended", "runId": "` + openID + `", "project": "shop", "detail": "it has completed in Temporal", "applied": true}, {"kind": "missing", "runId": "` + failedID + `", "project": "shop", "detail": "Temporal does not have it"}]}`}},
+		{name: "restore-check", line: "restore check", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "restoredTime": "2026-11-24T02:59:00Z", "backupTime": "2026-11-24T02:00:00Z", "newestRowTime": "2026-11-24T01:59:40Z",
+			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"},
+			"comparison": {"checked": "12", "open": "12", "total": "7", "failed": "1", "failedBecause": "run ` + failedID + `: its history cannot be read", "took": "0.5s", "searchedUntil": "2026-11-24T02:30:00Z"},
+			"differences": {"adopted": "3", "execution_missing": "2", "foreign_execution": "1", "finished": "1", "forgotten_executions": "1"}, "adopted": "40", "failedMissing": "2", "withoutPayload": "1",
+			"lost": {"open": "1", "ended": "2", "upToHour": "2", "upToDay": "1", "newestTime": "2026-11-24T02:45:00Z", "forgottenFrom": "2026-11-24T01:58:00Z", "forgottenUntil": "2026-11-24T02:10:00Z"},
+			"schedules": "2", "lackingSchedules": ["create signalbox-schedule/shop/nightly"], "errors": {"dispatchers": "the leases cannot be read"}}`}},
+		{name: "restore-check-complete", line: "restore check --fix", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "complete": true, "newestRowTime": "2026-11-24T02:59:40Z", "withoutPayload": "0", "schedules": "1", "dispatchers": "1", "comparison": {"checked": "12", "open": "12", "took": "0.5s"}, "lost": {},
+			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"}}`}},
 		{name: "system-reconcile-nothing", line: "system reconcile --dry-run", answers: answers{"Reconcile": `{"checked": "12", "open": "12", "took": "0.5s", "dryRun": true}`}},
 	}
 }

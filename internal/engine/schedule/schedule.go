@@ -111,20 +111,12 @@ func (r *Reconciler) compare(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	timers, err := r.timers(ctx)
-	if err != nil {
-		return err
-	}
-	existing, err := list(ctx, c)
-	if err != nil {
-		return fmt.Errorf("listing schedules: %w", err)
-	}
-	owned, err := r.projects(ctx)
+	timers, changes, err := r.read(ctx, c)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, change := range plan(timers, existing, func(name string) bool { return owned[name] }) {
+	for _, change := range changes {
 		if err := apply(ctx, c, change); err != nil {
 			errs = append(errs, fmt.Errorf("%s schedule %q: %w", change.Kind, change.ID, err))
 			continue
@@ -140,6 +132,40 @@ func (r *Reconciler) compare(ctx context.Context, log *slog.Logger) error {
 	}
 	r.following.Store(&following)
 	return errors.Join(errs...)
+}
+
+// read returns the timers, and the changes that Temporal's schedules need.
+func (r *Reconciler) read(ctx context.Context, c client.Client) (timers []event.Timer, changes []change, err error) {
+	if timers, err = r.timers(ctx); err != nil {
+		return nil, nil, err
+	}
+	existing, err := list(ctx, c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing schedules: %w", err)
+	}
+	owned, err := r.projects(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return timers, plan(timers, existing, func(name string) bool { return owned[name] }), nil
+}
+
+// Lacking returns how many schedules Temporal must have, and the changes that it lacks, one line each. It changes nothing.
+func (r *Reconciler) Lacking(ctx context.Context) (expected int, lacking []string, err error) {
+	c, err := r.opts.Client()
+	if err != nil {
+		return 0, nil, err
+	}
+	timers, changes, err := r.read(ctx, c)
+	for _, t := range timers {
+		if !t.Spec.Follows() {
+			expected++
+		}
+	}
+	for _, change := range changes {
+		lacking = append(lacking, string(change.Kind)+" "+change.ID)
+	}
+	return expected, lacking, err
 }
 
 func (r *Reconciler) timers(ctx context.Context) ([]event.Timer, error) {

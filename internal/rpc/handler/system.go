@@ -45,6 +45,7 @@ type SystemService interface {
 	Queues(ctx context.Context, after string, limit int) ([]system.TaskQueue, error)
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool, since time.Time) (run.Report, error)
+	CheckRestore(ctx context.Context) system.RestoreCheck
 	Mismatch() string
 	AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
 	Maintenance(ctx context.Context) (maintenance.State, error)
@@ -183,6 +184,10 @@ func (h *System) Reconcile(
 		return nil, err
 	}
 	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun(), since)
+	return message.Reply(reportMessage(report), err)
+}
+
+func reportMessage(report run.Report) *signalboxv1.ReconcileResponse {
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
 		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
@@ -193,7 +198,47 @@ func (h *System) Reconcile(
 			Kind: string(c.Kind), RunId: c.RunID, Project: c.Project, Detail: c.Detail, Applied: c.Applied,
 		})
 	}
-	return message.Reply(res, err)
+	return res
+}
+
+// CheckRestore compares the database with Temporal after a restore.
+func (h *System) CheckRestore(
+	ctx context.Context, _ *connect.Request[signalboxv1.CheckRestoreRequest],
+) (*connect.Response[signalboxv1.CheckRestoreResponse], error) {
+	c := h.service.CheckRestore(ctx)
+	res := &signalboxv1.CheckRestoreResponse{
+		Time: message.Timestamp(c.At), Complete: c.Complete(), RestoredTime: message.Timestamp(c.RestoredAt), BackupTime: message.Timestamp(c.RestoredTo),
+		LackingSchedules: c.LackingSchedules, UnownedDispatchers: c.UnownedDispatchers, Errors: c.Errors,
+	}
+	if c.Maintenance != nil {
+		res.Maintenance = maintenanceMessage(*c.Maintenance)
+	}
+	if c.Known(system.PartComparison) {
+		res.Comparison, res.Differences, res.Lost = reportMessage(c.Comparison), map[string]int64{}, lostMessage(c.Comparison.Lost)
+		for kind, n := range c.Comparison.Counts {
+			res.Differences[string(kind)] = int64(n)
+		}
+	}
+	if c.Known(system.PartRows) {
+		res.NewestRowTime, res.WithoutPayload = message.Timestamp(c.Rows.Newest), &c.Rows.WithoutPayload
+		if !c.RestoredAt.IsZero() {
+			res.Adopted, res.FailedMissing = &c.Rows.Adopted, &c.Rows.Missing
+		}
+	}
+	if c.Known(system.PartSchedules) {
+		res.Schedules = new(int64(c.Schedules))
+	}
+	if c.Known(system.PartDispatchers) {
+		res.Dispatchers = new(int64(c.Dispatchers))
+	}
+	return connect.NewResponse(res), nil
+}
+
+func lostMessage(l run.Lost) *signalboxv1.LostRows {
+	return &signalboxv1.LostRows{
+		Open: int64(l.Open), Ended: int64(l.Ended), UpToHour: int64(l.UpToHour), UpToDay: int64(l.UpToDay), Older: int64(l.Older),
+		NewestTime: message.Timestamp(l.Newest), ForgottenFrom: message.Timestamp(l.ForgottenFrom), ForgottenUntil: message.Timestamp(l.ForgottenUntil),
+	}
 }
 
 // AdoptTemporal records that runs start in the server's Temporal from now on.

@@ -85,6 +85,7 @@ func system() []Rule {
 		{"ResetBreaker", auth.Admin, Everywhere, ""},
 		{"Reconcile", auth.Admin, Everywhere, ""},
 		{"AdoptTemporal", auth.Admin, Everywhere, ""},
+		{"CheckRestore", auth.Admin, Everywhere, ""},
 		{"GetMaintenance", "", Nowhere, "the page of every project shows it"},
 		{"SetMaintenance", auth.Admin, Everywhere, ""},
 	}

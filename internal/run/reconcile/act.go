@@ -306,9 +306,13 @@ func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
 		Kind: run.CorrectionAdopted, RunID: x.RunID, Project: o.Project,
 		Detail: fmt.Sprintf("execution %s of %s@%s had no row", x.ExecutionID, o.Workflow, o.Version),
 	}
+	p.addLost(x)
 	if p.dry {
 		p.record(ctx, c)
 		return nil
+	}
+	if err := p.noteRestore(ctx); err != nil {
+		return err
 	}
 	insert := func() (run.Run, bool, error) {
 		return p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
@@ -333,6 +337,10 @@ func (p *pass) note(c run.Correction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.report.Total++
+	if p.report.Counts == nil {
+		p.report.Counts = map[run.CorrectionKind]int{}
+	}
+	p.report.Counts[c.Kind]++
 	if len(p.report.Corrections) < maxCorrections {
 		p.report.Corrections = append(p.report.Corrections, c)
 	}

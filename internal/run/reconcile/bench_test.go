@@ -205,13 +205,15 @@ func (m *metrics) Rebuilt(context.Context, string, int64) {}
 // bench is a reconciler over the real store, in a synctest bubble.
 type bench struct {
 	*reconcile.Reconciler
-	ctx     context.Context
-	file    string
-	store   *storetest.Plain
-	engine  *fakeEngine
-	metrics *metrics
-	changes *pubsub.Notifier
-	repairs *repair.Repairer
+	ctx       context.Context
+	file      string
+	store     *storetest.Plain
+	engine    *fakeEngine
+	metrics   *metrics
+	changes   *pubsub.Notifier
+	repairs   *repair.Repairer
+	held      []string // the reasons for which new runs were held
+	holdFails error
 }
 
 // inBubble runs a test in a synctest bubble, where time advances once all goroutines wait.
@@ -261,6 +263,10 @@ func (b *bench) restart() {
 	b.Reconciler = reconcile.New(b.store, b.engine, runs, reconcile.Options{
 		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: legacy.Rows{Store: b.store.Store},
 		Requested: b.repairs.Wake,
+		Hold: func(_ context.Context, reason string) error {
+			b.held = append(b.held, reason)
+			return b.holdFails
+		},
 	})
 }
 

@@ -61,14 +61,19 @@ type pass struct {
 	view run.PlacementView
 	// left are the open runs that an adoption has left in another Temporal, with theirs.
 	left map[string]run.ClusterID
+	// known is what earlier passes have stored.
+	known run.Comparisons
 	// moved reports that a run that Temporal does not have is not lost: Temporal changed since the previous pass.
 	moved  bool
 	listed map[string]run.Execution
 	// partial reports that the list was truncated.
 	partial bool
-	// open are the runs that have an open row. inTurn are those to be compared in turn, in order.
-	open   map[string]struct{}
-	inTurn []string
+	// open are the runs that have an open row. Of these, start are to be started again, differing to be compared at once, and inTurn in turn, in
+	// order.
+	open      map[string]struct{}
+	start     []run.Run
+	differing []string
+	inTurn    []string
 
 	mu     sync.Mutex
 	report run.Report
@@ -78,6 +83,8 @@ type pass struct {
 	requested []requested
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
 	since     time.Time        // of the first of them
+	restored  bool             // it was found that the database was restored
+	unheld    bool             // it was, but new runs could not be held
 	failed    error            // of the first run that could not be compared
 }
 
@@ -85,11 +92,15 @@ func (p *pass) run(ctx context.Context) (err error) {
 	if err := p.readPlacement(ctx); err != nil {
 		return err
 	}
+	if p.known, err = p.r.store.Comparisons(ctx); err != nil {
+		return err
+	}
 	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Recorded.NamespaceID, !p.dry)
-	// Executions before rows: a row is written before its execution is started, so a listed execution has a row.
+	// Executions before rows: a row is written before its execution is started, so a listed execution has a row. Those without one come first,
+	// because they show that the database was restored.
 	for _, part := range []func(context.Context) error{
-		p.recordPlacement, p.cancelImported, p.listExecutions, p.compareRows, p.compareRowless, p.searchEnded, p.compareMissed, p.compareInTurn, p.awaitRepairs,
-		p.recordMove,
+		p.recordPlacement, p.cancelImported, p.listExecutions, p.readRows, p.compareRowless, p.compareRows, p.searchEnded, p.compareMissed, p.compareInTurn,
+		p.awaitRepairs, p.recordMove, p.markCompared,
 	} {
 		if err := part(ctx); err != nil {
 			return err
@@ -130,10 +141,8 @@ func (p *pass) facts(row *run.Run) Facts {
 	return f
 }
 
-// compareRows reads all open rows, and compares those that Temporal does not list.
-func (p *pass) compareRows(ctx context.Context) error {
-	var start []run.Run
-	var differing []string
+// readRows reads all open rows.
+func (p *pass) readRows(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := p.r.store.OpenRuns(ctx, after, rowPage)
 		if err != nil {
@@ -143,21 +152,26 @@ func (p *pass) compareRows(ctx context.Context) error {
 			p.open[page[i].ID] = struct{}{}
 			switch Decide(p.facts(&page[i])) { //nolint:exhaustive // the others require an answer of Temporal
 			case StartAgain:
-				start = append(start, page[i])
+				p.start = append(p.start, page[i])
 			case Compare:
-				differing = append(differing, page[i].ID)
+				p.differing = append(p.differing, page[i].ID)
 			case CompareInTurn:
 				p.inTurn = append(p.inTurn, page[i].ID)
 			}
 		}
 		if len(page) < rowPage {
-			break
+			return nil
 		}
 		after = page[len(page)-1].ID
 	}
-	if err := each(ctx, p, start, p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
+}
+
+// compareRows starts runs again, and compares those that Temporal does not list.
+func (p *pass) compareRows(ctx context.Context) error {
+	if err := each(ctx, p, p.start, p.fast, func(r run.Run) string { return r.ID }, p.startAgain); err != nil {
 		return err
 	}
+	differing := p.differing
 	if p.view.Placement() == run.PlacementElsewhere {
 		some := p.r.memory.bounded(differing, elsewherePerPass, !p.dry)
 		p.addWithheld(len(differing) - len(some)) // the others count as withheld until a later pass compares them

@@ -51,6 +51,8 @@ type Options struct {
 	Imports run.ImportedRows
 	// Changes is notified of corrected runs.
 	Changes *pubsub.Notifier
+	// Hold prevents that new runs start, for a reason, until an administrator permits it. It is called when a restored database is found.
+	Hold func(ctx context.Context, reason string) error
 	// Requested is called when a repair was requested; it must not block.
 	Requested func()
 }

@@ -28,15 +28,13 @@ func (p *pass) searchEnded(ctx context.Context) error {
 		return nil
 	}
 	until := p.r.opts.Now().Add(-closedWithin)
-	from, err := p.r.store.SearchedUntil(ctx)
-	if err != nil {
-		return err
-	}
+	from := p.known.SearchedUntil
 	if from.IsZero() {
 		_, err := p.markSearched(ctx, from, until) // the rows of this database begin now
 		return err
 	}
-	if from, err = p.skipForgotten(ctx, from, until); err != nil {
+	from, err := p.skipForgotten(ctx, from, until)
+	if err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -78,11 +76,11 @@ func (p *pass) markSearched(ctx context.Context, from, until time.Time) (bool, e
 // that were not published then were reported instead of adopted.
 func (r *Reconciler) SearchSince(ctx context.Context, since time.Time) error {
 	for {
-		until, err := r.store.SearchedUntil(ctx)
-		if err != nil || until.IsZero() || !since.Before(until) {
+		known, err := r.store.Comparisons(ctx)
+		if err != nil || known.SearchedUntil.IsZero() || !since.Before(known.SearchedUntil) {
 			return err
 		}
-		if marked, err := r.store.MarkSearched(ctx, until, since); err != nil || marked {
+		if marked, err := r.store.MarkSearched(ctx, known.SearchedUntil, since); err != nil || marked {
 			return err
 		}
 	}
@@ -130,6 +128,7 @@ func (p *pass) skipForgotten(ctx context.Context, from, until time.Time) (time.T
 	if err != nil || kept == 0 || !from.Before(oldest) {
 		return from, err
 	}
+	p.report.Lost.ForgottenFrom, p.report.Lost.ForgottenUntil = from, oldest
 	p.record(ctx, run.Correction{Kind: run.CorrectionForgotten, Detail: fmt.Sprintf(
 		"executions that ended between %s and %s were not compared, and Temporal keeps them for %s only: runs among them that have no row cannot be found",
 		from.UTC().Format(time.RFC3339), oldest.UTC().Format(time.RFC3339), kept)})

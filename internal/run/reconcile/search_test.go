@@ -36,9 +36,9 @@ func (b *bench) endedWithoutRow(id string, ago time.Duration) {
 
 func (b *bench) searched(t *testing.T) time.Time {
 	t.Helper()
-	until, err := b.store.SearchedUntil(b.ctx)
+	known, err := b.store.Comparisons(b.ctx)
 	require.NoError(t, err)
-	return until
+	return known.SearchedUntil
 }
 
 // Runs that started after the backup and ended before the restore are found, however long ago that was, and once.

@@ -209,13 +209,13 @@ func testHome(t *testing.T, open Opener) {
 	require.True(t, move(first.ClusterID, next))
 	require.Equal(t, next, home())
 
-	searched := func() time.Time {
+	known := func() run.Comparisons {
 		t.Helper()
-		until, err := b.SearchedUntil(ctx)
+		known, err := b.Comparisons(ctx)
 		require.NoError(t, err)
-		return until
+		return known
 	}
-	require.True(t, searched().IsZero())
+	require.Zero(t, known())
 	mark := func(from, until time.Time) bool {
 		t.Helper()
 		marked, err := a.MarkSearched(ctx, from, until)
@@ -227,7 +227,10 @@ func testHome(t *testing.T, open Opener) {
 	require.False(t, mark(at(4), at(6)))
 	require.True(t, mark(at(5), at(9)))
 	require.True(t, mark(at(9), at(7)), "an operator has it searched again")
-	require.Equal(t, at(7), searched())
+	require.NoError(t, a.MarkCompared(ctx, at(8)))
+	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8)}, known())
+	require.NoError(t, a.MarkRestored(ctx, at(12), at(8)))
+	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)}, known())
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.

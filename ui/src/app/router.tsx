@@ -77,6 +77,7 @@ const tree = root.addChildren([
   top('/workflows', () => import('../workflows'), 'AllWorkflowsPage'),
   top('/workers', () => import('../workers'), 'WorkersPage'),
   top('/system', () => import('../system'), 'SystemPage'),
+  top('/system/restore', () => import('../system'), 'RestorePage'),
   top('/projects', () => import('../projects'), 'ProjectsPage'),
   top('/projects/$name', () => import('../projects'), 'ProjectPage'),
   top('/sign-in', () => import('../session'), 'SignInPage'),

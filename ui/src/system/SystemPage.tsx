@@ -1,4 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
@@ -20,7 +21,7 @@ export function SystemPage() {
   const close = () => { setDialog('') }
   return (
     <Page title="System">
-      <PageHead title="System" actions={<Button refused={offline ?? refusal('admin', '*')} onClick={() => { setDialog('reconcile') }}>Reconcile runs…</Button>}>
+      <PageHead title="System" actions={<><Link to="/system/restore">Restore check</Link><Button refused={offline ?? refusal('admin', '*')} onClick={() => { setDialog('reconcile') }}>Reconcile runs…</Button></>}>
         {status === undefined ? null : <span>as seen by <Id id={status.serverId} whole /></span>}
       </PageHead>
       {query.isError && status === undefined ? <ErrorView error={query.error} what="The state of the system" onRetry={() => { void query.refetch() }} /> : status === undefined ? <Skeleton rows={16} /> : (

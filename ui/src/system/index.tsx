@@ -1,1 +1,2 @@
+export { RestorePage } from './RestorePage'
 export { SystemPage } from './SystemPage'

@@ -52,6 +52,9 @@ const (
 	// SystemServiceAdoptTemporalProcedure is the fully-qualified name of the SystemService's
 	// AdoptTemporal RPC.
 	SystemServiceAdoptTemporalProcedure = "/signalbox.v1.SystemService/AdoptTemporal"
+	// SystemServiceCheckRestoreProcedure is the fully-qualified name of the SystemService's
+	// CheckRestore RPC.
+	SystemServiceCheckRestoreProcedure = "/signalbox.v1.SystemService/CheckRestore"
 	// SystemServiceGetMaintenanceProcedure is the fully-qualified name of the SystemService's
 	// GetMaintenance RPC.
 	SystemServiceGetMaintenanceProcedure = "/signalbox.v1.SystemService/GetMaintenance"
@@ -85,6 +88,9 @@ type SystemServiceClient interface {
 	// their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
 	// where the server's Temporal is the recorded one.
 	AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error)
+	// CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
+	// lacks. It changes nothing: comparisons in the background, or Reconcile, correct it.
+	CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -150,6 +156,13 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(systemServiceMethods.ByName("AdoptTemporal")),
 			connect.WithClientOptions(opts...),
 		),
+		checkRestore: connect.NewClient[v1.CheckRestoreRequest, v1.CheckRestoreResponse](
+			httpClient,
+			baseURL+SystemServiceCheckRestoreProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("CheckRestore")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		getMaintenance: connect.NewClient[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse](
 			httpClient,
 			baseURL+SystemServiceGetMaintenanceProcedure,
@@ -175,6 +188,7 @@ type systemServiceClient struct {
 	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
 	reconcile      *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
 	adoptTemporal  *connect.Client[v1.AdoptTemporalRequest, v1.AdoptTemporalResponse]
+	checkRestore   *connect.Client[v1.CheckRestoreRequest, v1.CheckRestoreResponse]
 	getMaintenance *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
 	setMaintenance *connect.Client[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse]
 }
@@ -214,6 +228,11 @@ func (c *systemServiceClient) AdoptTemporal(ctx context.Context, req *connect.Re
 	return c.adoptTemporal.CallUnary(ctx, req)
 }
 
+// CheckRestore calls signalbox.v1.SystemService.CheckRestore.
+func (c *systemServiceClient) CheckRestore(ctx context.Context, req *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error) {
+	return c.checkRestore.CallUnary(ctx, req)
+}
+
 // GetMaintenance calls signalbox.v1.SystemService.GetMaintenance.
 func (c *systemServiceClient) GetMaintenance(ctx context.Context, req *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {
 	return c.getMaintenance.CallUnary(ctx, req)
@@ -249,6 +268,9 @@ type SystemServiceHandler interface {
 	// their Temporal again. It is refused while live workers are connected to the former Temporal. It changes nothing
 	// where the server's Temporal is the recorded one.
 	AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error)
+	// CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
+	// lacks. It changes nothing: comparisons in the background, or Reconcile, correct it.
+	CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -310,6 +332,13 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(systemServiceMethods.ByName("AdoptTemporal")),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceCheckRestoreHandler := connect.NewUnaryHandler(
+		SystemServiceCheckRestoreProcedure,
+		svc.CheckRestore,
+		connect.WithSchema(systemServiceMethods.ByName("CheckRestore")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	systemServiceGetMaintenanceHandler := connect.NewUnaryHandler(
 		SystemServiceGetMaintenanceProcedure,
 		svc.GetMaintenance,
@@ -339,6 +368,8 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 			systemServiceReconcileHandler.ServeHTTP(w, r)
 		case SystemServiceAdoptTemporalProcedure:
 			systemServiceAdoptTemporalHandler.ServeHTTP(w, r)
+		case SystemServiceCheckRestoreProcedure:
+			systemServiceCheckRestoreHandler.ServeHTTP(w, r)
 		case SystemServiceGetMaintenanceProcedure:
 			systemServiceGetMaintenanceHandler.ServeHTTP(w, r)
 		case SystemServiceSetMaintenanceProcedure:
@@ -378,6 +409,10 @@ func (UnimplementedSystemServiceHandler) Reconcile(context.Context, *connect.Req
 
 func (UnimplementedSystemServiceHandler) AdoptTemporal(context.Context, *connect.Request[v1.AdoptTemporalRequest]) (*connect.Response[v1.AdoptTemporalResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.AdoptTemporal is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.CheckRestore is not implemented"))
 }
 
 func (UnimplementedSystemServiceHandler) GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/system.proto.
  */
 export const file_signalbox_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEijwQKCkNvbm5lY3Rpb24SDQoFc3RhdGUYASABKAkSDAoEa2luZBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYWRkcmVzcxgEIAEoCRIRCgluYW1lc3BhY2UYBSABKAkSFAoMbmFtZXNwYWNlX2lkGAYgASgJEhIKCmxhc3RfZXJyb3IYByABKAkSMwoPbGFzdF9lcnJvcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpnZW5lcmF0aW9uGAkgASgDEioKB2xhdGVuY3kYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIYXR0ZW1wdHMYCyABKAMSNQoRbmV4dF9hdHRlbXB0X3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKB2JyZWFrZXIYDSABKAsyFS5zaWduYWxib3gudjEuQnJlYWtlchI2CgpzdGF0aXN0aWNzGA4gASgLMiIuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25TdGF0aXN0aWNzEiwKC3dvcmtlcl9zZXRzGA8gAygLMhcuc2lnbmFsYm94LnYxLldvcmtlclNldBIQCghkcmFpbmluZxgQIAEoAxINCgV0aXRsZRgRIAEoCSIWChRHZXRDb25uZWN0aW9uUmVxdWVzdCK/AQoVR2V0Q29ubmVjdGlvblJlc3BvbnNlEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEhMKC3F1ZXVlc19ydW5zGAUgASgIEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1pc21hdGNoGAcgASgJIo4BCgdCcmVha2VyEg0KBXN0YXRlGAEgASgJEhAKCGZhaWx1cmVzGAIgASgDEi0KCW9wZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9wcm9iZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKsAgoUQ29ubmVjdGlvblN0YXRpc3RpY3MSKQoGdXB0aW1lGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGRvd250aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2Nvbm5lY3Rpb25zGAMgASgDEg8KB291dGFnZXMYBCABKAMSLgoLbGFzdF9vdXRhZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObG9uZ2VzdF9vdXRhZ2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMwoPY29ubmVjdGVkX3NpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLpAQoJV29ya2VyU2V0EgwKBG5hbWUYASABKAkSEwoLdGFza19xdWV1ZXMYAiADKAkSDwoHcnVubmluZxgDIAEoCBIPCgdwb2xsaW5nGAQgASgIEhIKCmdlbmVyYXRpb24YBSABKAMSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9wb2xsX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGZhaWx1cmVzGAggASgDEg0KBWVycm9yGAkgASgJInMKCVF1ZXVlTW9kZRIPCgdlbmFibGVkGAEgASgIEgwKBHJ1bnMYAiABKAMSEAoIbWF4X3J1bnMYAyABKAMSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWVycm9yGAUgASgJIrQBCgpSZWNvbmNpbGVyEi0KCWxhc3RfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2hlY2tlZBgCIAEoAxITCgtjb3JyZWN0aW9ucxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSDQoFZXJyb3IYBSABKAkSMgoOc2VhcmNoZWRfdW50aWwYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIrABCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGJ1c3kYBSABKANCCgoIX2JhY2tsb2cicgoKRGVwZW5kZW5jeRIMCgRuYW1lGAEgASgJEg0KBXN0YXRlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlcnJvchgEIAEoCRINCgV0aXRsZRgFIAEoCSIVChNSZXNldEJyZWFrZXJSZXF1ZXN0IkQKFFJlc2V0QnJlYWtlclJlc3BvbnNlEiwKCmNvbm5lY3Rpb24YASABKAsyGC5zaWduYWxib3gudjEuQ29ubmVjdGlvbiJOChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrICChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkSMgoOc2VhcmNoZWRfdW50aWwYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmZhaWxlZF9iZWNhdXNlGAsgASgJIlwKCkNvcnJlY3Rpb24SDAoEa2luZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHcHJvamVjdBgDIAEoCRIOCgZkZXRhaWwYBCABKAkSDwoHYXBwbGllZBgFIAEoCCJNChFUZW1wb3JhbE5hbWVzcGFjZRIPCgdhZGRyZXNzGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIUCgxuYW1lc3BhY2VfaWQYAyABKAkiZwoLTWFpbnRlbmFuY2USDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCRINCgVhY3RvchgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiFwoVR2V0TWFpbnRlbmFuY2VSZXF1ZXN0IkgKFkdldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UiNwoVU2V0TWFpbnRlbmFuY2VSZXF1ZXN0Eg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkiSAoWU2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZTL7BAoNU3lzdGVtU2VydmljZRJdCg1HZXRDb25uZWN0aW9uEiIuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElEKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIgOQAgESVAoKTGlzdFF1ZXVlcxIfLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVxdWVzdBogLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZRJgCg5HZXRNYWludGVuYW5jZRIjLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlcXVlc3QaJC5zaWduYWxib3gudjEuR2V0TWFpbnRlbmFuY2VSZXNwb25zZSIDkAIBElsKDlNldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5TZXRNYWludGVuYW5jZVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChlzaWduYWxib3gvdjEvc3lzdGVtLnByb3RvEgxzaWduYWxib3gudjEijwQKCkNvbm5lY3Rpb24SDQoFc3RhdGUYASABKAkSDAoEa2luZBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYWRkcmVzcxgEIAEoCRIRCgluYW1lc3BhY2UYBSABKAkSFAoMbmFtZXNwYWNlX2lkGAYgASgJEhIKCmxhc3RfZXJyb3IYByABKAkSMwoPbGFzdF9lcnJvcl90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpnZW5lcmF0aW9uGAkgASgDEioKB2xhdGVuY3kYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIYXR0ZW1wdHMYCyABKAMSNQoRbmV4dF9hdHRlbXB0X3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKB2JyZWFrZXIYDSABKAsyFS5zaWduYWxib3gudjEuQnJlYWtlchI2CgpzdGF0aXN0aWNzGA4gASgLMiIuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25TdGF0aXN0aWNzEiwKC3dvcmtlcl9zZXRzGA8gAygLMhcuc2lnbmFsYm94LnYxLldvcmtlclNldBIQCghkcmFpbmluZxgQIAEoAxINCgV0aXRsZRgRIAEoCSIWChRHZXRDb25uZWN0aW9uUmVxdWVzdCK/AQoVR2V0Q29ubmVjdGlvblJlc3BvbnNlEg0KBXN0YXRlGAEgASgJEgwKBGtpbmQYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBXRpdGxlGAQgASgJEhMKC3F1ZXVlc19ydW5zGAUgASgIEigKBHRpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG1pc21hdGNoGAcgASgJIo4BCgdCcmVha2VyEg0KBXN0YXRlGAEgASgJEhAKCGZhaWx1cmVzGAIgASgDEi0KCW9wZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9wcm9iZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKsAgoUQ29ubmVjdGlvblN0YXRpc3RpY3MSKQoGdXB0aW1lGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKCGRvd250aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKC2Nvbm5lY3Rpb25zGAMgASgDEg8KB291dGFnZXMYBCABKAMSLgoLbGFzdF9vdXRhZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObG9uZ2VzdF9vdXRhZ2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMwoPY29ubmVjdGVkX3NpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLpAQoJV29ya2VyU2V0EgwKBG5hbWUYASABKAkSEwoLdGFza19xdWV1ZXMYAiADKAkSDwoHcnVubmluZxgDIAEoCBIPCgdwb2xsaW5nGAQgASgIEhIKCmdlbmVyYXRpb24YBSABKAMSLgoKc3RhcnRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoObGFzdF9wb2xsX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGZhaWx1cmVzGAggASgDEg0KBWVycm9yGAkgASgJInMKCVF1ZXVlTW9kZRIPCgdlbmFibGVkGAEgASgIEgwKBHJ1bnMYAiABKAMSEAoIbWF4X3J1bnMYAyABKAMSJgoDdHRsGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWVycm9yGAUgASgJIrQBCgpSZWNvbmNpbGVyEi0KCWxhc3RfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2hlY2tlZBgCIAEoAxITCgtjb3JyZWN0aW9ucxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSDQoFZXJyb3IYBSABKAkSMgoOc2VhcmNoZWRfdW50aWwYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvEBCgZXb3JrZXISEQoJc2VydmVyX2lkGAEgASgJEhAKCGNvbnRyYWN0GAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEQoJbmFtZXNwYWNlGAQgASgJEhQKDG5hbWVzcGFjZV9pZBgFIAEoCRIQCghwcm9qZWN0cxgGIAMoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5sYXN0X2JlYXRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKdGFrZXNfcnVucxgJIAEoCCISChBHZXRTdGF0dXNSZXF1ZXN0IvADChFHZXRTdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhEKCXNlcnZlcl9pZBgCIAEoCRINCgVyb2xlcxgDIAMoCRIuCgpzdGFydF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCgpjb25uZWN0aW9uGAUgASgLMhguc2lnbmFsYm94LnYxLkNvbm5lY3Rpb24SKwoKcXVldWVfbW9kZRgGIAEoCzIXLnNpZ25hbGJveC52MS5RdWV1ZU1vZGUSLAoKcmVjb25jaWxlchgHIAEoCzIYLnNpZ25hbGJveC52MS5SZWNvbmNpbGVyEiUKB3dvcmtlcnMYCCADKAsyFC5zaWduYWxib3gudjEuV29ya2VyEhUKDXdvcmtlcnNfZXJyb3IYCSABKAkSKAoEdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoMZGVwZW5kZW5jaWVzGAsgAygLMhguc2lnbmFsYm94LnYxLkRlcGVuZGVuY3kSLgoLbWFpbnRlbmFuY2UYDCABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2USJwoFc3RvcmUYDSABKAsyGC5zaWduYWxib3gudjEuU3RvcmVGYWN0cyL+AQoKU3RvcmVGYWN0cxIOCgZkcml2ZXIYASABKAkSEAoIbG9jYXRpb24YAiABKAkSDwoHdmVyc2lvbhgDIAEoCRITCgZzY2hlbWEYBCABKANIAIgBARIXCg9yZXF1aXJlZF9zY2hlbWEYBSABKAMSEgoFYnl0ZXMYBiABKANIAYgBARIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEisKBXBvb2xzGAggAygLMhwuc2lnbmFsYm94LnYxLkNvbm5lY3Rpb25Qb29sEg0KBWVycm9yGAkgASgJQgkKB19zY2hlbWFCCAoGX2J5dGVzIkwKDkNvbm5lY3Rpb25Qb29sEgwKBG5hbWUYASABKAkSDgoGaW5fdXNlGAIgASgDEg0KBWxpbWl0GAMgASgDEg0KBXdhaXRzGAQgASgDIjoKEUxpc3RRdWV1ZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJInwKEkxpc3RRdWV1ZXNSZXNwb25zZRIjCgZxdWV1ZXMYASADKAsyEy5zaWduYWxib3gudjEuUXVldWUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpMBCgVRdWV1ZRIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSLwoOd29ya2Zsb3dfdGFza3MYAyABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEisKCmFjdGl2aXRpZXMYBCABKAsyFy5zaWduYWxib3gudjEuUXVldWVMaW5lEg0KBWVycm9yGAUgASgJIrABCglRdWV1ZUxpbmUSDwoHcG9sbGVycxgBIAEoAxIyCg5sYXN0X3BvbGxfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHYmFja2xvZxgDIAEoA0gAiAEBEi4KC2JhY2tsb2dfYWdlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGJ1c3kYBSABKANCCgoIX2JhY2tsb2cicgoKRGVwZW5kZW5jeRIMCgRuYW1lGAEgASgJEg0KBXN0YXRlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVlcnJvchgEIAEoCRINCgV0aXRsZRgFIAEoCSIVChNSZXNldEJyZWFrZXJSZXF1ZXN0IkQKFFJlc2V0QnJlYWtlclJlc3BvbnNlEiwKCmNvbm5lY3Rpb24YASABKAsyGC5zaWduYWxib3gudjEuQ29ubmVjdGlvbiJOChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB2RyeV9ydW4YASABKAgSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrICChFSZWNvbmNpbGVSZXNwb25zZRIPCgdjaGVja2VkGAEgASgDEgwKBG9wZW4YAiABKAMSLQoLY29ycmVjdGlvbnMYAyADKAsyGC5zaWduYWxib3gudjEuQ29ycmVjdGlvbhINCgV0b3RhbBgEIAEoAxIOCgZmYWlsZWQYBSABKAMSJwoEdG9vaxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdkcnlfcnVuGAcgASgIEhAKCHdpdGhoZWxkGAggASgDEhgKEHdpdGhoZWxkX2JlY2F1c2UYCSABKAkSMgoOc2VhcmNoZWRfdW50aWwYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmZhaWxlZF9iZWNhdXNlGAsgASgJIlwKCkNvcnJlY3Rpb24SDAoEa2luZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHcHJvamVjdBgDIAEoCRIOCgZkZXRhaWwYBCABKAkSDwoHYXBwbGllZBgFIAEoCCIVChNDaGVja1Jlc3RvcmVSZXF1ZXN0Iu8GChRDaGVja1Jlc3RvcmVSZXNwb25zZRIoCgR0aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjb21wbGV0ZRgCIAEoCBIxCg1yZXN0b3JlZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtiYWNrdXBfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV3ZXN0X3Jvd190aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgttYWludGVuYW5jZRgGIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZRIzCgpjb21wYXJpc29uGAcgASgLMh8uc2lnbmFsYm94LnYxLlJlY29uY2lsZVJlc3BvbnNlEkgKC2RpZmZlcmVuY2VzGAggAygLMjMuc2lnbmFsYm94LnYxLkNoZWNrUmVzdG9yZVJlc3BvbnNlLkRpZmZlcmVuY2VzRW50cnkSJAoEbG9zdBgJIAEoCzIWLnNpZ25hbGJveC52MS5Mb3N0Um93cxIUCgdhZG9wdGVkGAogASgDSACIAQESGwoOZmFpbGVkX21pc3NpbmcYCyABKANIAYgBARIcCg93aXRob3V0X3BheWxvYWQYDCABKANIAogBARIWCglzY2hlZHVsZXMYDSABKANIA4gBARIZChFsYWNraW5nX3NjaGVkdWxlcxgOIAMoCRIYCgtkaXNwYXRjaGVycxgPIAEoA0gEiAEBEhsKE3Vub3duZWRfZGlzcGF0Y2hlcnMYECADKAkSPgoGZXJyb3JzGBEgAygLMi4uc2lnbmFsYm94LnYxLkNoZWNrUmVzdG9yZVJlc3BvbnNlLkVycm9yc0VudHJ5GjIKEERpZmZlcmVuY2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARotCgtFcnJvcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgoKCF9hZG9wdGVkQhEKD19mYWlsZWRfbWlzc2luZ0ISChBfd2l0aG91dF9wYXlsb2FkQgwKCl9zY2hlZHVsZXNCDgoMX2Rpc3BhdGNoZXJzIvcBCghMb3N0Um93cxIMCgRvcGVuGAEgASgDEg0KBWVuZGVkGAIgASgDEhIKCnVwX3RvX2hvdXIYAyABKAMSEQoJdXBfdG9fZGF5GAQgASgDEg0KBW9sZGVyGAUgASgDEi8KC25ld2VzdF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5mb3Jnb3R0ZW5fZnJvbRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPZm9yZ290dGVuX3VudGlsGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJNChFUZW1wb3JhbE5hbWVzcGFjZRIPCgdhZGRyZXNzGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIUCgxuYW1lc3BhY2VfaWQYAyABKAkiZwoLTWFpbnRlbmFuY2USDgoGYWN0aXZlGAEgASgIEg4KBnJlYXNvbhgCIAEoCRINCgVhY3RvchgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiFwoVR2V0TWFpbnRlbmFuY2VSZXF1ZXN0IkgKFkdldE1haW50ZW5hbmNlUmVzcG9uc2USLgoLbWFpbnRlbmFuY2UYASABKAsyGS5zaWduYWxib3gudjEuTWFpbnRlbmFuY2UiNwoVU2V0TWFpbnRlbmFuY2VSZXF1ZXN0Eg4KBmFjdGl2ZRgBIAEoCBIOCgZyZWFzb24YAiABKAkiSAoWU2V0TWFpbnRlbmFuY2VSZXNwb25zZRIuCgttYWludGVuYW5jZRgBIAEoCzIZLnNpZ25hbGJveC52MS5NYWludGVuYW5jZTLXBQoNU3lzdGVtU2VydmljZRJdCg1HZXRDb25uZWN0aW9uEiIuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElEKCUdldFN0YXR1cxIeLnNpZ25hbGJveC52MS5HZXRTdGF0dXNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkdldFN0YXR1c1Jlc3BvbnNlIgOQAgESVAoKTGlzdFF1ZXVlcxIfLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVxdWVzdBogLnNpZ25hbGJveC52MS5MaXN0UXVldWVzUmVzcG9uc2UiA5ACARJVCgxSZXNldEJyZWFrZXISIS5zaWduYWxib3gudjEuUmVzZXRCcmVha2VyUmVxdWVzdBoiLnNpZ25hbGJveC52MS5SZXNldEJyZWFrZXJSZXNwb25zZRJMCglSZWNvbmNpbGUSHi5zaWduYWxib3gudjEuUmVjb25jaWxlUmVxdWVzdBofLnNpZ25hbGJveC52MS5SZWNvbmNpbGVSZXNwb25zZRJaCgxDaGVja1Jlc3RvcmUSIS5zaWduYWxib3gudjEuQ2hlY2tSZXN0b3JlUmVxdWVzdBoiLnNpZ25hbGJveC52MS5DaGVja1Jlc3RvcmVSZXNwb25zZSIDkAIBEmAKDkdldE1haW50ZW5hbmNlEiMuc2lnbmFsYm94LnYxLkdldE1haW50ZW5hbmNlUmVxdWVzdBokLnNpZ25hbGJveC52MS5HZXRNYWludGVuYW5jZVJlc3BvbnNlIgOQAgESWwoOU2V0TWFpbnRlbmFuY2USIy5zaWduYWxib3gudjEuU2V0TWFpbnRlbmFuY2VSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLlNldE1haW50ZW5hbmNlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Connection is a server's connection to Temporal.
@@ -1195,6 +1195,208 @@ export const CorrectionSchema: GenMessage<Correction> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_system, 22);
 
 /**
+ * @generated from message signalbox.v1.CheckRestoreRequest
+ */
+export type CheckRestoreRequest = Message<"signalbox.v1.CheckRestoreRequest"> & {
+};
+
+/**
+ * Describes the message signalbox.v1.CheckRestoreRequest.
+ * Use `create(CheckRestoreRequestSchema)` to create a new message.
+ */
+export const CheckRestoreRequestSchema: GenMessage<CheckRestoreRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 23);
+
+/**
+ * @generated from message signalbox.v1.CheckRestoreResponse
+ */
+export type CheckRestoreResponse = Message<"signalbox.v1.CheckRestoreResponse"> & {
+  /**
+   * The server's current time, from which clients compute ages.
+   *
+   * @generated from field: google.protobuf.Timestamp time = 1;
+   */
+  time?: Timestamp | undefined;
+
+  /**
+   * Whether everything is known, and nothing is left to correct or to search.
+   *
+   * @generated from field: bool complete = 2;
+   */
+  complete: boolean;
+
+  /**
+   * Set if a comparison found that the database was restored, and when it did.
+   *
+   * @generated from field: google.protobuf.Timestamp restored_time = 3;
+   */
+  restoredTime?: Timestamp | undefined;
+
+  /**
+   * Last comparison before the backup: rows that were written later were lost. Set with restored_time.
+   *
+   * @generated from field: google.protobuf.Timestamp backup_time = 4;
+   */
+  backupTime?: Timestamp | undefined;
+
+  /**
+   * Time of the newest row of a run; not set if there is none or it is unknown.
+   *
+   * @generated from field: google.protobuf.Timestamp newest_row_time = 5;
+   */
+  newestRowTime?: Timestamp | undefined;
+
+  /**
+   * The maintenance mode as the server last read it. Not set if it has not read it.
+   *
+   * @generated from field: signalbox.v1.Maintenance maintenance = 6;
+   */
+  maintenance?: Maintenance | undefined;
+
+  /**
+   * A comparison with Temporal that changed nothing. Not set if it failed; errors has the reason.
+   *
+   * @generated from field: signalbox.v1.ReconcileResponse comparison = 7;
+   */
+  comparison?: ReconcileResponse | undefined;
+
+  /**
+   * The differences of the comparison by kind.
+   *
+   * @generated from field: map<string, int64> differences = 8;
+   */
+  differences: { [key: string]: bigint };
+
+  /**
+   * Executions of runs without a row that the comparison found.
+   *
+   * @generated from field: signalbox.v1.LostRows lost = 9;
+   */
+  lost?: LostRows | undefined;
+
+  /**
+   * Since the backup; not set if no restore was found or they are unknown. Runs that got their row from Temporal, and runs that
+   * failed because Temporal does not have them.
+   *
+   * @generated from field: optional int64 adopted = 10;
+   */
+  adopted?: bigint | undefined;
+
+  /**
+   * @generated from field: optional int64 failed_missing = 11;
+   */
+  failedMissing?: bigint | undefined;
+
+  /**
+   * Open runs that are stuck because the database lacks one of their large values. Not set if it is unknown.
+   *
+   * @generated from field: optional int64 without_payload = 12;
+   */
+  withoutPayload?: bigint | undefined;
+
+  /**
+   * Number of schedules that Temporal must have, and the changes that it lacks. Not set if it is unknown.
+   *
+   * @generated from field: optional int64 schedules = 13;
+   */
+  schedules?: bigint | undefined;
+
+  /**
+   * @generated from field: repeated string lacking_schedules = 14;
+   */
+  lackingSchedules: string[];
+
+  /**
+   * Number of dispatchers, and the projects of those without an owner. Not set if it is unknown.
+   *
+   * @generated from field: optional int64 dispatchers = 15;
+   */
+  dispatchers?: bigint | undefined;
+
+  /**
+   * @generated from field: repeated string unowned_dispatchers = 16;
+   */
+  unownedDispatchers: string[];
+
+  /**
+   * Why parts are unknown, by part: restore, comparison, rows, schedules or dispatchers.
+   *
+   * @generated from field: map<string, string> errors = 17;
+   */
+  errors: { [key: string]: string };
+};
+
+/**
+ * Describes the message signalbox.v1.CheckRestoreResponse.
+ * Use `create(CheckRestoreResponseSchema)` to create a new message.
+ */
+export const CheckRestoreResponseSchema: GenMessage<CheckRestoreResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 24);
+
+/**
+ * LostRows counts executions of runs without a row.
+ *
+ * @generated from message signalbox.v1.LostRows
+ */
+export type LostRows = Message<"signalbox.v1.LostRows"> & {
+  /**
+   * Those that are open in Temporal, and those that have ended there.
+   *
+   * @generated from field: int64 open = 1;
+   */
+  open: bigint;
+
+  /**
+   * @generated from field: int64 ended = 2;
+   */
+  ended: bigint;
+
+  /**
+   * All of them by the age of their start: up to an hour, up to a day, older.
+   *
+   * @generated from field: int64 up_to_hour = 3;
+   */
+  upToHour: bigint;
+
+  /**
+   * @generated from field: int64 up_to_day = 4;
+   */
+  upToDay: bigint;
+
+  /**
+   * @generated from field: int64 older = 5;
+   */
+  older: bigint;
+
+  /**
+   * Start of the newest one; not set if there is none.
+   *
+   * @generated from field: google.protobuf.Timestamp newest_time = 6;
+   */
+  newestTime?: Timestamp | undefined;
+
+  /**
+   * The period in which executions ended that Temporal no longer has: runs among them have no row and cannot be counted, and
+   * starts with their request IDs start again. Not set if there is none.
+   *
+   * @generated from field: google.protobuf.Timestamp forgotten_from = 7;
+   */
+  forgottenFrom?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp forgotten_until = 8;
+   */
+  forgottenUntil?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.LostRows.
+ * Use `create(LostRowsSchema)` to create a new message.
+ */
+export const LostRowsSchema: GenMessage<LostRows> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_system, 25);
+
+/**
  * TemporalNamespace is a namespace of a Temporal.
  *
  * @generated from message signalbox.v1.TemporalNamespace
@@ -1223,7 +1425,7 @@ export type TemporalNamespace = Message<"signalbox.v1.TemporalNamespace"> & {
  * Use `create(TemporalNamespaceSchema)` to create a new message.
  */
 export const TemporalNamespaceSchema: GenMessage<TemporalNamespace> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 23);
+  messageDesc(file_signalbox_v1_system, 26);
 
 /**
  * Maintenance is whether the platform starts new runs.
@@ -1265,7 +1467,7 @@ export type Maintenance = Message<"signalbox.v1.Maintenance"> & {
  * Use `create(MaintenanceSchema)` to create a new message.
  */
 export const MaintenanceSchema: GenMessage<Maintenance> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 24);
+  messageDesc(file_signalbox_v1_system, 27);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceRequest
@@ -1278,7 +1480,7 @@ export type GetMaintenanceRequest = Message<"signalbox.v1.GetMaintenanceRequest"
  * Use `create(GetMaintenanceRequestSchema)` to create a new message.
  */
 export const GetMaintenanceRequestSchema: GenMessage<GetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 25);
+  messageDesc(file_signalbox_v1_system, 28);
 
 /**
  * @generated from message signalbox.v1.GetMaintenanceResponse
@@ -1295,7 +1497,7 @@ export type GetMaintenanceResponse = Message<"signalbox.v1.GetMaintenanceRespons
  * Use `create(GetMaintenanceResponseSchema)` to create a new message.
  */
 export const GetMaintenanceResponseSchema: GenMessage<GetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 26);
+  messageDesc(file_signalbox_v1_system, 29);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceRequest
@@ -1321,7 +1523,7 @@ export type SetMaintenanceRequest = Message<"signalbox.v1.SetMaintenanceRequest"
  * Use `create(SetMaintenanceRequestSchema)` to create a new message.
  */
 export const SetMaintenanceRequestSchema: GenMessage<SetMaintenanceRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 27);
+  messageDesc(file_signalbox_v1_system, 30);
 
 /**
  * @generated from message signalbox.v1.SetMaintenanceResponse
@@ -1340,7 +1542,7 @@ export type SetMaintenanceResponse = Message<"signalbox.v1.SetMaintenanceRespons
  * Use `create(SetMaintenanceResponseSchema)` to create a new message.
  */
 export const SetMaintenanceResponseSchema: GenMessage<SetMaintenanceResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_system, 28);
+  messageDesc(file_signalbox_v1_system, 31);
 
 /**
  * SystemService reports the status of the platform.
@@ -1402,6 +1604,17 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ReconcileRequestSchema;
     output: typeof ReconcileResponseSchema;
+  },
+  /**
+   * CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
+   * lacks. It changes nothing: comparisons in the background, or Reconcile, correct it.
+   *
+   * @generated from rpc signalbox.v1.SystemService.CheckRestore
+   */
+  checkRestore: {
+    methodKind: "unary";
+    input: typeof CheckRestoreRequestSchema;
+    output: typeof CheckRestoreResponseSchema;
   },
   /**
    * GetMaintenance returns whether the platform is in maintenance.

@@ -1,0 +1,59 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// restoreAfter is for how long no comparison has ended if the database may be one that was restored: several intervals of passes.
+const restoreAfter = 2 * passEvery
+
+// mayBeRestored reports whether the database may be a restored one: its last comparison is some time ago.
+func (p *pass) mayBeRestored() bool {
+	return !p.dry && !p.known.ComparedAt.IsZero() && p.r.opts.Now().Sub(p.known.ComparedAt) >= restoreAfter
+}
+
+// noteRestore is called for each execution of a run that has no row. In continuous operation there is none, because the row is written first. After
+// a time without comparisons it proves that rows were lost: the maintenance mode begins, and the restore is stored.
+func (p *pass) noteRestore(ctx context.Context) error {
+	if !p.mayBeRestored() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.restored {
+		return nil
+	}
+	p.unheld = true
+	to := p.known.ComparedAt.UTC()
+	if err := p.r.opts.Hold(ctx, fmt.Sprintf("the database was restored to its state of %s or later; see `signalbox restore check`", to.Format(time.RFC3339))); err != nil {
+		return err
+	}
+	if err := p.r.store.MarkRestored(ctx, p.r.opts.Now(), to); err != nil {
+		return err
+	}
+	p.restored, p.unheld = true, false
+	logger.FromContext(ctx).WarnContext(ctx, "The database was restored from a backup: runs that were started later have no row, and new ones do not start until the maintenance mode ends",
+		"backup", to)
+	return nil
+}
+
+// markCompared stores that this pass has ended, so that the next one knows for how long the database was not in use. It does not while new runs
+// could not be held, so that the next pass does it.
+func (p *pass) markCompared(ctx context.Context) error {
+	if p.dry || p.unheld || p.view.Placement() == run.PlacementElsewhere {
+		return nil
+	}
+	return p.r.store.MarkCompared(ctx, p.r.opts.Now())
+}
+
+// addLost counts an execution of a run that has no row.
+func (p *pass) addLost(x run.Execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report.Lost.Add(x, p.r.opts.Now())
+}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
+	"github.com/signalbox-dev/signalbox/internal/system"
+)
+
+// RestoredRows implements [system.RestoreSources].
+func (s *Store) RestoredRows(ctx context.Context, since time.Time) (found system.RestoredRows, err error) {
+	err = s.db.Read(ctx, "read what a restored database has", func(ctx context.Context, c sqldb.Conn) error {
+		// The newest row of each project is the first one of an index.
+		err := c.QueryRowContext(ctx, `SELECT MAX(newest) FROM (SELECT (SELECT MAX(created_at) FROM runs WHERE project = projects.name) AS newest FROM projects) AS p`).
+			Scan(sqlrow.TimeInto(&found.Newest))
+		if err != nil {
+			return err
+		}
+		found.WithoutPayload, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
+WHERE v.cause = $1`, run.PayloadMissing)
+		if err != nil || since.IsZero() {
+			return err
+		}
+		for action, count := range map[string]*int64{audit.RunAdopt: &found.Adopted, audit.RunExecutionMissing: &found.Missing} {
+			if *count, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM audit WHERE action = $1 AND at >= $2`, action, since.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}

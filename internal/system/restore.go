@@ -1,0 +1,115 @@
+package system
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/run"
+)
+
+// RestoredRows is what the rows tell about the time since a moment.
+type RestoredRows struct {
+	// Newest is when the newest row was made; zero if there is none.
+	Newest time.Time
+	// Adopted counts the runs that got their row from Temporal since then, Missing the runs that failed because Temporal does not have them.
+	Adopted, Missing int64
+	// WithoutPayload counts the open runs that are stuck because the database lacks one of their large values.
+	WithoutPayload int64
+}
+
+// RestoreSources are what a restored database is compared with, beside the runs in Temporal.
+type RestoreSources interface {
+	// Comparisons returns what all processes know of the comparisons of the runs with Temporal.
+	Comparisons(ctx context.Context) (run.Comparisons, error)
+	// RestoredRows returns what the rows tell about the time since a moment.
+	RestoredRows(ctx context.Context, since time.Time) (RestoredRows, error)
+	// Schedules returns how many schedules Temporal must have, and the changes that it lacks, one line each.
+	Schedules(ctx context.Context) (expected int, lacking []string, err error)
+	// Dispatchers returns how many dispatchers there are, and the projects of those without an owner.
+	Dispatchers(ctx context.Context) (all int, unowned []string, err error)
+}
+
+// The parts of a check.
+const (
+	PartRestore     = "restore"
+	PartComparison  = "comparison"
+	PartRows        = "rows"
+	PartSchedules   = "schedules"
+	PartDispatchers = "dispatchers"
+)
+
+// RestoreCheck is how the database differs from Temporal.
+type RestoreCheck struct {
+	At time.Time
+	run.Comparisons
+
+	Maintenance *maintenance.State
+	// Comparison is a dry run: it has what the comparisons in the background have not corrected yet.
+	Comparison run.Report
+	// Rows are since RestoredTo.
+	Rows RestoredRows
+
+	Schedules          int
+	LackingSchedules   []string
+	Dispatchers        int
+	UnownedDispatchers []string
+	// Errors are why parts are unknown, by part.
+	Errors map[string]string
+}
+
+// Known reports whether a part is known.
+func (c RestoreCheck) Known(part string) bool { return c.Errors[part] == "" }
+
+// Complete reports whether everything is known, all ended executions were searched, and nothing is left to correct. What is only reported may
+// remain.
+func (c RestoreCheck) Complete() bool {
+	left := len(c.Errors) + c.Comparison.Failed + c.Comparison.Withheld + len(c.LackingSchedules) + len(c.UnownedDispatchers)
+	for kind, n := range c.Comparison.Counts {
+		if !kind.OnlyReported() {
+			left += n
+		}
+	}
+	return left == 0 && c.Comparison.SearchedUntil.IsZero()
+}
+
+// CheckRestore compares the database with Temporal after a restore. It changes nothing.
+func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
+	check := RestoreCheck{At: s.opts.Now(), Errors: map[string]string{}}
+	if state, known := s.opts.Maintenance.Last(); known {
+		check.Maintenance = &state
+	}
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	ask := func(part string, read func() error) {
+		asking.Go(func() {
+			if err := read(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				check.Errors[part] = publicError(ctx, err)
+			}
+		})
+	}
+	ask(PartComparison, func() (err error) {
+		check.Comparison, err = s.reconciler.Reconcile(ctx, true)
+		return err
+	})
+	ask(PartSchedules, func() (err error) {
+		check.Schedules, check.LackingSchedules, err = s.opts.Restore.Schedules(ctx)
+		return err
+	})
+	ask(PartDispatchers, func() (err error) {
+		check.Dispatchers, check.UnownedDispatchers, err = s.opts.Restore.Dispatchers(ctx)
+		return err
+	})
+	known, err := s.opts.Restore.Comparisons(ctx)
+	check.Comparisons = known
+	ask(PartRestore, func() error { return err })
+	ask(PartRows, func() (err error) {
+		check.Rows, err = s.opts.Restore.RestoredRows(ctx, known.RestoredTo)
+		return err
+	})
+	asking.Wait()
+	return check
+}

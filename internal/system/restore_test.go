@@ -1,0 +1,88 @@
+package system_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/system"
+)
+
+func (s *fakes) Comparisons(context.Context) (run.Comparisons, error) {
+	return s.restored.Comparisons, s.restoreErr
+}
+
+func (s *fakes) RestoredRows(_ context.Context, since time.Time) (system.RestoredRows, error) {
+	s.since = since
+	return s.restored.Rows, s.restoreErr
+}
+
+func (s *fakes) Schedules(context.Context) (int, []string, error) {
+	return s.restored.Schedules, s.restored.LackingSchedules, s.restoreErr
+}
+
+func (s *fakes) Dispatchers(context.Context) (int, []string, error) {
+	return s.restored.Dispatchers, s.restored.UnownedDispatchers, s.restoreErr
+}
+
+func TestRestoreCheck(t *testing.T) {
+	t.Parallel()
+	service, s := newService()
+	backup := noon.Add(-time.Hour)
+	s.mode = &maintenance.State{On: true, Reason: "restored"}
+	s.report = run.Report{Checked: 4, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3}, Lost: run.Lost{Open: 1, Ended: 2}}
+	s.restored = system.RestoreCheck{
+		Comparisons: run.Comparisons{RestoredAt: noon, RestoredTo: backup}, Rows: system.RestoredRows{Newest: backup, Adopted: 7},
+		Schedules: 2, LackingSchedules: []string{"create a"}, Dispatchers: 3, UnownedDispatchers: []string{"shop"},
+	}
+	want := s.restored
+	want.At, want.Maintenance, want.Comparison, want.Errors = noon, s.mode, s.report, map[string]string{}
+	require.Equal(t, want, service.CheckRestore(t.Context()))
+	require.Equal(t, []bool{true}, s.dry, "it changes nothing")
+	require.Equal(t, backup, s.since)
+	require.Empty(t, s.entries)
+
+	s.restoreErr = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
+	found := service.CheckRestore(t.Context())
+	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers} {
+		require.Equal(t, "the database is away", found.Errors[part], part)
+		require.False(t, found.Known(part))
+	}
+	require.True(t, found.Known(system.PartComparison))
+}
+
+func TestRestoreCheckIsComplete(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check system.RestoreCheck
+		want  bool
+	}{
+		"nothing": {want: true},
+		"only reported": {want: true, check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{
+			run.CorrectionForeign: 2, run.CorrectionReopened: 1, run.CorrectionForgotten: 1,
+		}}}},
+		"a row to insert":   {check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 1}}}},
+		"not searched":      {check: system.RestoreCheck{Comparison: run.Report{SearchedUntil: noon}}},
+		"not compared":      {check: system.RestoreCheck{Comparison: run.Report{Failed: 1}}},
+		"withheld":          {check: system.RestoreCheck{Comparison: run.Report{Withheld: 1}}},
+		"a schedule":        {check: system.RestoreCheck{LackingSchedules: []string{"create a"}}},
+		"a dispatcher":      {check: system.RestoreCheck{UnownedDispatchers: []string{"shop"}}},
+		"something unknown": {check: system.RestoreCheck{Errors: map[string]string{system.PartRows: "the database is away"}}},
+	} {
+		require.Equal(t, c.want, c.check.Complete(), name)
+	}
+}
+
+func TestLostRowsByAge(t *testing.T) {
+	t.Parallel()
+	var lost run.Lost
+	for _, age := range []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 30 * time.Hour} {
+		lost.Add(run.Execution{StartedAt: noon.Add(-age), Open: age < time.Hour}, noon)
+	}
+	require.Equal(t, run.Lost{Open: 1, Ended: 3, UpToHour: 2, UpToDay: 1, Older: 1, Newest: noon.Add(-time.Minute)}, lost)
+}
