@@ -33,8 +33,6 @@ type Options struct {
 	Create bool
 	// CallTimeout limits each call; 0 means 5 s.
 	CallTimeout time.Duration
-	// Called is called at the end of each call, for metrics; may be nil.
-	Called func(ctx context.Context, operation sqldb.Operation, failure sqldb.Failure, took time.Duration)
 }
 
 // Separate is a store in another Postgres database than Signalbox's own.
@@ -48,7 +46,7 @@ type Separate struct {
 
 // OpenSeparate returns the store in a database. It does not connect: a server starts while this database is unavailable.
 func OpenSeparate(ctx context.Context, o Options) (*Separate, error) {
-	db, err := sqldb.Open(ctx, sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: separateConns, CallTimeout: o.CallTimeout, Called: o.Called, Unchecked: true})
+	db, err := sqldb.Open(ctx, sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: separateConns, CallTimeout: o.CallTimeout, Unchecked: true})
 	if err != nil {
 		return nil, err
 	}
