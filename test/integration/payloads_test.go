@@ -67,7 +67,7 @@ func TestPayloadsApartOutliveARestoredDatabase(t *testing.T) {
 			i.listensFor(t, id, "go")
 			sendTogether(t, i.Server, "go", 1)
 			r := i.Await(t, id, 2*agreed, "completed")
-			require.JSONEq(t, fmt.Sprintf(`{"given":%d,"fetched":%d}`, 1000*len(planted), 2000*len(planted)), string(r.GetOutput()))
+			require.JSONEq(t, fmt.Sprintf(`{"given":%d,"fetched":%d}`, 1000*len(planted), 2000*len(planted)), r.GetOutput().GetJson())
 		})
 	}
 }
