@@ -121,6 +121,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 		return err
 	}
 	a.open("store", a.storage.Store)
+	a.open("payloads", stopOnly(a.storage.values.Stop))
 
 	a.maintenance = maintenance.New(a.storage, time.Now)
 	a.add("maintenance mode", a.maintenance)
@@ -190,7 +191,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("webhooks", a.webhooks.sender)
 	a.add("connection events", a.newConnectionEvents())
 	a.add("failure events", a.newFailureEvents())
-	a.add("retention", newRetention(a.process, a.storage))
+	a.add("retention", newRetention(a.process, a.storage, a.connection))
 	a.add("schedules", a.definitions.schedules)
 	a.add("diagnosis", a.diagnosis.watcher)
 	a.add("task failures", a.diagnosis.failures)

@@ -17,7 +17,7 @@ import (
 // and correct runs.
 func TestPartsStartInOrder(t *testing.T) {
 	t.Parallel()
-	foundation := []string{"telemetry", "memory monitor", "store", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
+	foundation := []string{"telemetry", "memory monitor", "store", "payloads", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
 	services := []string{
 		"tokens", "API server", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems",
 	}

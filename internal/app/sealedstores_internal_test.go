@@ -433,10 +433,10 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `AdoptCluster BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
+	"": `AdoptCluster BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker LeftIn LeftRuns ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkCompared MarkHandedOver MarkRestored MarkSearched Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster SaveDraft Comparisons SetPaused Start StartingRuns Status
+OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SetPaused Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
@@ -455,7 +455,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Awaited":     "Due DueFor Key MarkNotified",
 	"Waits":       "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.
-	"Payloads":  "DeleteOrphans Get Put Writable",
+	"Payloads":  "DeleteRun Get Put Stale String Writable",
 	"Originals": "SealedOf Secrecies",
 	// Queries of counts, times and names of tasks.
 	"Statistics": "ReadCells ReadLengths ReadWorkflows",

@@ -24,6 +24,10 @@ func newHealth(c *components) *health.Health {
 		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Title: c.connection.placement.Title, Used: both},
 		{Name: "memory", Checker: c.memory, Used: both},
 	}
+	if c.cfg.Payloads.Store != config.PayloadsDatabase {
+		// Most runs have no large values, and go on. In the database, the dependency "store" covers them.
+		dependencies = append(dependencies, health.Dependency{Name: "payloads", Checker: health.CheckFunc(c.storage.values.Writable), Used: both})
+	}
 	if certificate := c.connection.certificate; certificate.used() {
 		dependencies = append(dependencies, health.Dependency{Name: "certificate", Condition: certificate.condition, Used: both})
 	}

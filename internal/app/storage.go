@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -11,10 +12,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/payloads"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -24,7 +25,8 @@ type storage struct {
 
 	sealed    *sealedStores
 	documents *engine.Documents
-	// payloads stores the large payloads that Temporal histories refer to.
+	// values are the stores of the large payloads that Temporal histories refer to; payloads writes and reads them.
+	values   *largeValues
 	payloads *codec.Storage
 }
 
@@ -39,10 +41,14 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	if err != nil {
 		return nil, err
 	}
+	values, err := openLargeValues(ctx, p.cfg, opened.Payloads())
+	if err != nil {
+		return nil, errors.Join(err, opened.Stop(ctx))
+	}
 	documents := engine.NewDocuments(opened, documentLimits(p.cfg))
 	return &storage{
 		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
-		payloads: codec.New(opened.Payloads(), codec.Options{MaxBytes: payloads.MaxBytes}),
+		values: values, payloads: codec.New(values, codec.Options{MaxBytes: payload.MaxBytes}),
 	}, nil
 }
 

@@ -53,6 +53,8 @@ type Options struct {
 	Program string
 	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
+	// CheckServices connects to services that the configuration names, for check-config; nil: none.
+	CheckServices func(ctx context.Context, cfg *config.Config) config.Problems
 	// Bootstrap makes the first token; nil: this program has no store.
 	Bootstrap tokencmd.Bootstrap
 	// Commands are added to the root.
@@ -97,7 +99,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
-		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers), versionCommand(s, options.Version),
+		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices), versionCommand(s, options.Version),
 	)
 	for _, noun := range root.Commands() {
 		acceptClientFlags(s, noun)

@@ -29,6 +29,7 @@ type Config struct {
 	MemoryLimit Size       `yaml:"memory_limit" default:"0" doc:"Soft memory limit of the process. 0: nine tenths of its cgroup's limit, if it has one. The variable GOMEMLIMIT, if set, takes precedence. From 70 % of the limit diagnosis and repair of runs are suspended, from 85 % starts of runs are refused with MEMORY_EXHAUSTED."`
 	Temporal    Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply to keys that are not set here."`
 	Store       Store      `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
+	Payloads    Payloads   `yaml:"payloads" doc:"The store of large values, to which Temporal's histories refer: from 16 KiB. Apart from the database, they outlive a restore of its older backup."`
 	Redis       Redis      `yaml:"redis" doc:"The Redis that holds leases and heartbeats, for platforms of several processes. Without it they are in memory, which supports one process on SQLite."`
 	Auth        Auth       `yaml:"auth" doc:"Authentication of API callers."`
 	API         API        `yaml:"api" doc:"The API listener."`

@@ -34,6 +34,7 @@ func (c *Config) validate() Problems {
 		c.ListenTLS.Validate().under("listen_tls"),
 		c.Temporal.Validate().under("temporal"),
 		c.Store.Validate().under("store"),
+		c.Payloads.Validate().under("payloads"),
 		c.Redis.Validate().under("redis"),
 		c.Auth.Validate().under("auth"),
 		c.API.Validate().under("api"),
@@ -52,6 +53,9 @@ func (c *Config) validate() Problems {
 		c.Telemetry.Validate().under("telemetry"),
 	} {
 		ps = append(ps, concern...)
+	}
+	if c.Payloads.Store == PayloadsPostgres && c.Payloads.DSN == c.Store.DSN {
+		ps.add("payloads.dsn", "is the same database as store.dsn, which a restore would bring back together with its payloads; name another database, or set payloads.store to database")
 	}
 	c.validateCleanup(&ps)
 	c.validateRenewal(&ps)

@@ -57,6 +57,12 @@ func (e *Engine) describe(ctx context.Context, runID string) (*workflowpb.Workfl
 	return response.GetWorkflowExecutionInfo(), nil
 }
 
+// IsOpen reports whether Temporal has an open execution of a run.
+func (e *Engine) IsOpen(ctx context.Context, runID string) (bool, error) {
+	found, err := e.describe(ctx, runID)
+	return found.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, err
+}
+
 // Rebuild implements [run.Rebuilder].
 func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.RebuildWriter) error {
 	if err := e.budget.Take(ctx); err != nil {

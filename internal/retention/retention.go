@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // Kind is a kind of data.
@@ -85,9 +86,10 @@ type Page struct {
 type Store interface {
 	// DeletePage deletes the matching rows among the next limit of a kind behind after, which is empty at first.
 	DeletePage(ctx context.Context, kind Kind, cut Cut, after string, limit int) (Page, error)
-	// DeleteOrphans deletes the payloads of the next limit runs behind after whose row is gone and that are older than age. It returns the
-	// number of deleted payloads, and the run after which the next page continues: empty after the last page.
-	DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (deleted int64, next string, err error)
+	// RunsWithoutRow returns those of the runs that have no row.
+	RunsWithoutRow(ctx context.Context, ids []string) ([]string, error)
+	// Comparisons returns what is known of the comparisons of the runs with Temporal.
+	Comparisons(ctx context.Context) (run.Comparisons, error)
 	// DeleteSessions deletes up to limit sessions that had ended before the given time, and returns how many.
 	DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error)
 	// DeleteOutages deletes up to limit recorded outages that were over before the given time, and returns how many.
@@ -100,6 +102,21 @@ type Store interface {
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
 
+// Payloads is a store of the large values of runs, as package payload describes.
+type Payloads interface {
+	// Stale examines the next limit runs after a position, and returns those that have a value older than age, and the position after which
+	// the next page continues: empty after the last page.
+	Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error)
+	// DeleteRun deletes the values of a run, and returns how many.
+	DeleteRun(ctx context.Context, runID string) (int64, error)
+}
+
+// Executions has the executions of runs.
+type Executions interface {
+	// IsOpen reports whether Temporal has an open execution of a run.
+	IsOpen(ctx context.Context, runID string) (bool, error)
+}
+
 // Metrics counts deleted rows.
 type Metrics interface {
 	// Deleted adds rows by table (signalbox_retention_deleted_total).
@@ -109,6 +126,9 @@ type Metrics interface {
 // Options are the policy and the dependencies.
 type Options struct {
 	Policy Policy
+	// Payloads are the stores with values of runs.
+	Payloads   []Payloads
+	Executions Executions
 	// WebhookDeliveries is how long finished deliveries of webhooks are kept.
 	WebhookDeliveries time.Duration
 	// Every is the time from one pass to the next.
@@ -130,6 +150,10 @@ const (
 	// orphanedFor is how old payloads without a run have to be: the row of a run may be written after its first payload, also by the
 	// reconciler.
 	orphanedFor = 24 * time.Hour
+	// searchedWithin is how far the search for ended executions without a row may be behind while payloads are deleted. Otherwise an older
+	// database was restored, or Temporal is unavailable, and a run without a row may get one: then its payloads are needed, however old they
+	// are. The search ends minutes before the present.
+	searchedWithin = 15 * time.Minute
 	// sessionsFor is how long ended sessions are kept, so that a late request gets the reason of the end.
 	sessionsFor = 24 * time.Hour
 	// outagesFor is how long outages of Temporal are kept, for charts of runs.
@@ -219,11 +243,36 @@ func (c *Cleaner) cleanAged(
 	}
 }
 
-// cleanOrphans deletes the large payloads of runs that do not exist: deleted by retention, or never accepted.
-func (c *Cleaner) cleanOrphans(ctx context.Context) error {
+// cleanOrphans deletes the large payloads of runs that do not exist, in all stores.
+func (c *Cleaner) cleanOrphans(ctx context.Context) (err error) {
+	for _, payloads := range c.opts.Payloads {
+		err = errors.Join(err, c.cleanOrphansOf(ctx, payloads))
+	}
+	return err
+}
+
+// cleanOrphansOf deletes the payloads of runs that were deleted by retention, or never accepted. It deletes nothing while runs without a row
+// may still get one.
+func (c *Cleaner) cleanOrphansOf(ctx context.Context, payloads Payloads) error {
 	for after := ""; ; {
 		begun := time.Now()
-		deleted, next, err := c.store.DeleteOrphans(ctx, orphanedFor, after, pageSize)
+		switch known, err := c.store.Comparisons(ctx); {
+		case err != nil:
+			return err
+		case c.opts.Now().Sub(known.SearchedUntil) > searchedWithin:
+			logger.FromContext(ctx).InfoContext(ctx, "Payloads without a run are kept until all ended executions were searched for runs without a row",
+				"searched_until", known.SearchedUntil)
+			return nil
+		}
+		stale, next, err := payloads.Stale(ctx, orphanedFor, after, pageSize)
+		if err != nil {
+			return err
+		}
+		orphans, err := c.store.RunsWithoutRow(ctx, stale)
+		if err != nil {
+			return err
+		}
+		deleted, err := c.deleteOrphans(ctx, payloads, orphans)
 		if deleted > 0 {
 			c.opts.Metrics.Deleted(ctx, "payloads", deleted)
 			logger.FromContext(ctx).InfoContext(ctx, "Payloads whose runs are gone were deleted", "rows", deleted)
@@ -236,6 +285,25 @@ func (c *Cleaner) cleanOrphans(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// deleteOrphans deletes the payloads of runs without a row. It keeps those of open executions: such a run is adopted as soon as its workflow
+// is published.
+func (c *Cleaner) deleteOrphans(ctx context.Context, payloads Payloads, runIDs []string) (deleted int64, err error) {
+	for _, id := range runIDs {
+		open, err := c.opts.Executions.IsOpen(ctx, id)
+		if err != nil {
+			return deleted, err
+		}
+		if open {
+			continue
+		}
+		n, err := payloads.DeleteRun(ctx, id)
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
 }
 
 // clean deletes the data of one project past its limits, and writes the audit entry also when it could not finish.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +35,12 @@ type rows struct {
 	taken   bool
 	counted map[string]int64
 	passes  atomic.Int32
-	orphans int64 // payloads without a run, found page by page
+	// searched is the time before which all ended executions were searched, away an outage of Temporal.
+	searched time.Time
+	away     bool
+	// removed are the runs with deleted payloads; onRemoved is called for each, with the lock.
+	removed   []string
+	onRemoved func()
 	// sessions are those that have ended.
 	sessions int64
 	// outages are those that are over.
@@ -69,17 +76,58 @@ func (r *rows) DeletePage(ctx context.Context, kind retention.Kind, cut retentio
 	return page, nil
 }
 
-func (r *rows) DeleteOrphans(_ context.Context, age time.Duration, after string, limit int) (int64, string, error) {
+// stale is a store of payloads with runs that have old ones, page by page.
+type stale struct {
+	*rows
+
+	pages [][]string
+}
+
+func (s *stale) Stale(_ context.Context, age time.Duration, after string, limit int) ([]string, string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if age != 24*time.Hour || limit < 1 {
+		return nil, "", fmt.Errorf("age %s, limit %d", age, limit)
+	}
+	page := s.pages[len(after)]
+	if len(after)+1 < len(s.pages) {
+		return page, after + ".", nil
+	}
+	return page, "", nil
+}
+
+func (s *stale) DeleteRun(_ context.Context, runID string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removed = append(s.removed, runID)
+	if s.onRemoved != nil {
+		s.onRemoved()
+	}
+	return 10, nil
+}
+
+func (r *rows) RunsWithoutRow(_ context.Context, ids []string) (without []string, err error) {
+	for _, id := range ids {
+		if !strings.HasPrefix(id, "row") {
+			without = append(without, id)
+		}
+	}
+	return without, nil
+}
+
+func (r *rows) Comparisons(context.Context) (run.Comparisons, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if age < time.Hour || limit < 1 {
-		return 0, "", fmt.Errorf("age %s, limit %d", age, limit)
+	return run.Comparisons{SearchedUntil: r.searched}, nil
+}
+
+func (r *rows) IsOpen(_ context.Context, runID string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away {
+		return false, errors.New("temporal does not answer")
 	}
-	deleted := min(r.orphans, 10)
-	if r.orphans -= deleted; r.orphans > 0 {
-		return deleted, after + ".", nil
-	}
-	return deleted, "", nil
+	return strings.HasPrefix(runID, "open"), nil
 }
 
 func (r *rows) DeleteSessions(_ context.Context, before time.Time, limit int) (int64, error) {
@@ -221,13 +269,12 @@ func TestOnlyOneProcessDeletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		busy := newRows()
-		busy.taken, busy.orphans = true, 5
+		busy.taken = true
 		k := cleaner(busy, retention.Policy{retention.Runs: {MaxCount: 1}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Hour)
 		require.NoError(t, k.Stop(t.Context()))
 		require.Zero(t, busy.passes.Load())
-		require.EqualValues(t, 5, busy.orphans)
 	})
 }
 
@@ -245,17 +292,72 @@ func TestAgedRowsAreDeletedWithoutLimits(t *testing.T) {
 	})
 }
 
+// caughtUp returns rows whose search for ended executions has caught up.
+func caughtUp() *rows {
+	r := newRows()
+	r.searched = noon().Add(-2 * time.Minute)
+	return r
+}
+
+// sweeper returns a cleaner of stores of payloads.
+func sweeper(r *rows, stores ...*stale) *retention.Cleaner {
+	var list []retention.Payloads
+	for _, s := range stores {
+		list = append(list, s)
+	}
+	return retention.New(r, retention.Options{Payloads: list, Executions: r, Every: time.Hour, Now: noon, Metrics: r})
+}
+
 func TestOrphanedPayloadsAreDeletedWithoutLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		free := newRows()
-		free.orphans = 25
-		k := cleaner(free, retention.Policy{retention.Runs: {}})
+		r := caughtUp()
+		k := sweeper(r, &stale{r, [][]string{{"gone-1", "row-1"}, nil, {"row-2", "gone-2"}}}, &stale{r, [][]string{{"gone-3"}}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Minute)
 		require.NoError(t, k.Stop(t.Context()))
-		require.Empty(t, free.cuts, "nothing else is read")
-		require.Empty(t, free.entries)
-		require.Equal(t, map[string]int64{"payloads": 25}, free.counted)
+		require.Equal(t, []string{"gone-1", "gone-2", "gone-3"}, r.removed, "of all pages and stores")
+		require.Empty(t, r.cuts, "nothing else is read")
+		require.Empty(t, r.entries)
+		require.Equal(t, map[string]int64{"payloads": 30}, r.counted)
 	})
+}
+
+// After the restore of an older database, runs of the meantime have no row until the search for ended executions has reached the present.
+func TestPayloadsAreKeptUntilLostRowsWereSearched(t *testing.T) {
+	t.Parallel()
+	for name, searched := range map[string]time.Time{"a restored database": noon().Add(-48 * time.Hour), "no search yet": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRows()
+			r.searched = searched
+			k := sweeper(r, &stale{r, [][]string{{"gone"}}})
+			require.NoError(t, k.Pass(t.Context()))
+			require.Empty(t, r.removed)
+			r.searched = noon().Add(-10 * time.Minute)
+			require.NoError(t, k.Pass(t.Context()))
+			require.Equal(t, []string{"gone"}, r.removed)
+		})
+	}
+}
+
+// An operator has the search begin again while payloads are deleted.
+func TestDeletionOfPayloadsStopsWhenTheSearchBeginsAgain(t *testing.T) {
+	t.Parallel()
+	r := caughtUp()
+	r.onRemoved = func() { r.searched = noon().Add(-time.Hour) }
+	require.NoError(t, sweeper(r, &stale{r, [][]string{{"gone-1"}, {"gone-2"}}}).Pass(t.Context()))
+	require.Equal(t, []string{"gone-1"}, r.removed)
+}
+
+// A run whose workflow was not published yet has an open execution and no row.
+func TestPayloadsOfOpenExecutionsAreKept(t *testing.T) {
+	t.Parallel()
+	r := caughtUp()
+	k := sweeper(r, &stale{r, [][]string{{"open-1", "gone-1"}}})
+	require.NoError(t, k.Pass(t.Context()))
+	require.Equal(t, []string{"gone-1"}, r.removed)
+	r.away = true
+	require.ErrorContains(t, k.Pass(t.Context()), "temporal does not answer")
+	require.Equal(t, []string{"gone-1"}, r.removed, "nothing is deleted while Temporal is unavailable")
 }

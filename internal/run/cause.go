@@ -28,7 +28,7 @@ const (
 	MissingKey          = "MISSING_KEY"          // a payload could not be opened
 	ForeignWorker       = "FOREIGN_WORKER"       // a worker of another program polls the task queue
 	DocumentUnavailable = "DOCUMENT_UNAVAILABLE" // the run's document or one of its large values could not be loaded
-	PayloadMissing      = "PAYLOAD_MISSING"      // the database does not have one of the run's large values
+	PayloadMissing      = "PAYLOAD_MISSING"      // no store has one of the run's large values
 	NoAnswer            = "NO_ANSWER"            // the worker did not answer within the task's timeout
 	Other               = "OTHER"                // none of these
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -22,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/tokens"
 	"github.com/signalbox-dev/signalbox/internal/store/views"
 	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
@@ -150,15 +152,27 @@ func (s *Store) DeleteOutages(ctx context.Context, before time.Time, limit int) 
 // Batches returns the part of the store for operations on many runs.
 func (s *Store) Batches() *batches.Store { return s.batches }
 
-// Payloads returns the part of the store for large payloads of Temporal.
+// Payloads returns the table of large payloads in this database.
 func (s *Store) Payloads() *payloads.Store { return payloads.New(s.db) }
 
 // Originals returns the part of the store for the original values of placeholders in runs.
 func (s *Store) Originals() *runrow.Originals { return runrow.NewOriginals(s.db) }
 
-// DeleteOrphans implements [retention.Store].
-func (s *Store) DeleteOrphans(ctx context.Context, age time.Duration, after string, limit int) (int64, string, error) {
-	return s.Payloads().DeleteOrphans(ctx, age, after, limit)
+// RunsWithoutRow implements [retention.Store].
+func (s *Store) RunsWithoutRow(ctx context.Context, ids []string) (without []string, err error) {
+	err = s.db.Read(ctx, "find runs without a row", func(ctx context.Context, c sqldb.Conn) error {
+		rows := map[string]bool{}
+		err := sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT id FROM runs WHERE id IN `+marks, args, sqlrow.ScanText)
+			for _, id := range found {
+				rows[id] = true
+			}
+			return err
+		})
+		without = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return rows[id] })
+		return err
+	})
+	return without, err
 }
 
 // DeletePage implements [retention.Store].

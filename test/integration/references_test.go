@@ -64,6 +64,9 @@ func (k payloadTable) Get(ctx context.Context, run, digest string) (value []byte
 func (payloadTable) Put(context.Context, string, string, []byte) error { return errors.ErrUnsupported }
 func (payloadTable) Writable(context.Context) error                    { return errors.ErrUnsupported }
 
+// Names implements [codec.Values].
+func (payloadTable) Names() []string { return []string{"the database"} }
+
 const (
 	largeSize     = 200_000
 	largeReceived = "  - hear: {listen: {to: {one: {with: {type: %s}}}}, output: {as: '${ $input }'}}\n  - size: {set: '${ {n: (.v | length)} }'}\n"

@@ -142,8 +142,8 @@ func (i *installation) backUp(t *testing.T, databaseFirst bool) history {
 	return h
 }
 
-// restore restores both backups into empty databases, starts Temporal and then a server with an empty Redis.
-func (i *installation) restore(t *testing.T, h history) {
+// restore restores both backups into empty databases, starts Temporal and then a server with an empty Redis and with variables.
+func (i *installation) restore(t *testing.T, h history, env ...string) {
 	t.Helper()
 	dump, temporal := h.first, h.second
 	if !h.firstIsOfDatabase {
@@ -163,7 +163,7 @@ func (i *installation) restore(t *testing.T, h history) {
 	require.NoError(t, os.WriteFile(i.temporal.File, data, 0o600))
 	running := i.temporal.Restart(t)
 	i.environment = &environment{
-		Server: platform.StartServer(t, platform.ServerOptions{Temporal: running.Address, Store: store}),
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: running.Address, Store: store, Env: env}),
 		store:  store, temporal: running, client: platform.DialTemporal(t, running.Address),
 	}
 	awaitConnected(t, i.Server)

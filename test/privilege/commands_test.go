@@ -3,6 +3,7 @@ package privilege_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/database"
@@ -19,7 +21,7 @@ import (
 )
 
 // credential matches a variable of the table of credentials in docs/least-privilege.md.
-var credential = regexp.MustCompile(`\$(ADMIN_DSN|OWNER_DSN|DSN|REDIS_URL|REDIS_PASSWORD|REDIS_ADMIN_PASSWORD|REDISCLI_AUTH)\b`)
+var credential = regexp.MustCompile(`\$(ADMIN_DSN|OWNER_DSN|PAYLOADS_OWNER_DSN|DSN|REDIS_URL|REDIS_PASSWORD|REDIS_ADMIN_PASSWORD|REDISCLI_AUTH)\b`)
 
 // notRun are beginnings of commands with credentials that this test does not run, and why.
 func notRun() map[string]string {
@@ -136,6 +138,7 @@ func credentialCommands(t *testing.T) (list []pageCommand) {
 // credentials gives the roles passwords, which Postgres checks from now on, and returns the variables with the file of passwords.
 func (e *environment) credentials(t *testing.T) []string {
 	t.Helper()
+	payloads := e.databaseOfPayloads(t)
 	lines := ""
 	for _, role := range []string{superuser, owner, runtime} {
 		_, err := e.admin.Exec(t.Context(), fmt.Sprintf("ALTER ROLE %s PASSWORD 'of-%s'", role, role))
@@ -153,8 +156,27 @@ func (e *environment) credentials(t *testing.T) []string {
 		require.NoError(t, os.Chown(passwords, nobody, nobody))
 	}
 	return []string{
-		"PGPASSFILE=" + passwords, "ADMIN_DSN=" + e.store(t, superuser).DSN, "OWNER_DSN=" + e.store(t, owner).DSN, "DSN=" + e.store(t, runtime).DSN,
+		"PGPASSFILE=" + passwords, "PAYLOADS_OWNER_DSN=" + payloads, "ADMIN_DSN=" + e.store(t, superuser).DSN, "OWNER_DSN=" + e.store(t, owner).DSN, "DSN=" + e.store(t, runtime).DSN,
 	}
+}
+
+// databaseOfPayloads creates the second database of docs/least-privilege.md, and returns its owner's URL.
+func (e *environment) databaseOfPayloads(t *testing.T) string {
+	t.Helper()
+	_, err := e.admin.Exec(t.Context(), "CREATE DATABASE payloads")
+	require.NoError(t, err)
+	as := func(role string) string {
+		dsn, err := url.Parse(e.store(t, role).DSN)
+		require.NoError(t, err)
+		dsn.Path = "/payloads"
+		return dsn.String()
+	}
+	conn, err := pgx.Connect(t.Context(), as(superuser))
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), read(t, "postgres/roles.sql"))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	return as(owner)
 }
 
 // redisWithUsers starts a Redis with the shipped users, and returns the variables.

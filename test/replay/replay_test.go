@@ -181,6 +181,9 @@ func (recordedPayloads) Put(context.Context, string, string, []byte) error {
 
 func (recordedPayloads) Writable(context.Context) error { return nil }
 
+// Names implements [codec.Values].
+func (recordedPayloads) Names() []string { return []string{"the records"} }
+
 // referring returns the ID of the run to which a history's references belong, and the replay options that resolve them. Other recordings have
 // their values in the history.
 func referring(t *testing.T, folder string) (run string, options worker.WorkflowReplayerOptions) {

@@ -41,8 +41,9 @@ func Main() cli.Options {
 	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
 	return cli.Options{
 		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
-		Bootstrap: Bootstrap(env, []config.Layer{temporal}),
-		Commands:  []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
+		CheckServices: app.CheckPayloads,
+		Bootstrap:     Bootstrap(env, []config.Layer{temporal}),
+		Commands:      []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}
 }
 
@@ -143,7 +144,7 @@ func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
 }
 
 func migrateVerb(
-	verb, short string, env config.Environment, layers []config.Layer, do func(context.Context, *store.Store, io.Writer) error,
+	verb, short string, env config.Environment, layers []config.Layer, do func(context.Context, *config.Config, *store.Store, io.Writer) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb, Short: short, Long: short + ".", Example: "  signalbox migrate " + verb + " --config signalbox.yaml",
@@ -159,20 +160,27 @@ func migrateVerb(
 			if err != nil {
 				return err
 			}
-			return errors.Join(do(cmd.Context(), s, cmd.OutOrStdout()), s.Stop(cmd.Context()))
+			return errors.Join(do(cmd.Context(), cfg, s, cmd.OutOrStdout()), s.Stop(cmd.Context()))
 		},
 	}
 	config.BindUnlisted(cmd.Flags())
 	return cmd
 }
 
-func up(ctx context.Context, s *store.Store, out io.Writer) error {
+func up(ctx context.Context, cfg *config.Config, s *store.Store, out io.Writer) error {
 	applied, err := s.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	created, err := app.MigratePayloads(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	for _, m := range applied {
 		_, _ = fmt.Fprintf(out, "applied %d %s\n", m.Version, m.Name)
+	}
+	if created != "" {
+		_, _ = fmt.Fprintf(out, "created the table payloads in %s\n", created)
 	}
 	if len(applied) == 0 {
 		_, _ = fmt.Fprintf(out, "%s is up to date\n", s.Location())
@@ -180,7 +188,7 @@ func up(ctx context.Context, s *store.Store, out io.Writer) error {
 	return nil
 }
 
-func status(ctx context.Context, s *store.Store, out io.Writer) error {
+func status(ctx context.Context, _ *config.Config, s *store.Store, out io.Writer) error {
 	known, err := s.Status(ctx)
 	if err != nil {
 		return err

@@ -9,24 +9,24 @@
 //
 // # Large payloads
 //
-// [Storage] keeps the large payloads of runs in Signalbox's database, and Temporal stores references to them (the claim
+// [Storage] keeps the large payloads of runs in the stores of package payload, and Temporal stores references to them (the claim
 // check pattern). A value may thus be larger than Temporal's limit, and histories stay small.
 //
-//	storage := codec.New(store.Payloads(), codec.Options{})
+//	storage := codec.New(payload.NewStores(store.Payloads()), codec.Options{})
 //	options.ExternalStorage = storage.External()                // of each client, and of each replayer of histories
 //	err := storage.Resolve(ctx, message)                        // for code that reads payloads from the service itself
 //
 // The SDK calls the driver outside workflow code: before it executes a workflow task and after that, before an activity
 // and after it, and in clients. Neither the deadlock detector nor determinism is affected. A failure of the driver
 // fails the task, which Temporal dispatches again. The data converter encodes and seals payloads before the driver
-// receives them: the database holds sealed bytes.
+// receives them: the stores hold sealed bytes.
 //
 // A payload leaves the history if it is larger than [Threshold]. A smaller one, from [smallest] on, leaves it once its
 // execution has many of them. A value belongs to the run whose history holds the reference, and lives as long as that
 // run's row. Continue-as-new and resets keep the run. Everything that passes from one run to another (inputs of
 // children, their results, events, replays) is encoded again there, and becomes a value of that run.
 //
-// Reads go through a cache that is bounded in bytes, one for each process. Database calls are retried for
+// Reads go through a cache that is bounded in bytes, one for each process. Calls of the stores are retried for
 // [Options.Patience], which is less than the time after which Temporal gives a task to another worker. A process writes
 // one large value at a time.
 package codec

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jellydator/ttlcache/v3"
@@ -32,12 +33,12 @@ const (
 	defaultMaxBytes   = 24 << 20
 	defaultCacheBytes = 64 << 20
 	defaultPatience   = 7 * time.Second
-	// retryEvery is the time between two calls of an unavailable database.
+	// retryEvery is the time between two calls of an unavailable store.
 	retryEvery = 250 * time.Millisecond
-	// operations bounds the database calls that one client or worker has in flight, perMessage those for one message.
+	// operations bounds the calls of the store that one client or worker has in flight, perMessage those for one message.
 	operations, perMessage = 16, 8
 	// large is the size from which a process writes one value at a time. Many at once would occupy the processors of
-	// the process and of the database. If the write in progress takes longer than largeWait, the next one starts
+	// the process and of the store. If the write in progress takes longer than largeWait, the next one starts
 	// nevertheless: largeWait and the patience together are less than the time after which Temporal gives the task to
 	// another worker.
 	large     = 256 << 10
@@ -52,6 +53,8 @@ type Values interface {
 	Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error)
 	// Writable returns an error while no value can be stored.
 	Writable(ctx context.Context) error
+	// Names returns the names of the stores that Get searches, for errors.
+	Names() []string
 }
 
 // Options bound the storage; zero values are the defaults.
@@ -60,7 +63,7 @@ type Options struct {
 	MaxBytes int
 	// CacheBytes bounds the cache: 64 MiB.
 	CacheBytes uint64
-	// Patience is the time for which a call is retried while the database is unavailable: 7 s. It is less than the 10 s
+	// Patience is the time for which a call is retried while the store is unavailable: 7 s. It is less than the 10 s
 	// after which Temporal considers the worker of a workflow task lost.
 	Patience time.Duration
 }
@@ -126,7 +129,7 @@ func (s *Storage) SelectDriver(ctx converter.StorageDriverSelectContext, p *comm
 	return s, nil
 }
 
-// Writable returns an error while the database stores no values.
+// Writable returns an error while no values can be stored.
 func (s *Storage) Writable(ctx context.Context) error {
 	if err := s.values.Writable(ctx); err != nil {
 		return fmt.Errorf("check that payloads can be stored: %w", err)
@@ -217,7 +220,7 @@ func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []
 	return out, nil
 }
 
-// read returns a value from the cache or from the database. It verifies the digest of the database's value.
+// read returns a value from the cache or from the stores. It verifies the digest of a stored value.
 func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	if cached := s.cache.Get(k); cached != nil {
 		return cached.Value(), nil
@@ -231,7 +234,7 @@ func (s *Storage) read(ctx context.Context, k key) (value []byte, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s payload %s of run %q: %w", contract.PayloadsUnread, k.digest, k.run, err)
 	case !found:
-		return nil, fmt.Errorf("payload %s of run %q: %w", k.digest, k.run, ErrMissing)
+		return nil, fmt.Errorf("payload %s of run %q: %w", k.digest, k.run, missing(s.values.Names()))
 	case digest(value) != k.digest:
 		return nil, fmt.Errorf("payload %s of run %q: %w", k.digest, k.run, ErrDamaged)
 	}
@@ -251,8 +254,15 @@ var (
 	ErrDamaged = errors.New("the stored value is damaged: its digest differs")
 )
 
-// retry calls f until it succeeds or the patience is exhausted. Without it, a short outage of the database would fail a
-// task.
+// missing returns [ErrMissing] with the stores that do not have the value.
+func missing(stores []string) error {
+	if len(stores) == 1 {
+		return fmt.Errorf("it is not in %s: %w %s was restored from a backup that is older than it", stores[0], ErrMissing, stores[0])
+	}
+	return fmt.Errorf("it is in none of %s: %w one of them was restored from a backup that is older than it", strings.Join(stores, ", "), ErrMissing)
+}
+
+// retry calls f until it succeeds or the patience is exhausted. Without it, a short outage of the store would fail a task.
 func (s *Storage) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 
 const runID = "01990000-0000-7000-8000-000000000000"
 
-// values is a database that can be unavailable, and that can return damaged values.
+// values is a store that can be unavailable, and that can return damaged values.
 type values struct {
 	mu    sync.Mutex
 	kept  map[string][]byte
@@ -59,6 +59,8 @@ func (v *values) Writable(context.Context) error {
 	defer v.mu.Unlock()
 	return v.away
 }
+
+func (*values) Names() []string { return []string{"the database"} }
 
 func (v *values) set(away error) {
 	v.mu.Lock()
@@ -140,6 +142,7 @@ func TestMissingAndDamagedValuesAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, runID)
 	_, err = retrieve(t, codec.New(newValues(), codec.Options{}), claims)
 	require.ErrorIs(t, err, codec.ErrMissing)
+	require.ErrorContains(t, err, "it is not in the database: its run was deleted, or the database was restored from a backup that is older than it")
 	require.NotContains(t, err.Error(), contract.PayloadsAway, "a retry does not help")
 	_, err = codec.New(kept, codec.Options{MaxBytes: 1000}).Store(
 		converter.StorageDriverStoreContext{Context: t.Context(), Target: ofRun()}, []*commonpb.Payload{longText(1000)})
@@ -252,4 +255,17 @@ func TestOnlyLargePayloadsOfRunsAreSelected(t *testing.T) {
 		require.NotNil(t, failure.GetEncodedAttributes())
 		require.Equal(t, size > 1<<20, selected(ofRun(), failure.GetEncodedAttributes()), fmt.Sprint(size))
 	}
+}
+
+// twoStores are values in a folder, before which they were in the database.
+type twoStores struct{ *values }
+
+func (twoStores) Names() []string { return []string{`folder "/srv"`, "the database"} }
+
+func TestMissingPayloadNamesEachStore(t *testing.T) {
+	t.Parallel()
+	claims := store(t, codec.New(newValues(), codec.Options{}), longText(codec.Threshold))
+	_, err := retrieve(t, codec.New(twoStores{newValues()}, codec.Options{}), claims)
+	require.ErrorContains(t, err, `it is in none of folder "/srv", the database: its run was deleted, or one of them was restored`)
+	require.ErrorIs(t, err, codec.ErrMissing)
 }

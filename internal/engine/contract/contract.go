@@ -52,7 +52,7 @@ func WorkflowID(runID string) string { return runID }
 // workflows are not.
 func IsRunID(workflowID string) bool { return uuid.Validate(workflowID) == nil }
 
-// Errors of large payloads that could not be read or stored because the database was unavailable start with these
+// Errors of large payloads that could not be read or stored because their store was unavailable start with these
 // texts, both of them with PayloadsAway. Workflows derive from them what happened to a call. PayloadsUnread: its
 // request could not be read, so nothing was sent. PayloadsUnkept: its response is lost.
 const (
@@ -61,8 +61,8 @@ const (
 	PayloadsUnkept = PayloadsAway + ": keep"
 )
 
-// PayloadMissing is the text of the error of a large payload that the database does not have, although it is available.
-const PayloadMissing = "it is not in the database: its run was deleted, or the database was restored from a backup that is older than it"
+// PayloadMissing is in the text of the error of a large payload that no store has, although all are available.
+const PayloadMissing = "its run was deleted, or"
 
 // ComputesTooLong is the text of the failure of a workflow task with expressions that compute for longer than their
 // fuel prices allow. Like a deadlock that the SDK detects, the cause is in the run.

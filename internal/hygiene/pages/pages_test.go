@@ -212,7 +212,7 @@ func TestTablesInPagesAreThoseOfCommands(t *testing.T) {
 func TestSettingsInPagesExist(t *testing.T) {
 	t.Parallel()
 	findings, err := pages.Settings(root, filepath.Join(root, "docs/reference/configuration.md"),
-		"worker.evict", "retention.delete") // actions of the audit log
+		"worker.evict", "retention.delete", "payloads.open") // actions of the audit log
 	require.NoError(t, err)
 	require.Empty(t, render(findings))
 }

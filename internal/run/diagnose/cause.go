@@ -110,8 +110,8 @@ func (f diagnosis) advice(cause string) string {
 		return fmt.Sprintf("make the store available to the workers that poll %s: `signalbox system status` and /readyz show its state; the "+
 			"run then continues by itself", queue)
 	case run.PayloadMissing:
-		return fmt.Sprintf("the database was restored from a backup that is older than this value: restore a newer one, or end the run with "+
-			"`signalbox run terminate %s` and start it again where its calls may be repeated; waiting does not help", id)
+		return fmt.Sprintf("what stores large values, the database or payloads.store, was restored from a backup that is older than this value: restore a newer one, "+
+			"or end the run with `signalbox run terminate %s` and start it again where its calls may be repeated; waiting does not help", id)
 	case run.NoAnswer:
 		return fmt.Sprintf("see the logs of the workers that poll %s: they were killed, hang, or lack processor time; Temporal retries the task. "+
 			"`signalbox worker list` shows them", queue)

@@ -75,9 +75,8 @@ func TestOthersAreNoRestore(t *testing.T) {
 			b.engine.listed = append(b.engine.listed, b.execution("foreign"))
 			<-time.After(time.Minute)
 		},
-		"a pause":                     func(t *testing.T, b *bench) { b.waiting(t, "r1", "r2"); b.restored(t, time.Hour) },
-		"an empty database":           func(_ *testing.T, b *bench) { b.openWithoutRow("lost", time.Hour) },
-		"a run that has just started": func(t *testing.T, b *bench) { b.restored(t, time.Hour); b.openWithoutRow("new", 10*time.Second) },
+		"a pause":           func(t *testing.T, b *bench) { b.waiting(t, "r1", "r2"); b.restored(t, time.Hour) },
+		"an empty database": func(_ *testing.T, b *bench) { b.openWithoutRow("lost", time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
@@ -103,5 +102,18 @@ func TestRestoreIsFoundAgain(t *testing.T) {
 		b.holdFails = nil
 		require.True(t, slices.Contains(b.pass(t, false), "adopted lost true"))
 		require.False(t, b.comparisons(t).RestoredAt.IsZero())
+	})
+}
+
+// Whether a row is missing is not known while its execution is young: the next pass decides.
+func TestYoungExecutionsDecideLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.restored(t, time.Hour)
+		b.openWithoutRow("lost", 10*time.Second)
+		b.pass(t, false)
+		require.Empty(t, b.held)
+		<-time.After(30 * time.Second)
+		b.pass(t, false)
+		require.Len(t, b.held, 1)
 	})
 }

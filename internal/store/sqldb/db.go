@@ -46,6 +46,8 @@ type Options struct {
 	MaxConns int
 	// CallTimeout limits each call, including the wait for a connection; 0 means 5 s.
 	CallTimeout time.Duration
+	// Unchecked opens no connection before the first call, for a database that may be unavailable.
+	Unchecked bool
 	// Called is called at the end of each call, for metrics; may be nil.
 	Called func(ctx context.Context, operation Operation, failure Failure, took time.Duration)
 }
@@ -103,7 +105,7 @@ type DB struct {
 	held  sync.Map // names of the locks that work in this process holds
 }
 
-// Open connects. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
+// Open connects, unless Unchecked is set. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{timeout: o.CallTimeout, called: o.Called}
 	if d.timeout <= 0 {
@@ -122,6 +124,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.lists = make(chan struct{}, max(1, d.read.Stats().MaxOpenConnections/listShare))
+	if o.Unchecked {
+		return d, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, max(openTimeout, d.timeout))
 	defer cancel()
 	if err := d.checkConnections(ctx); err != nil {

@@ -124,6 +124,10 @@ func Run(t *testing.T, newDatabase func(t testing.TB) Opener) {
 			tt.test(t, newDatabase(t))
 		})
 	}
+	t.Run("payloads", func(t *testing.T) {
+		t.Parallel()
+		runPayloads(t, newDatabase)
+	})
 }
 
 // test is one test of the suite.
@@ -148,8 +152,6 @@ func cases() []test {
 		{"tokens", testTokens},
 		{"sessions", testSessions},
 		{"originals", testOriginals},
-		{"payloads", testPayloads},
-		{"payloads at once", testPayloadsAtOnce},
 		{"payloads without a run", testPayloadsWithoutARun},
 		{"insert run", testInsertRun},
 		{"labels", testLabels},
