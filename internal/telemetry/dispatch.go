@@ -130,7 +130,7 @@ type Dispatching struct {
 	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes share. An error omits
 	// the conditions of all projects.
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
-	// Backlogs reads, with a context that ends soon, the pending work of all projects. An error omits lag and backlog.
+	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog stay as they were.
 	Backlogs func(ctx context.Context) ([]event.Backlog, error)
 	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes it.
 	Begin func(ctx context.Context, project string)
@@ -158,7 +158,7 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	}
 	dispatchers := readBefore(t, conditionsTimeout, seen.Dispatchers)
 	begun := beginning{begin: seen.Begin}
-	backlogs := readBefore(t, readTimeout, func(ctx context.Context) ([]event.Backlog, error) {
+	backlogs := readStored(t, "inbox", func(ctx context.Context) ([]event.Backlog, error) {
 		list, err := seen.Backlogs(ctx)
 		begun.add(ctx, list)
 		return list, err
