@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -84,6 +85,7 @@ type components struct {
 	diagnosis   *diagnosis
 	problems    *problems // nil without the API role
 	workers     *workers  // nil without the role
+	heartbeat   *server.Heartbeat
 	health      *health.Health
 }
 
@@ -122,6 +124,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	}
 	a.open("store", a.storage.Store)
 
+	a.heartbeat = server.NewHeartbeat(a.storage, server.Server{ID: a.serverID, Instance: instance(a.cfg.Listen), Roles: a.roles(), Version: a.version})
 	a.maintenance = maintenance.New(a.storage, time.Now)
 	a.add("maintenance mode", a.maintenance)
 
@@ -180,6 +183,7 @@ func (a *App) wireAPI() (err error) {
 		return err
 	}
 	a.add("tokens", tokens)
+	a.add("server heartbeat", a.heartbeat)
 	a.add("API server", a.api)
 	a.add("placement monitor", a.connection.placement)
 	a.add("queue", a.runs.queue)

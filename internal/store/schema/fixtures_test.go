@@ -362,6 +362,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE runs_home SET searched_until = 49`},
 			want:   map[string]string{`SELECT searched_until FROM runs_home`: "49"},
 		},
+		52: {
+			insert: []string{`INSERT INTO servers (id, instance, roles, version, started_at, beat_at) VALUES ('host-52', 'host:8080', '["api"]', '1.2.3', 1, 2)`},
+			want:   map[string]string{`SELECT instance FROM servers WHERE id = 'host-52'`: "host:8080"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

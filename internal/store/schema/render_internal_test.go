@@ -61,6 +61,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0047_left_runs.sql", "1de174e2b44d", "1de174e2b44d"},
 		{"0048_shortened_values.sql", "8d22863ff783", "8d22863ff783"},
 		{"0049_searched_executions.sql", "2dfade7e4c0c", "2dfade7e4c0c"},
+		{"0052_servers.sql", "6775f94a5067", "e9217c162e55"},
 	}
 }
 
