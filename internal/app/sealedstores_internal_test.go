@@ -39,6 +39,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -413,7 +414,8 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 	}
 	rows := s.store.Problems()
 	service := problem.NewService(problem.Options{
-		Source: rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time { return start },
+		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
+		Source:      rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time { return start },
 		Connection: func() conntype.Status { return conntype.Status{} }, Health: func(context.Context) health.Report { return health.Report{} },
 		TaskQueue: func(project string) string { return project },
 	})

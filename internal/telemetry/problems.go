@@ -37,7 +37,7 @@ func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readStored(t, "problems", gauges)
+	found := readStored(t, readTimeout, "problems", gauges)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		list, known := found.last()
 		if !known {

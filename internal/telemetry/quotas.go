@@ -21,7 +21,7 @@ func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, 
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readStored(t, "quotas", held)
+	found := readStored(t, readTimeout, "quotas", held)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		projects, known := found.last()
 		if !known {

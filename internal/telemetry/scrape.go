@@ -40,10 +40,10 @@ func readBefore[T any](t *Telemetry, limit time.Duration, from func(context.Cont
 
 // readStored is readBefore for a value of the database. A value that cannot be read keeps the last one that was, so that an outage of the
 // database does not end what alerts report about it. signalbox_reading_age_seconds has the age of the value, with this name.
-func readStored[T any](t *Telemetry, name string, from func(context.Context) (T, error)) *read[T] {
+func readStored[T any](t *Telemetry, limit time.Duration, name string, from func(context.Context) (T, error)) *read[T] {
 	r := &read[T]{}
 	t.reads = append(t.reads, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if value, err := from(ctx); err == nil {
 			r.set(value, true, t.now())
@@ -63,7 +63,7 @@ func readStored[T any](t *Telemetry, name string, from func(context.Context) (T,
 func (t *Telemetry) observeAges() error {
 	meter := t.Meter(scope)
 	gauge, err := meter.Float64ObservableGauge("signalbox.reading.age", metric.WithUnit("s"),
-		metric.WithDescription("Time since this process last read these values from the database: inbox, problems, queue, quotas, unpublished_events, webhooks. While it cannot read them, their metrics keep the last values. Absent until they were read."))
+		metric.WithDescription("Time since this process last read these values from the database: dispatchers, inbox, problems, queue, quotas, unpublished_events, webhooks. While it cannot read them, their metrics keep the last values. Absent until they were read."))
 	if err != nil {
 		return err
 	}

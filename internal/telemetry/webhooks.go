@@ -47,7 +47,7 @@ func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readStored(t, "unpublished_events", backlog)
+	found := readStored(t, readTimeout, "unpublished_events", backlog)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		if b, known := found.last(); known {
 			o.ObserveInt64(count, b.Count)
@@ -71,7 +71,7 @@ func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhoo
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	found := readStored(t, "webhooks", backlogs)
+	found := readStored(t, readTimeout, "webhooks", backlogs)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		list, _ := found.last() // nothing until they were read
 		for _, b := range list {

@@ -102,7 +102,7 @@ func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 	temporal := platform.StartTemporal(t)
 	postgres := database.StartPostgres(t, t.Skip)
 	x := platform.StartServer(t, options(t, temporal.Address, postgres.Store(), "--runs-queue-when-unavailable-enabled=true"))
-	out := x.CLI(t, "webhook", "create", "hooked", "--project", platform.DefaultProject, "--url", "https://hooks.example.com/x")
+	out := x.CLI(t, "webhook", "create", "hooked", "--project", platform.DefaultProject, "--url", "https://hooks.example.com/x", "--type", "com.example.*")
 	require.Zero(t, out.Code, out)
 	out = x.CLI(t, "quota", "set", "--project", platform.DefaultProject, "--concurrent-runs", "5")
 	require.Zero(t, out.Code, out)
@@ -121,7 +121,7 @@ func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 	var before map[string]string
 	platform.Eventually(t, soon, func() string {
 		before = values()
-		for _, reading := range strings.Fields("inbox problems queue quotas unpublished_events webhooks") {
+		for _, reading := range strings.Fields("dispatchers inbox problems queue quotas unpublished_events webhooks") {
 			if _, ok := before[`signalbox_reading_age_seconds{reading="`+reading+`"}`]; !ok {
 				return reading + " was not read"
 			}
@@ -145,10 +145,20 @@ func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 		return ""
 	})
 	during = values()
+	var vanished []string
 	for series := range before {
-		require.Contains(t, during, series, "it vanishes while the database does not answer")
+		if _, ok := during[series]; !ok && !ofTheElected(series) {
+			vanished = append(vanished, series)
+		}
 	}
+	require.Empty(t, vanished, "they vanish while the database does not answer")
 	for _, series := range []string{`signalbox_webhooks_failing{project="default"}`, `signalbox_queue_mode_runs`, `signalbox_unpublished_events`} {
 		require.Equal(t, before[series], during[series], series)
 	}
+}
+
+// ofTheElected reports whether a series is exported only by the process that holds a lock of the database, which none does during an
+// outage: another process may export it afterwards.
+func ofTheElected(series string) bool {
+	return strings.HasPrefix(series, "signalbox_runs_stuck{") || series == "signalbox_diagnosis_undecided_runs"
 }
