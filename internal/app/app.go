@@ -183,8 +183,8 @@ func (a *App) wireAPI() (err error) {
 		return err
 	}
 	a.add("tokens", tokens)
-	a.add("server heartbeat", a.heartbeat)
 	a.add("API server", a.api)
+	a.add("server heartbeat", a.heartbeat)
 	a.add("placement monitor", a.connection.placement)
 	a.add("queue", a.runs.queue)
 	a.add("admission", a.quotas.admission)

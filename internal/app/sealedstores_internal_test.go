@@ -435,10 +435,10 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `AdoptCluster BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
-Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveWorker LeftIn LeftRuns ListAudit
+	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOrphans DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
+Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveServer LeaveWorker LeftIn LeftRuns ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkHandedOver MarkSearched Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SearchedUntil SetPaused Start StartingRuns Status
+OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RequestRepairs ReturnQueued RowVersions RunsCluster SaveDraft SearchedUntil SetPaused SilentServers Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
