@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -84,6 +85,7 @@ type components struct {
 	diagnosis   *diagnosis
 	problems    *problems // nil without the API role
 	workers     *workers  // nil without the role
+	heartbeat   *server.Heartbeat
 	health      *health.Health
 }
 
@@ -123,6 +125,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.open("store", a.storage.Store)
 	a.open("payloads", stopOnly(a.storage.values.Stop))
 
+	a.heartbeat = server.NewHeartbeat(a.storage, server.Server{ID: a.serverID, Instance: instance(a.cfg.Listen), Roles: a.roles(), Version: a.version})
 	a.maintenance = maintenance.New(a.storage, time.Now)
 	a.add("maintenance mode", a.maintenance)
 
@@ -182,6 +185,7 @@ func (a *App) wireAPI() (err error) {
 	}
 	a.add("tokens", tokens)
 	a.add("API server", a.api)
+	a.add("server heartbeat", a.heartbeat)
 	a.add("placement monitor", a.connection.placement)
 	a.add("queue", a.runs.queue)
 	a.add("admission", a.quotas.admission)

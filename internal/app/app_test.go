@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,9 @@ func serve(t *testing.T, cfg *config.Config) *platform {
 	})
 	p.workflows = signalboxv1connect.NewWorkflowServiceClient(p.http, p.base)
 	p.runs = signalboxv1connect.NewRunServiceClient(p.http, p.base)
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(a.Health(t.Context()).Dependencies, func(d health.DependencyState) bool { return d.Condition == "connecting" })
+	}, time.Minute, 10*time.Millisecond, "the first attempt to connect to Temporal ends")
 	return p
 }
 

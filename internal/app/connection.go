@@ -148,7 +148,10 @@ func (c *connection) condition() health.Condition {
 	s := c.manager.Status()
 	_, err := c.manager.Client()
 	found := health.Condition{State: string(s.State), Kind: string(s.Kind), Since: s.Since, Err: err, Usable: err == nil}
-	if s.State == conn.Degraded {
+	switch s.State { //nolint:exhaustive // the error of the client describes the others
+	case conn.Connecting:
+		found.Pending, found.Err = true, fmt.Errorf("connecting to Temporal at %s, first attempt", s.Address)
+	case conn.Degraded:
 		found.Err = fmt.Errorf("temporal at %s is degraded: %s", s.Address, s.Kind)
 		if s.Kind == conn.Limited {
 			found.Err = fmt.Errorf("%w: %s", found.Err, s.LastError)

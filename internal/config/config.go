@@ -37,6 +37,7 @@ type Config struct {
 	Runs        Runs       `yaml:"runs" doc:"Starting runs."`
 	Workflows   Workflows  `yaml:"workflows" doc:"Workflow definitions."`
 	Worker      Worker     `yaml:"worker" doc:"The worker role."`
+	Servers     Servers    `yaml:"servers" doc:"The server processes of the platform, of all roles."`
 	Events      Events     `yaml:"events" doc:"Publishing events."`
 	Dispatch    Dispatch   `yaml:"dispatch" doc:"The dispatchers, which route events to runs: timeouts of owners and workers."`
 	Supervisor  Supervisor `yaml:"supervisor" doc:"The supervisor, which ends dispatchers that crashed owners left behind."`
@@ -69,6 +70,11 @@ const (
 	RoleAPI    = "api"
 	RoleWorker = "worker"
 )
+
+// Servers holds how servers that die are noticed.
+type Servers struct {
+	LostAfter time.Duration `yaml:"lost_after" default:"2m" doc:"How long a server that was not stopped may write no heartbeat to the database, before it is a problem: SERVER_LOST."`
+}
 
 // Temporal holds the address of the cluster, the credentials, and the intervals of the connection's checks.
 type Temporal struct {

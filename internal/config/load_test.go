@@ -153,7 +153,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
 		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
 		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
-		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, payloads, projects, redis, retention, roles, runs, secrets, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
+		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, payloads, projects, redis, retention, roles, runs, secrets, servers, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,7 @@ func (c *Config) validate() Problems {
 	for _, concern := range []Problems{
 		c.ListenTLS.Validate().under("listen_tls"),
 		c.Temporal.Validate().under("temporal"),
+		c.Servers.Validate().under("servers"),
 		c.Store.Validate().under("store"),
 		c.Payloads.Validate().under("payloads"),
 		c.Redis.Validate().under("redis"),
@@ -363,6 +364,13 @@ func payload(ps *found, path string, size Size) {
 	if size > maxPayload {
 		ps.add(path, "%v is over %v, the largest value that a run takes; lower it", size, maxPayload)
 	}
+}
+
+// Validate returns what is wrong with the settings. A server writes a heartbeat every 5 seconds.
+func (s Servers) Validate() Problems {
+	var ps found
+	atLeast(&ps, "lost_after", s.LostAfter, 15*time.Second)
+	return Problems(ps)
 }
 
 func atLeast(ps *found, path string, d, least time.Duration) {

@@ -14,8 +14,8 @@
 // A dependency that another component already monitors has a Condition, which every report reads without a check, so that /readyz never
 // differs from the monitor. All other dependencies have a Checker.
 //
-// A role is unavailable while a dependency it requires is down, and degraded while one it merely uses is down, or any of them is
-// impaired. A process with several roles is ready if its first role is: an API that can refuse and queue stays in the load balancer while
+// A role is unavailable while a dependency it requires is down, and while it is not known yet whether one that it uses works: the first
+// attempt to use it has not ended. It is degraded while a dependency it merely uses is down, or any of them is impaired. A process with several roles is ready if its first role is: an API that can refuse and queue stays in the load balancer while
 // its workers wait for Temporal, and reports "degraded". GET /readyz?role=worker reports on one role.
 //
 // The package runs no loop: a dependency is checked on request, at most once a second.
@@ -68,9 +68,10 @@ type Condition struct {
 	State, Kind string
 	// Since is the start of this state.
 	Since time.Time
-	// Err is the problem, if there is one. Usable reports whether the dependency can be used despite it.
-	Err    error
-	Usable bool
+	// Err is the problem, if there is one. Usable reports whether the dependency can be used despite it. Pending reports that the first
+	// attempt to use the dependency has not ended, which is then the problem.
+	Err             error
+	Usable, Pending bool
 }
 
 // Dependency is something that roles need. It has either a Checker or a Condition.
@@ -97,6 +98,9 @@ type DependencyState struct {
 	Title       string     `json:"title,omitempty"`
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
+
+	// pending reports that the first attempt to use it has not ended.
+	pending bool
 }
 
 // RoleState is the state of a role. Because names the dependencies that cause it.
@@ -179,7 +183,7 @@ func roleState(role string, parts []*part, found []DependencyState) RoleState {
 			continue
 		}
 		status := Degraded
-		if required && found[i].State == Down {
+		if (required || found[i].pending) && found[i].State == Down {
 			status = Unavailable
 		}
 		state.Because = append(state.Because, p.dependency.Name)

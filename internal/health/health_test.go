@@ -222,3 +222,26 @@ func TestDrainingIsUnavailableButAlive(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.Code)
 	require.JSONEq(t, `{"status":"alive"}`, response.Body.String())
 }
+
+// Until the first attempt to use a dependency has ended, no role that uses it is ready: nobody knows yet what it can do.
+func TestNoRoleIsReadyBeforeTheFirstAttemptEnded(t *testing.T) {
+	t.Parallel()
+	condition := health.Condition{State: "connecting", Pending: true, Err: errors.New("connecting to Temporal, first attempt")}
+	p := &platform{health: health.New(time.Now, []health.Dependency{{
+		Name: "temporal", Condition: func() health.Condition { return condition }, Required: []string{"worker"}, Used: []string{"api"},
+	}}, "api", "worker", "other")}
+	for target, want := range map[string]int{"/readyz": 503, "/readyz?role=api": 503, "/readyz?role=worker": 503, "/readyz?role=other": 200} {
+		code, report := p.get(t, target)
+		require.Equal(t, want, code, target)
+		if want != http.StatusOK {
+			require.Equal(t, health.Unavailable, report.Status, target)
+			require.Contains(t, report.Roles[0].LastError, "first attempt")
+		}
+	}
+	condition = health.Condition{State: "down", Err: errors.New("temporal is unreachable")}
+	code, report := p.get(t, "/readyz")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, health.Degraded, report.Status)
+	code, _ = p.get(t, "/readyz?role=worker")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+}

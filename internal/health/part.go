@@ -63,7 +63,7 @@ func (p *part) setResult(err error, at time.Time) {
 func (p *part) setCondition(c Condition, at time.Time) {
 	next := DependencyState{
 		Name: p.dependency.Name, State: Up, Condition: c.State, Kind: c.Kind, Since: c.Since,
-		LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt,
+		LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt, pending: c.Pending,
 	}
 	if c.Err != nil {
 		next.State, next.LastError, next.LastErrorAt = Down, c.Err.Error(), &at

@@ -28,7 +28,7 @@ type Ban struct {
 // A package without a rule is a finding, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
+	domain := []string{"internal/run", "internal/server", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}

@@ -106,6 +106,7 @@ type live struct {
 const (
 	fromConnection   = "connection"
 	fromDependencies = "dependencies"
+	fromServers      = "servers"
 	fromDispatchers  = "dispatchers"
 	fromDeliveries   = "deliveries"
 	fromWebhooks     = "webhooks"
@@ -120,6 +121,8 @@ func sourceOf(f Finding) string {
 		return fromConnection
 	case f.Code == DependencyNotUp:
 		return fromDependencies
+	case f.Code == ServerLost:
+		return fromServers
 	case f.Code == DeliveriesDead:
 		return fromDeliveries
 	case strings.HasPrefix(string(f.Code), webhookCodes):
@@ -160,6 +163,7 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	report := s.o.Health(ctx)
 	l.addConnection(connection)
 	leasesDown := l.addDependencies(report)
+	s.addLostServers(ctx, l)
 	if groups, err := s.o.Source.StuckGroups(ctx, projects); err != nil {
 		l.missing(ctx, string(Stuck), "stuck runs", err)
 	} else {

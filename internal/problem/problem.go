@@ -46,6 +46,8 @@ const (
 	TemporalNotConnected Code = "TEMPORAL_NOT_CONNECTED"
 	// DependencyNotUp: a dependency of this server is down or impaired.
 	DependencyNotUp Code = "DEPENDENCY_NOT_UP"
+	// ServerLost: a server writes no heartbeats any more and was not stopped.
+	ServerLost Code = "SERVER_LOST"
 	// DispatcherStale and the following are statuses of a project's dispatcher.
 	DispatcherStale     Code = "DISPATCHER_STALE"
 	DispatcherMissing   Code = "DISPATCHER_MISSING"

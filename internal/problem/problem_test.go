@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -46,6 +47,9 @@ type bench struct {
 	report      health.Report
 	dispatchers []dispatcher.Dispatcher
 	dispatchErr error
+	lost        []server.Server
+	lostUnknown bool
+	lostErr     error
 	measured    []time.Duration
 }
 
@@ -75,7 +79,8 @@ func newBench(t *testing.T) *bench {
 	b.Service = problem.NewService(problem.Options{
 		Source: s.Problems(), Store: s.Problems(), Projects: s, Dispatchers: overview{b}, Metrics: b,
 		Connection: func() conntype.Status { return b.connection }, Health: func(context.Context) health.Report { return b.report },
-		TaskQueue: func(project string) string { return "signalbox-" + project }, Now: func() time.Time { return b.now }, StartedAt: b.now,
+		LostServers: func(context.Context) ([]server.Server, bool, error) { return b.lost, !b.lostUnknown, b.lostErr },
+		TaskQueue:   func(project string) string { return "signalbox-" + project }, Now: func() time.Time { return b.now }, StartedAt: b.now,
 	})
 	b.recorder = problem.NewRecorder(b.Service, s.Problems())
 	return b

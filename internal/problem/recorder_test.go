@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/problem"
+	"github.com/signalbox-dev/signalbox/internal/server"
 )
 
 // unreadable are dispatchers that cannot be read. It counts the attempts.
@@ -38,7 +39,8 @@ func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
 	var log bytes.Buffer
 	u := &unreadable{}
 	service := problem.NewService(problem.Options{
-		Source: b.store.Problems(), Store: b.store.Problems(), Projects: b.store, Dispatchers: u, Metrics: b,
+		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
+		Source:      b.store.Problems(), Store: b.store.Problems(), Projects: b.store, Dispatchers: u, Metrics: b,
 		Connection: func() conntype.Status {
 			looks.Add(1)
 			if failed.Load() {

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/server"
 )
 
 // Store stores problems.
@@ -48,6 +49,8 @@ type Options struct {
 	// Connection is the state of this process's connection to Temporal, Health that of its dependencies.
 	Connection func() conntype.Status
 	Health     func(context.Context) health.Report
+	// LostServers returns the servers that write no heartbeats any more and were not stopped, and false while that is not known.
+	LostServers func(context.Context) (lost []server.Server, known bool, err error)
 	// TaskQueue returns the task queue of a project.
 	TaskQueue func(project string) string
 	Metrics   Metrics

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/server"
 )
 
 // noDispatchers is a platform without dispatchers that measures nothing.
@@ -27,7 +28,8 @@ func TestProblemsOverREST(t *testing.T) {
 	var late struct{ *problem.Service }
 	p := start(t, func(o *rpc.Options) { o.Problems = &late })
 	late.Service = problem.NewService(problem.Options{
-		Source: p.store.Problems(), Store: p.store.Problems(), Projects: p.store, Dispatchers: noDispatchers{}, Metrics: noDispatchers{},
+		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
+		Source:      p.store.Problems(), Store: p.store.Problems(), Projects: p.store, Dispatchers: noDispatchers{}, Metrics: noDispatchers{},
 		Connection: func() conntype.Status { return conntype.Status{State: conntype.Down, Kind: conntype.Hung, Since: noon} },
 		Health:     func(context.Context) health.Report { return health.Report{} }, TaskQueue: func(string) string { return "q" }, Now: time.Now,
 	})

@@ -18,7 +18,7 @@ func TestConditionsOfDispatchersByProject(t *testing.T) {
 	}
 	open := &dispatchtype.Execution{}
 	older := make([]dispatchtype.Execution, 2)
-	counted := countConditions([]dispatchtype.Dispatcher{
+	counted, _ := countConditions([]dispatchtype.Dispatcher{
 		of("healthy", "q", dispatchtype.Dispatcher{Status: dispatchtype.Routing, Execution: open}),
 		of("foreign", "q", dispatchtype.Dispatcher{Status: dispatchtype.Foreign, Unknown: older}),
 		of("duplicates", "q", dispatchtype.Dispatcher{Status: dispatchtype.Parked, Execution: open, Others: older, Stale: 2}),

@@ -60,7 +60,7 @@ func (t *Telemetry) Observe(seen Observed) error {
 	if err != nil {
 		return err
 	}
-	queued := readBefore(t, readTimeout, seen.QueuedRuns)
+	queued := readStored(t, readTimeout, "queue", seen.QueuedRuns)
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		g.observe(o, seen, t.now())
 		if runs, known := queued.last(); known {

@@ -127,10 +127,10 @@ const conditionsTimeout = 3 * time.Second
 
 // Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
-	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes share. An error omits
-	// the conditions of all projects.
+	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes share. After an
+	// error, the conditions stay as they were; so do those of a project with an unknown state.
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
-	// Backlogs reads, with a context that ends soon, the pending work of all projects. An error omits lag and backlog.
+	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog stay as they were.
 	Backlogs func(ctx context.Context) ([]event.Backlog, error)
 	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes it.
 	Begin func(ctx context.Context, project string)
@@ -140,7 +140,7 @@ type Dispatching struct {
 
 // ObserveDispatch registers the gauges of dispatchers by project, on every process, whether or not it serves the project
 // (dispatcher_inbox_lag_seconds, dispatcher_inbox_pending, dispatcher_stale, dispatcher_active, dispatcher_duplicates, dispatcher_foreign).
-// All but dispatcher_active are the same on all processes, and are queried with "max by (project)". Unknown values are omitted. It is called
+// All but dispatcher_active are the same on all processes, and are queried with "max by (project)". It is called
 // once, before the first scrape.
 func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	meter := t.Meter(scope)
@@ -156,17 +156,18 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	dispatchers := readBefore(t, conditionsTimeout, seen.Dispatchers)
+	kept := keptConditions{read: seen.Dispatchers}
+	dispatchers := readStored(t, conditionsTimeout, "dispatchers", kept.next)
 	begun := beginning{begin: seen.Begin}
-	backlogs := readBefore(t, readTimeout, func(ctx context.Context) ([]event.Backlog, error) {
+	backlogs := readStored(t, readTimeout, "inbox", func(ctx context.Context) ([]event.Backlog, error) {
 		list, err := seen.Backlogs(ctx)
 		begun.add(ctx, list)
 		return list, err
 	})
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		found, _ := dispatchers.last()
+		counted, _ := dispatchers.last()
 		waiting, _ := backlogs.last()
-		for name, values := range t.active.gather(waiting, countConditions(found), seen.Usable()) {
+		for name, values := range t.active.gather(waiting, counted, seen.Usable()) {
 			for project, value := range values {
 				o.ObserveFloat64(gauges[name], value, metric.WithAttributes(attribute.String("project", project)))
 			}
@@ -200,9 +201,33 @@ func (b *beginning) add(ctx context.Context, backlogs []event.Backlog) {
 // conditions counts the unhealthy dispatchers of a project.
 type conditions struct{ stale, duplicates, foreign int }
 
-// countConditions counts the unhealthy dispatchers by project. Projects with an unknown state are left out.
-func countConditions(found []dispatchtype.Dispatcher) map[string]conditions {
-	counts, unknown := map[string]conditions{}, map[string]bool{}
+// keptConditions keeps the last known conditions of projects whose state is not known.
+type keptConditions struct {
+	read func(context.Context) ([]dispatchtype.Dispatcher, error)
+	mu   sync.Mutex
+	last map[string]conditions
+}
+
+func (k *keptConditions) next(ctx context.Context) (map[string]conditions, error) {
+	found, err := k.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, unknown := countConditions(found)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for project := range unknown {
+		if before, known := k.last[project]; known {
+			counts[project] = before
+		}
+	}
+	k.last = counts
+	return counts, nil
+}
+
+// countConditions counts the unhealthy dispatchers by project, and returns the projects with an unknown state, which are left out.
+func countConditions(found []dispatchtype.Dispatcher) (counts map[string]conditions, unknown map[string]bool) {
+	counts, unknown = map[string]conditions{}, map[string]bool{}
 	for i := range found {
 		d := &found[i]
 		project := d.Name.Project
@@ -222,7 +247,7 @@ func countConditions(found []dispatchtype.Dispatcher) map[string]conditions {
 		counts[project] = c
 	}
 	maps.DeleteFunc(counts, func(project string, _ conditions) bool { return unknown[project] })
-	return counts
+	return counts, unknown
 }
 
 // gather merges the values of this process with those that all processes share, by name and project.

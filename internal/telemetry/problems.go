@@ -27,7 +27,7 @@ func (p *Problems) Acknowledged(ctx context.Context, project, code string, took 
 }
 
 // ObserveProblems registers the gauges of problems (signalbox_problems, signalbox_problem_oldest_open_seconds). Every scrape calls gauges,
-// with a context that ends soon; an error omits the metrics. It is called once.
+// with a context that ends soon; after an error they stay as they were. It is called once.
 func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.Gauge, error)) error {
 	meter := t.Meter(scope)
 	problems, err1 := meter.Int64ObservableGauge("signalbox.problems",
@@ -37,11 +37,11 @@ func (t *Telemetry) ObserveProblems(gauges func(ctx context.Context) ([]problem.
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readBefore(t, readTimeout, gauges)
+	found := readStored(t, readTimeout, "problems", gauges)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		list, known := found.last()
 		if !known {
-			return nil // the page omits them, like the queue
+			return nil
 		}
 		for _, g := range list {
 			of := metric.WithAttributes(attribute.String("project", g.Project), attribute.String("kind", string(g.Kind)))

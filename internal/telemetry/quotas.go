@@ -11,7 +11,7 @@ import (
 )
 
 // ObserveQuotas registers the gauges of the runs that quotas hold up (signalbox_quota_queued_runs, signalbox_quota_waiting_runs), for every
-// project that has, or had, a quota. Every scrape calls held, with a context that ends soon; an error omits the metrics. It is called once.
+// project that has, or had, a quota. Every scrape calls held, with a context that ends soon; after an error they stay as they were. It is called once.
 func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, error)) error {
 	meter := t.Meter(scope)
 	queued, err1 := meter.Int64ObservableGauge("signalbox.quota.queued.runs",
@@ -21,11 +21,11 @@ func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, 
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readBefore(t, readTimeout, held)
+	found := readStored(t, readTimeout, "quotas", held)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		projects, known := found.last()
 		if !known {
-			return nil // the page omits them, like the queue
+			return nil
 		}
 		for _, p := range projects {
 			project := metric.WithAttributes(attribute.String("project", p.Project))

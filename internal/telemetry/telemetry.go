@@ -76,6 +76,8 @@ type Telemetry struct {
 	empty  *emptyHistograms
 	// reads are made by every scrape before it collects the instruments.
 	reads []func(ctx context.Context)
+	// ages report how old the values are that were read from the database.
+	ages []func(metric.Observer, metric.Float64Observable)
 
 	registry  *prometheus.Registry
 	exports   exports
@@ -132,7 +134,7 @@ func describe(ctx context.Context, options Options) (*resource.Resource, error) 
 // create creates the instruments that need no source.
 func (t *Telemetry) create(version string) error {
 	meter := t.Meter(scope)
-	var errs [8]error
+	var errs [9]error
 	t.Runs, errs[0] = newRuns(t)
 	t.Retention, errs[1] = newRetention(meter)
 	t.Migration, errs[2] = newMigration(meter)
@@ -141,6 +143,7 @@ func (t *Telemetry) create(version string) error {
 	t.Webhooks, errs[5] = newWebhooks(meter)
 	t.Batches, errs[6] = newBatches(meter)
 	errs[7] = buildInfo(meter, version)
+	errs[8] = t.observeAges()
 	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("create the instruments: %w", err)
 	}

@@ -36,7 +36,7 @@ func (w *Webhooks) Begin(ctx context.Context, project string, outcomes ...string
 }
 
 // ObserveUnpublished registers the gauges of events that are not in an inbox yet (signalbox_unpublished_events,
-// signalbox_unpublished_events_oldest_seconds). Every scrape calls backlog, with a context that ends soon; an error omits the metrics. It is
+// signalbox_unpublished_events_oldest_seconds). Every scrape calls backlog, with a context that ends soon; after an error they stay as they were. It is
 // called once.
 func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.Unpublished, error)) error {
 	meter := t.Meter(scope)
@@ -47,7 +47,7 @@ func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	found := readBefore(t, readTimeout, backlog)
+	found := readStored(t, readTimeout, "unpublished_events", backlog)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		if b, known := found.last(); known {
 			o.ObserveInt64(count, b.Count)
@@ -59,7 +59,7 @@ func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.
 }
 
 // ObserveWebhooks registers the gauges of webhooks (signalbox_webhook_pending_deliveries, signalbox_webhook_oldest_pending_seconds,
-// signalbox_webhooks_failing). Every scrape calls backlogs, with a context that ends soon; an error omits the metrics. It is called once.
+// signalbox_webhooks_failing). Every scrape calls backlogs, with a context that ends soon; after an error they stay as they were. It is called once.
 func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhook.Backlog, error)) error {
 	meter := t.Meter(scope)
 	pending, err1 := meter.Int64ObservableGauge("signalbox.webhook.pending_deliveries",
@@ -71,9 +71,9 @@ func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhoo
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	found := readBefore(t, readTimeout, backlogs)
+	found := readStored(t, readTimeout, "webhooks", backlogs)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		list, _ := found.last() // nothing where they could not be read
+		list, _ := found.last() // nothing until they were read
 		for _, b := range list {
 			of := metric.WithAttributes(attribute.String("project", b.Project))
 			o.ObserveInt64(pending, b.Pending, of)

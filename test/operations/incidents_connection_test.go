@@ -28,8 +28,7 @@ func connectionIncidents() map[string]incident {
 			alerts: []expected{
 				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "unreachable"}, verifies: []string{connected}},
 			},
-			silent: []string{"DispatcherMissing", "LostTimeBudgetBurn"},
-			also:   []string{"LostTimeBudgetBurn"}, // when the other alert has ended
+			silent: []string{"DispatcherMissing"},
 		},
 		"Temporal frozen": {
 			parts: parts{temporal: true},
@@ -42,7 +41,6 @@ func connectionIncidents() map[string]incident {
 			repairs: func(_ *testing.T, w *watched) { w.temporal.Thaw() },
 			alerts: []expected{
 				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "hung"}, verifies: []string{connected}},
-				{name: "LostTimeBudgetBurn", severity: "page", after: true, sees: []string{connected}, verifies: []string{connected}},
 			},
 			silent: []string{"DispatcherMissing"},
 		},
@@ -64,7 +62,6 @@ func connectionIncidents() map[string]incident {
 				{name: "QueueModeFilling", severity: "page", sees: []string{"9 of 10|9/10", "queued"}, verifies: []string{connected}},
 				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected}, verifies: []string{connected}},
 			},
-			also: []string{"LostTimeBudgetBurn"},
 		},
 		"a server with credentials that Temporal refuses": {
 			parts: parts{frontend: true, prepare: func(t *testing.T, w *watched) { w.certify(t, 30*24*time.Hour) }},
@@ -85,8 +82,10 @@ func connectionIncidents() map[string]incident {
 			breaks: func(t *testing.T, w *watched) {
 				require.NoError(t, w.frontend.Flap(t.Context(), spell(40*time.Second), spell(18*time.Second), 4))
 			},
-			alerts: []expected{{name: "TemporalFlapping", severity: "ticket", sees: []string{connected}, verifies: []string{connected}}},
-			also:   []string{"LostTimeBudgetBurn"},
+			alerts: []expected{
+				{name: "TemporalFlapping", severity: "ticket", sees: []string{connected}, verifies: []string{connected}},
+				{name: "LostTimeBudgetBurn", severity: "page", sees: []string{connected}, verifies: []string{connected}},
+			},
 		},
 		"Temporal over its rate limits": {
 			parts: parts{frontend: true},

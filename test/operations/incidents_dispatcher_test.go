@@ -198,26 +198,6 @@ func terminationIncidents() map[string]incident {
 			silent: []string{"InboxLag"},
 			also:   []string{"ProblemsUnacknowledged"},
 		},
-		// The dispatcher of a project without workers is cleaned up by a worker of another project.
-		"all workers killed, one of them started after three minutes": {
-			breaks: func(t *testing.T, w *watched) {
-				w.restrict(t)
-				w.faulted = time.Now()
-				for _, each := range w.workers {
-					each.Kill()
-				}
-				// With an event that waits, the dispatcher is stale; without, it would stay until its entry ends.
-				out := w.CLI(t, "event", "send", "--project", side, "--type", "io.example.waits", "--source", "/waits")
-				require.Zero(t, out.Code, out)
-				platform.Throughout(t, 3*time.Minute, func() string { return "" })
-				w.restart(t, 0, "--projects", platform.DefaultProject)
-			},
-			repairs: func(t *testing.T, w *watched) { w.restart(t, 1, "--projects", side) },
-			alerts: []expected{
-				{name: "CleanupSlow", severity: "ticket", sees: []string{`dispatcher.terminate +dispatcher-(default|side)`}, verifies: []string{"nothing to do"}},
-			},
-			also: []string{"NoPollers", "ServerUnreachable", "TakeoverSlow", "ProjectWithoutWorkers", "InboxLag", "ProblemsUnacknowledged"},
-		},
 	}
 }
 

@@ -25,10 +25,8 @@ func serverIncidents() map[string]incident {
 			},
 			alerts: []expected{
 				{name: "ServersMissing", severity: "page", sees: []string{"connection refused"}, verifies: []string{connected}},
-				{name: "LostTimeBudgetBurn", severity: "page", after: true, sees: []string{connected}, verifies: []string{connected}},
 			},
 			silent: []string{"ServerUnreachable"},
-			also:   []string{"TakeoverSlow"}, // the dispatcher had no owner meanwhile
 			repairs: func(t *testing.T, w *watched) {
 				w.restartAPI(t)
 				for n := range w.workers {

@@ -22,8 +22,6 @@ func storeIncidents() map[string]incident {
 			alerts: []expected{{
 				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
 			}},
-			silent: []string{"LostTimeBudgetBurn"},
-			also:   []string{"LostTimeBudgetBurn"}, // after the repair
 		},
 		"Postgres frozen": {
 			parts: parts{postgres: true},
@@ -35,8 +33,6 @@ func storeIncidents() map[string]incident {
 			alerts: []expected{{
 				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
 			}},
-			silent: []string{"LostTimeBudgetBurn"},
-			also:   []string{"LostTimeBudgetBurn"},
 		},
 		"the disk of Postgres full": {
 			parts: parts{disk: 256},
@@ -49,8 +45,6 @@ func storeIncidents() map[string]incident {
 			alerts: []expected{{
 				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
 			}},
-			silent: []string{"LostTimeBudgetBurn"},
-			also:   []string{"LostTimeBudgetBurn", "StoreSlow"},
 		},
 		"the database slow": {
 			parts:   parts{proxy: true},

@@ -47,7 +47,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 			"TemporalDisconnected severity=ticket instance=a host_port=t:7233 namespace=default", nil,
 			[]string{"NoPollers project=shop severity=page", "RunsStuck code=BACKLOG severity=page"},
 		},
-		{"ServersMissing severity=page", []string{"LostTimeBudgetBurn severity=page", "ServerUnreachable severity=ticket instance=a"}, []string{"ProblemsUnacknowledged severity=page"}},
+		{"ServersMissing severity=page", []string{"LostTimeBudgetBurn severity=page", "ServerUnreachable severity=ticket instance=a", "TakeoverSlow severity=ticket"}, []string{"ProblemsUnacknowledged severity=page"}},
 		{
 			"StoreUnavailable severity=page instance=a",
 			[]string{"StoreSlow severity=ticket instance=a", "ProjectionLag severity=ticket", "DispatcherMissing project=shop severity=page"},
@@ -63,7 +63,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 		{"StoreSlow severity=ticket instance=a", []string{"ProjectionLag severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
 		{
 			"ProjectWithoutWorkers severity=page project=shop",
-			[]string{"NoPollers severity=page project=shop", "InboxLag severity=page project=shop", "RunsStuck code=NO_POLLER severity=page"},
+			[]string{"NoPollers severity=page project=shop", "InboxLag severity=page project=shop", "RunsStuck code=NO_POLLER severity=page", "TakeoverSlow severity=ticket"},
 			[]string{"NoPollers severity=page project=bank", "RunsStuck code=BACKLOG severity=page"},
 		},
 		{
@@ -72,7 +72,7 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 			[]string{"InboxLag severity=page project=bank", "RunsStuck code=TASK_FAILING severity=page"},
 		},
 		{"DispatcherForeign severity=page project=shop", []string{"DispatcherMissing severity=page project=shop"}, []string{"DispatcherMissing severity=page project=bank"}},
-		{"DispatcherStale severity=page project=shop", []string{"InboxLag severity=page project=shop"}, []string{"InboxLag severity=page project=bank"}},
+		{"DispatcherStale severity=page project=shop", []string{"InboxLag severity=page project=shop", "CleanupSlow severity=ticket"}, []string{"InboxLag severity=page project=bank", "TakeoverSlow severity=ticket"}},
 		{"MemoryNearLimit severity=page instance=a", []string{"MemoryNearLimit severity=ticket instance=a"}, []string{"MemoryNearLimit severity=ticket instance=b"}},
 		{"CertificateExpiring severity=page instance=a", []string{"CertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=b"}},
 		{"ListenerCertificateExpiring severity=page instance=a", []string{"ListenerCertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=a"}},

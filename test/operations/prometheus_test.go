@@ -36,7 +36,7 @@ type scraperOptions struct {
 }
 
 var (
-	durations = regexp.MustCompile(`(for: |keep_firing_for: |interval: |timeout: |group_wait: |\[)(\d+)([smhd])`)
+	durations = regexp.MustCompile(`(for: |keep_firing_for: |interval: |timeout: |group_wait: |\[|:)(\d+)([smhd])`)
 	units     = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 

@@ -32,7 +32,7 @@ func runIn(t *testing.T, folder, name string, args ...string) {
 
 func TestRulesPassTheirUnitTests(t *testing.T) {
 	t.Parallel()
-	runIn(t, prometheus, "promtool", "test", "rules", "rules_test.yaml")
+	runIn(t, prometheus, "promtool", "test", "rules", "rules_test.yaml", "rules_days_test.yaml")
 }
 
 func TestConfigurationsAreValid(t *testing.T) {

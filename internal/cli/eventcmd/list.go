@@ -11,20 +11,38 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-type listFlags struct {
+// filterFlags select events.
+type filterFlags struct {
 	statuses         []string
 	kind, source, id string
 	run              string
 	period           session.Period
 	dead, retrying   bool
-	limit            int
+}
+
+// bind adds the flags, except --source, which has another meaning where a command also takes the ID of an event.
+func (f *filterFlags) bind(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVarP(&f.statuses, "status", "s", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
+	cmd.Flags().StringVar(&f.kind, "type", "", "only this `type`")
+	cmd.Flags().StringVar(&f.id, "id", "", "only this `ID`")
+	cmd.Flags().StringVar(&f.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
+	cmd.Flags().BoolVar(&f.dead, "dead", false, "only events with a dead delivery")
+	cmd.Flags().BoolVar(&f.retrying, "retrying", false, "only events with a delivery that failed and is attempted again")
+	f.period.Bind(cmd, "only events accepted")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
+// names returns the flags that select events.
+func (*filterFlags) names() []string {
+	return []string{"status", "type", "id", "run", "dead", "retrying", "since", "until"}
 }
 
 // statuses of events, as the API spells them.
 func statuses() []string { return []string{"pending", "routed", "unmatched", "rejected"} }
 
 func listCommand(s *session.Session) *cobra.Command {
-	var flags listFlags
+	var flags filterFlags
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List events, newest first",
@@ -36,25 +54,18 @@ with a delivery that failed and is attempted again; "event show" has its error.`
   signalbox event list --dead --jq '.[].position'`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, flags)
+			return list(cmd.Context(), s, flags, limit)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&flags.statuses, "status", "s", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
-	cmd.Flags().StringVar(&flags.kind, "type", "", "only this `type`")
+	flags.bind(cmd)
 	cmd.Flags().StringVar(&flags.source, "source", "", "only this `source`")
-	cmd.Flags().StringVar(&flags.id, "id", "", "only this `ID`")
-	cmd.Flags().StringVar(&flags.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
-	cmd.Flags().BoolVar(&flags.dead, "dead", false, "only events with a dead delivery")
-	cmd.Flags().BoolVar(&flags.retrying, "retrying", false, "only events with a delivery that failed and is attempted again")
-	flags.period.Bind(cmd, "only events accepted")
-	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, flags listFlags) error {
-	request, err := listRequest(s, flags)
+func list(ctx context.Context, s *session.Session, flags filterFlags, limit int) error {
+	fetch, err := flags.fetch(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -67,24 +78,33 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
 			}
 		},
-	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Event, string, error) {
-		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Events().ListEvents, request, "list events")
-		return response.GetEvents(), response.GetNextPageToken(), err
-	})
+	}.List(s, limit, fetch)
 }
 
-func listRequest(s *session.Session, flags listFlags) (*signalboxv1.ListEventsRequest, error) {
-	wanted, err := session.Words("status", flags.statuses, statuses())
+// fetch returns the function that reads a page of the events.
+func (f *filterFlags) fetch(ctx context.Context, s *session.Session) (session.Fetch[*signalboxv1.Event], error) {
+	request, err := f.request(s)
 	if err != nil {
 		return nil, err
 	}
-	since, until, err := flags.period.Bounds(s)
+	return func(size int32, token string) ([]*signalboxv1.Event, string, error) {
+		request.PageSize, request.PageToken = size, token
+		response, err := session.Call(ctx, s, s.Events().ListEvents, request, "list events")
+		return response.GetEvents(), response.GetNextPageToken(), err
+	}, nil
+}
+
+func (f *filterFlags) request(s *session.Session) (*signalboxv1.ListEventsRequest, error) {
+	wanted, err := session.Words("status", f.statuses, statuses())
+	if err != nil {
+		return nil, err
+	}
+	since, until, err := f.period.Bounds(s)
 	if err != nil {
 		return nil, err
 	}
 	return &signalboxv1.ListEventsRequest{
-		Project: s.Project(), Statuses: wanted, Type: flags.kind, Source: flags.source, Id: flags.id, Dead: flags.dead,
-		Retrying: flags.retrying, Since: since, Until: until, RunId: flags.run,
+		Project: s.Project(), Statuses: wanted, Type: f.kind, Source: f.source, Id: f.id, Dead: f.dead,
+		Retrying: f.retrying, Since: since, Until: until, RunId: f.run,
 	}, nil
 }

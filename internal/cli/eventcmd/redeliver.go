@@ -2,28 +2,42 @@ package eventcmd
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 func redeliverCommand(s *session.Session) *cobra.Command {
 	var which named
+	var many manyFlags
 	var ids []string
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "redeliver ID",
-		Short: "Retry the pending and dead deliveries of an event",
+		Use:   "redeliver [ID]",
+		Short: "Retry the pending and dead deliveries of an event, or of those that match",
 		Long: `Retry deliveries of an event at once: the pending and the dead ones, or those given by --delivery. Deliveries that are done
-do not change: no run is started twice.`,
+do not change: no run is started twice.
+
+Without an event, the flags of "event list" select events, the newest first, up to --limit; --dry-run only counts them.`,
 		Example: `  signalbox event redeliver 4711 --source /shop --reason "the schema is fixed"
-  signalbox event redeliver --position 12`,
+  signalbox event redeliver --position 12
+  signalbox event redeliver --dead --type com.example.order.created --since 2h --dry-run
+  signalbox event redeliver --dead --type com.example.order.created --since 2h --reason "the schema is fixed"`,
 		Args:              session.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if many.given(cmd) {
+				if len(args) > 0 || which.position > 0 || len(ids) > 0 {
+					return exit.Usagef("%s: an event or a delivery, and flags that select events, are given; leave out one of both", cmd.CommandPath())
+				}
+				many.filter.source = which.source
+				return redeliverMany(cmd.Context(), s, many, reason)
+			}
 			if err := which.take(cmd, args); err != nil {
 				return err
 			}
@@ -31,10 +45,63 @@ do not change: no run is started twice.`,
 		},
 	}
 	which.bind(cmd)
+	many.bind(cmd)
 	cmd.Flags().StringSliceVar(&ids, "delivery", nil, "only these deliveries, by `ID`, separated by commas")
 	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why, for the audit log")
 	s.BindClient(cmd)
 	return cmd
+}
+
+// manyFlags select the events of one command.
+type manyFlags struct {
+	filter filterFlags
+	limit  int
+	dryRun bool
+}
+
+func (f *manyFlags) bind(cmd *cobra.Command) {
+	f.filter.bind(cmd)
+	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1000, "at most this many events that match; 0 for all")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only count the events that match, and retry nothing")
+}
+
+// given reports whether a flag selects events.
+func (f *manyFlags) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(f.filter.names(), cmd.Flags().Changed)
+}
+
+func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, reason string) error {
+	fetch, err := flags.filter.fetch(ctx, s)
+	if err != nil {
+		return err
+	}
+	events, more, err := session.Pages(flags.limit, fetch)
+	if err != nil {
+		return err
+	}
+	matched := output.Count(int64(len(events)), "event")
+	if more {
+		matched += ", and more than --limit"
+	}
+	if flags.dryRun {
+		s.Note("matching: %s; nothing was retried", matched)
+		return nil
+	}
+	var due []*signalboxv1.Delivery
+	for i, e := range events {
+		response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
+			Project: s.Project(), Position: e.GetPosition(), Reason: reason,
+		}, "redeliver event at position %d, number %d of %d", e.GetPosition(), i+1, len(events))
+		if err != nil {
+			return err
+		}
+		due = append(due, response.GetDeliveries()...)
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), due)
+	}
+	s.Note("matching: %s; now due: %s", matched, output.Count(int64(len(due)), "delivery"))
+	return nil
 }
 
 func redeliver(ctx context.Context, s *session.Session, which named, ids []string, reason string) error {

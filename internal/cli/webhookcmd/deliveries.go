@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
@@ -16,7 +17,7 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 	var statuses []string
 	var limit int
 	cmd := named(s, "deliveries", "List the deliveries of a webhook, newest first", "", func(ctx context.Context, name string) error {
-		words, err := session.Words("status", statuses, []string{"pending", "delivered", "dead"})
+		fetch, err := fetchDeliveries(ctx, s, name, statuses)
 		if err != nil {
 			return err
 		}
@@ -29,19 +30,33 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 					s.Age(d.GetCreateTime()), d.GetEventId(), d.GetEventSource(), fmt.Sprint(d.GetPosition()), d.GetReason(),
 				}
 			},
-		}.List(s, limit, func(size int32, token string) ([]*signalboxv1.WebhookDelivery, string, error) {
-			response, err := session.Call(ctx, s, s.Webhooks().ListWebhookDeliveries, &signalboxv1.ListWebhookDeliveriesRequest{
-				Project: s.Project(), Name: name, Statuses: words, PageSize: size, PageToken: token,
-			}, "list the deliveries of webhook %q", name)
-			if err != nil {
-				return nil, "", err
-			}
-			return response.GetDeliveries(), response.GetNextPageToken(), nil
-		})
+		}.List(s, limit, fetch)
 	})
-	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only deliveries with one of these `statuses`: pending, delivered, dead")
+	bindStatuses(cmd, &statuses)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	return cmd
+}
+
+// bindStatuses adds the flag that selects deliveries.
+func bindStatuses(cmd *cobra.Command, statuses *[]string) {
+	cmd.Flags().StringSliceVarP(statuses, "status", "s", nil, "only deliveries with one of these `statuses`: pending, delivered, dead")
+}
+
+// fetchDeliveries returns the function that reads a page of the deliveries of a webhook.
+func fetchDeliveries(ctx context.Context, s *session.Session, name string, statuses []string) (session.Fetch[*signalboxv1.WebhookDelivery], error) {
+	words, err := session.Words("status", statuses, []string{"pending", "delivered", "dead"})
+	if err != nil {
+		return nil, err
+	}
+	return func(size int32, token string) ([]*signalboxv1.WebhookDelivery, string, error) {
+		response, err := session.Call(ctx, s, s.Webhooks().ListWebhookDeliveries, &signalboxv1.ListWebhookDeliveriesRequest{
+			Project: s.Project(), Name: name, Statuses: words, PageSize: size, PageToken: token,
+		}, "list the deliveries of webhook %q", name)
+		if err != nil {
+			return nil, "", err
+		}
+		return response.GetDeliveries(), response.GetNextPageToken(), nil
+	}, nil
 }
 
 // status is a status of HTTP for people; empty if there was no answer.
@@ -108,12 +123,27 @@ func deliveryCard(s *session.Session, d *signalboxv1.WebhookDelivery) error {
 
 func redeliverCommand(s *session.Session) *cobra.Command {
 	var reason string
+	var many manyFlags
 	cmd := &cobra.Command{
-		Use: "redeliver ID", Short: "Deliver an event to its webhook again",
-		Long:    "Make a delivery due at once, also one that was delivered or given up. It keeps its ID, the header webhook-id, by which receivers\nrecognise it.",
-		Example: `  signalbox webhook redeliver 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11 --reason "the receiver is back"`,
-		Args:    session.Args(1, 1, "ID"),
+		Use: "redeliver [ID]", Short: "Deliver an event to its webhook again, or those that match",
+		Long: `Make a delivery due at once, also one that was delivered or given up. It keeps its ID, the header webhook-id, by which receivers
+recognise it.
+
+Without an ID, --webhook and --status select deliveries as "webhook deliveries" does, the newest first, up to --limit; --dry-run only
+counts them.`,
+		Example: `  signalbox webhook redeliver 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11 --reason "the receiver is back"
+  signalbox webhook redeliver --webhook orders --status dead --dry-run
+  signalbox webhook redeliver --webhook orders --status dead --reason "the receiver is back"`,
+		Args: session.Args(0, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case (len(args) == 0) == (many.webhook == ""):
+				return exit.Usagef("%s: give the ID of a delivery, or --webhook NAME with --status", cmd.CommandPath())
+			case many.webhook != "" && len(many.statuses) == 0:
+				return exit.Usagef("%s: --status is missing; with --status dead, deliveries that were given up are sent again", cmd.CommandPath())
+			case many.webhook != "":
+				return redeliverMany(cmd.Context(), s, many, reason)
+			}
 			response, err := session.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
 				Project: s.Project(), Id: args[0], Reason: reason,
 			}, "redeliver %q", args[0])
@@ -124,6 +154,52 @@ func redeliverCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`reason`, for the audit log")
+	cmd.Flags().StringVar(&many.webhook, "webhook", "", "deliveries of the webhook with this `name`, instead of an ID")
+	bindStatuses(cmd, &many.statuses)
+	cmd.Flags().IntVarP(&many.limit, "limit", "n", 1000, "at most this many deliveries that match; 0 for all")
+	cmd.Flags().BoolVar(&many.dryRun, "dry-run", false, "only count the deliveries that match, and send nothing")
 	s.BindClient(cmd)
 	return cmd
+}
+
+// manyFlags select the deliveries of one command.
+type manyFlags struct {
+	webhook  string
+	statuses []string
+	limit    int
+	dryRun   bool
+}
+
+func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, reason string) error {
+	fetch, err := fetchDeliveries(ctx, s, flags.webhook, flags.statuses)
+	if err != nil {
+		return err
+	}
+	found, more, err := session.Pages(flags.limit, fetch)
+	if err != nil {
+		return err
+	}
+	matched := output.Count(int64(len(found)), "delivery")
+	if more {
+		matched += ", and more than --limit"
+	}
+	if flags.dryRun {
+		s.Note("matching: %s; nothing was sent", matched)
+		return nil
+	}
+	due := make([]*signalboxv1.WebhookDelivery, 0, len(found))
+	for i, d := range found {
+		response, err := session.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
+			Project: s.Project(), Id: d.GetId(), Reason: reason,
+		}, "redeliver %q, number %d of %d", d.GetId(), i+1, len(found))
+		if err != nil {
+			return err
+		}
+		due = append(due, response.GetDelivery())
+	}
+	if s.Format().Structured() {
+		return output.List(s.Out, s.Format(), due)
+	}
+	s.Note("matching: %s; now due: %d", matched, len(due))
+	return nil
 }

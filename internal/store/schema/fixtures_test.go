@@ -366,6 +366,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE runs_home SET compared_at = 50, restored_at = 51, restored_to = 50`},
 			want:   map[string]string{`SELECT restored_at - restored_to FROM runs_home WHERE compared_at = 50`: "1"},
 		},
+		52: {
+			insert: []string{`INSERT INTO servers (id, instance, roles, version, started_at, beat_at) VALUES ('host-52', 'host:8080', '["api"]', '1.2.3', 1, 2)`},
+			want:   map[string]string{`SELECT instance FROM servers WHERE id = 'host-52'`: "host:8080"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -28,6 +28,13 @@ continue for 2 minutes.
 Symptoms of a fault that has an alert of its own fired in Prometheus and did not arrive: Alertmanager silenced them, as
 [configured](../deploy/prometheus/alertmanager.yaml). Where a fault is listed with several alerts, each of them demands something else.
 
+After the repair, an alert with a window would still see the outage: an hour's failed cycles, takeovers or lost time. Such an alert is quiet
+while an alert that silences it fires, and for its window and 5 minutes after that. In this time it also misses new faults of its own kind; a
+cause that lasts has an alert of its own. LostTimeBudgetBurn is therefore about time that was lost in pieces too short for another alert.
+
+A burnt budget is reported only if Prometheus has data for three quarters of the long window: a fresh Prometheus does not alert on the
+minutes that it has seen as if they were an hour or a day.
+
 Each Prometheus began with 6 hours in which no time was lost. It had no starts of runs in its past: StartLatencyBudgetBurn takes longer where
 most starts of the last hour were fast.
 
@@ -38,7 +45,7 @@ most starts of the last hour were fast.
 const alertsFoot = `
 The tickets of StartLatencyBudgetBurn and LostTimeBudgetBurn have no row: the pages for the same objectives silence them for the first hours
 of a fault, and their windows are up to 3 days long. ProjectionLag has none: what delays rows by 10 seconds also slows or interrupts the
-database, whose alerts silence it. Their unit tests are in [rules_test.yaml](../deploy/prometheus/rules_test.yaml).
+database, whose alerts silence it. CleanupSlow has none: what delays a clean-up by 2 minutes is an outage with an alert. Their unit tests are in [deploy/prometheus](../deploy/prometheus).
 
 Faults of ` + "`make alerts`" + ` without a row, and times that are not recorded, were not part of the recorded runs, or these ended before.
 `

@@ -16,7 +16,7 @@ a process reports: [Observability](../observability.md).
 
 A histogram has the series ` + "`_bucket`, `_sum` and `_count`" + `. Counters and histograms exist at 0 from the start of the process, those of a project from
 the first scrape after its creation, unless the meaning says otherwise. What cannot be read, for example because the database or Temporal
-does not answer, is absent, and never 0. Metrics "of all processes" have the same value in each: query them with ` + "`max by (project)`" + `.
+does not answer, is absent, and never 0; values of the database keep the last one (` + "`signalbox_reading_age_seconds`" + `). Metrics "of all processes" have the same value in each: query them with ` + "`max by (project)`" + `.
 `
 
 const sdk = `
