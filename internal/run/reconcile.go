@@ -11,8 +11,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
+// errorTypeBase begins the types of Signalbox's own errors.
+const errorTypeBase = "https://signalbox.dev/errors/"
+
 // ErrorTypeExecutionMissing is the type of the problem of a run that ended because Temporal lost it.
-const ErrorTypeExecutionMissing = "https://signalbox.dev/errors/execution_missing"
+const ErrorTypeExecutionMissing = errorTypeBase + "execution_missing"
 
 // CorrectionKind is the kind of a correction that was made, or would be.
 type CorrectionKind string
