@@ -43,7 +43,8 @@ const (
 	// CorrectionForgotten: executions ended that Temporal no longer has, after the last ones that were searched for lost rows. Nothing is
 	// changed: runs among them have no row.
 	CorrectionForgotten CorrectionKind = "forgotten_executions"
-	// CorrectionForeign: an execution has no row and refers to nothing in the database. Nothing is changed.
+	// CorrectionForeign: an execution has no row and cannot be adopted, see [ForeignRuns]. It is counted once, and is not among the
+	// corrections of a report: nothing is changed, and the next pass finds it again.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
 
@@ -73,6 +74,8 @@ type Report struct {
 	// Corrections are the first ones; Total counts all.
 	Corrections []Correction
 	Total       int
+	// Foreign are the executions that have no row and cannot be adopted.
+	Foreign []ForeignRuns
 	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and why, for display.
 	Failed        int
 	FailedBecause string
@@ -84,6 +87,36 @@ type Report struct {
 	SearchedUntil time.Time
 	Took          time.Duration
 	DryRun        bool
+}
+
+// ForeignRuns are executions in Temporal that have no row and cannot be adopted, for the same reason.
+type ForeignRuns struct {
+	// Project, Workflow and Version are what the runs belong to; empty where Signalbox did not start them, or Temporal does not know it.
+	Project  string `json:"project,omitempty"`
+	Workflow string `json:"workflow,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// NoProject reports that the project does not exist; otherwise the document of the version is not stored.
+	NoProject bool `json:"noProject,omitempty"`
+	// Why is the reason, for display.
+	Why string `json:"why"`
+	// Count is the number of executions, Open of those that are open in Temporal.
+	Count int `json:"count"`
+	Open  int `json:"open"`
+	// RunIDs are the first ones, at most [ForeignSamples], in the order of IDs.
+	RunIDs []string `json:"runIds"`
+	// Since is when the first of them was started.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// ForeignSamples is how many IDs of foreign runs are reported of each kind.
+const ForeignSamples = 5
+
+// ForeignCount returns the number of executions that have no row and cannot be adopted.
+func (r Report) ForeignCount() (n int) {
+	for _, f := range r.Foreign {
+		n += f.Count
+	}
+	return n
 }
 
 // ReconcileMetrics counts corrections.
@@ -250,6 +283,8 @@ type ReconcileRows interface {
 	SearchedUntil(ctx context.Context) (time.Time, error)
 	// MarkSearched stores that time. It returns false, and changes nothing, where the stored one is no longer from.
 	MarkSearched(ctx context.Context, from, until time.Time) (bool, error)
+	// RecordForeign stores the foreign runs that are open, in place of those stored before.
+	RecordForeign(ctx context.Context, list []ForeignRuns) error
 	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
 	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never

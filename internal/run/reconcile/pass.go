@@ -73,7 +73,9 @@ type pass struct {
 	mu     sync.Mutex
 	report run.Report
 	// lacking is why runs cannot be adopted, by project and document.
-	lacking map[[2]string]string
+	lacking map[[2]string]lack
+	// foreign are the executions that cannot be adopted.
+	foreign map[foreignKey]*run.ForeignRuns
 	// requested are the corrections that were requested from workers.
 	requested []requested
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
@@ -89,7 +91,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	// Executions before rows: a row is written before its execution is started, so a listed execution has a row.
 	for _, part := range []func(context.Context) error{
 		p.recordPlacement, p.cancelImported, p.listExecutions, p.compareRows, p.compareRowless, p.searchEnded, p.compareMissed, p.compareInTurn, p.awaitRepairs,
-		p.recordMove,
+		p.recordMove, p.reportForeign,
 	} {
 		if err := part(ctx); err != nil {
 			return err

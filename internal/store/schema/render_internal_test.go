@@ -61,6 +61,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0047_left_runs.sql", "1de174e2b44d", "1de174e2b44d"},
 		{"0048_shortened_values.sql", "8d22863ff783", "8d22863ff783"},
 		{"0049_searched_executions.sql", "2dfade7e4c0c", "2dfade7e4c0c"},
+		{"0053_foreign_runs.sql", "9020b9e640a0", "9020b9e640a0"},
 	}
 }
 
