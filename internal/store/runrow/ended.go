@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -59,7 +58,7 @@ func failedWith(w *sqlrow.Where, name string) {
 
 // errorBegin returns how the stored error of a type begins.
 func errorBegin(of string) string {
-	text, _ := json.Marshal(dsl.Error{Type: of}) //nolint:errchkjson // texts and numbers always encode
+	text, _ := json.Marshal(run.Problem{Type: of}) //nolint:errchkjson // texts and numbers always encode
 	begin, _, _ := strings.Cut(string(text), `,"status":`)
 	return begin + `,`
 }

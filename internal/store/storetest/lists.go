@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -75,7 +74,7 @@ func listedState(id string, status run.Status, i int) run.Update {
 		u.State.EndedAt = at(1 + i%7)
 	}
 	if status == run.Failed || status == run.TimedOut {
-		of := []string{run.ErrorTypeExecutionMissing, dsl.ErrorTypeCommunication, "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
+		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2], "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
 		u.State.Error = &run.Problem{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
 	}
 	return u
