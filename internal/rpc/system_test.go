@@ -248,7 +248,7 @@ func TestReconcile(t *testing.T) {
 	p.system.report = run.Report{
 		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2, WithheldBecause: "of where they are",
 		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
-		Foreign: []run.ForeignRuns{{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Why: "its document is not stored", Count: 7, Open: 6, RunIDs: []string{"x"}, Since: time.Unix(0, 0)}},
+		Foreign:     []run.ForeignRuns{{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Why: "its document is not stored", Count: 7, Open: 6, RunIDs: []string{"x"}, Since: time.Unix(0, 0)}},
 	}
 	a := p.do("POST", "/v1/system/runs:reconcile", `{"dryRun":true}`)
 	require.JSONEq(t, `{

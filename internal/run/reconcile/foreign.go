@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// maxForeignGroups bounds the groups of foreign runs of a report. Executions of further groups are not reported.
+// maxForeignGroups bounds the groups of foreign runs of a report. Executions of further groups are counted in one without a workflow.
 const maxForeignGroups = 100
 
 // foreignKey is what the executions of a group have in common.
@@ -20,11 +20,12 @@ func (p *pass) addForeign(x run.Execution, of run.Identity, why lack) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := foreignKey{of.Project, of.Workflow, of.Version, why.text}
+	if p.foreign[key] == nil && len(p.foreign) >= maxForeignGroups {
+		of, why = run.Identity{}, lack{text: "they lack further projects or workflow versions"}
+		key = foreignKey{why: why.text}
+	}
 	g := p.foreign[key]
 	if g == nil {
-		if len(p.foreign) >= maxForeignGroups {
-			return
-		}
 		g = &run.ForeignRuns{Project: of.Project, Workflow: of.Workflow, Version: of.Version, NoProject: why.project, Why: why.text}
 		p.foreign[key] = g
 	}

@@ -100,7 +100,9 @@ func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
 	statuses := f.Statuses
 	switch {
 	case len(statuses) > 0:
-	case f.ErrorType != "" || f.EndsMatter():
+	case f.ErrorType != "":
+		statuses = []run.Status{run.Failed, run.TimedOut, run.Canceled, run.Terminated} // no others have an error
+	case f.EndsMatter():
 		statuses = run.EndedStatuses()
 	case f.Workflow != "" || f.Trigger != "":
 		// In the indexes by workflow and by trigger the status precedes the time.
