@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// The error types the specification defines, in the form Signalbox raises them.
+// The error types the specification defines, in the form Signalbox raises them: the base with a name.
 const (
-	errorTypeBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
+	ErrorTypeBase = "https://open-workflow-specification.org/spec/1.0.0/errors/"
 
-	ErrorTypeConfiguration  = errorTypeBase + "configuration"
-	ErrorTypeValidation     = errorTypeBase + "validation"
-	ErrorTypeExpression     = errorTypeBase + "expression"
-	ErrorTypeAuthentication = errorTypeBase + "authentication"
-	ErrorTypeAuthorization  = errorTypeBase + "authorization"
-	ErrorTypeTimeout        = errorTypeBase + "timeout"
-	ErrorTypeCommunication  = errorTypeBase + "communication"
-	ErrorTypeRuntime        = errorTypeBase + "runtime"
+	ErrorTypeConfiguration  = ErrorTypeBase + "configuration"
+	ErrorTypeValidation     = ErrorTypeBase + "validation"
+	ErrorTypeExpression     = ErrorTypeBase + "expression"
+	ErrorTypeAuthentication = ErrorTypeBase + "authentication"
+	ErrorTypeAuthorization  = ErrorTypeBase + "authorization"
+	ErrorTypeTimeout        = ErrorTypeBase + "timeout"
+	ErrorTypeCommunication  = ErrorTypeBase + "communication"
+	ErrorTypeRuntime        = ErrorTypeBase + "runtime"
 )
 
 // standardErrors are the names of the standard errors: the last parts of their types.
@@ -79,7 +79,7 @@ func canonicalErrorType(t string) string {
 	}
 	for _, prefix := range []string{"spec/1.0.0/errors/", "dsl/errors/types/"} {
 		if name, ok := strings.CutPrefix(path, prefix); ok {
-			return errorTypeBase + strings.TrimSuffix(name, "/")
+			return ErrorTypeBase + strings.TrimSuffix(name, "/")
 		}
 	}
 	return t

@@ -111,7 +111,7 @@ type errorTypes struct {
 // that the document itself may raise.
 func (p *parser) finishErrorFilters() {
 	for _, v := range p.errors.filters {
-		f, ok := lint.MisspeltErrorType(v.node.Text, canonicalErrorType(v.node.Text), errorTypeBase, standardErrors())
+		f, ok := lint.MisspeltErrorType(v.node.Text, canonicalErrorType(v.node.Text), ErrorTypeBase, standardErrors())
 		if ok && !slices.ContainsFunc(p.errors.raised, func(t *Template) bool {
 			if t == nil {
 				return false

@@ -83,47 +83,6 @@ const (
 	MaxRate     = 500.0
 )
 
-// Filter selects runs like a list of runs. Zero fields match everything.
-type Filter struct {
-	Statuses []run.Status `json:"statuses,omitempty"`
-	// Workflow is "namespace/name".
-	Workflow string `json:"workflow,omitempty"`
-	Version  string `json:"version,omitempty"`
-	// Since is inclusive, Until exclusive, both on the time of creation.
-	Since time.Time `json:"since,omitzero"`
-	Until time.Time `json:"until,omitzero"`
-	// Problems are problem codes of stuck runs, or [run.AnyProblem]; Trigger is what started them.
-	Problems []string `json:"problems,omitempty"`
-	Trigger  string   `json:"trigger,omitempty"`
-	// NotReplayed leaves out runs that have a replay at the time of the selection.
-	NotReplayed bool `json:"notReplayed,omitempty"`
-	// FailureGroup is the key of a group of failed runs, as [run.FailureGroup] returns it.
-	FailureGroup string `json:"failureGroup,omitempty"`
-	// Text is a prefix of their ID or request ID.
-	Text string `json:"text,omitempty"`
-	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that another batch selected,
-	// StartedByBatchID those that it started.
-	ParentRunID      string `json:"parentRunId,omitempty"`
-	ReplayOf         string `json:"replayOf,omitempty"`
-	BatchID          string `json:"batchId,omitempty"`
-	StartedByBatchID string `json:"startedByBatchId,omitempty"`
-	// Labels are all among those of the runs.
-	Labels map[string]string `json:"labels,omitempty"`
-}
-
-// Runs returns the filter for the store of runs: the runs of a project that existed at a time, the oldest first.
-func (f Filter) Runs(project string, at time.Time) run.Filter {
-	until := f.Until
-	if until.IsZero() || until.After(at) {
-		until = at
-	}
-	return run.Filter{
-		Project: project, Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: until, Problems: f.Problems,
-		Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID,
-		FailureGroup: f.FailureGroup, Labels: f.Labels, OldestFirst: true,
-	}
-}
-
 // Batch is one action on many runs.
 type Batch struct {
 	ID      string
@@ -151,10 +110,20 @@ type Batch struct {
 	// EndedAt is zero while the batch is not completed.
 	EndedAt time.Time
 	// Filter is nil where the request named the runs.
-	Filter *Filter
+	Filter *run.Filter
 	// Expected is the number of runs that the filter must select, for a stop of a workflow the maximum; nil for any number. It is only
 	// written, never read.
 	Expected *int64
+}
+
+// Runs returns the filter for the store of runs: the selected runs that existed when the batch was started, the oldest first.
+func (b Batch) Runs() run.Filter {
+	f := *b.Filter
+	f.Project, f.OldestFirst = b.Project, true
+	if f.Until.IsZero() || f.Until.After(b.CreatedAt) {
+		f.Until = b.CreatedAt
+	}
+	return f
 }
 
 // Pending is the number of items without a result.

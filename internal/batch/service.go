@@ -19,8 +19,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -36,7 +34,7 @@ type StartRequest struct {
 	Action  Action
 	// RunIDs are the runs, or else Filter selects them. A duplicate counts once.
 	RunIDs []string
-	Filter *Filter
+	Filter *run.Filter
 	Reason string
 	// Rate in items per second; zero means [DefaultRate].
 	Rate float64
@@ -228,33 +226,16 @@ func check(req StartRequest) error {
 	return f
 }
 
-func checkFilter(f Filter, add func(path, format string, args ...any)) {
-	for _, status := range f.Statuses {
-		if !status.Known() {
-			add("filter.statuses", "has %q, not one of %v", status, run.Statuses())
+func checkFilter(f run.Filter, add func(path, format string, args ...any)) {
+	for _, err := range []error{f.Check(), f.CheckPeriods()} {
+		if e, wrong := apperror.From(err); wrong {
+			for _, field := range e.Fields {
+				add("filter."+field.Path, "%s", field.Message)
+			}
 		}
-	}
-	for _, code := range f.Problems {
-		if code != run.AnyProblem && !slices.Contains(run.Codes(), code) {
-			add("filter.problems", "has %q, neither %q nor one of %v", code, run.AnyProblem, run.Codes())
-		}
-	}
-	if f.Trigger != "" && !slices.Contains(run.Triggers(), f.Trigger) {
-		add("filter.trigger", "is %q, not one of %v", f.Trigger, run.Triggers())
-	}
-	if e, wrong := apperror.From(label.Check(f.Labels)); wrong {
-		for _, field := range e.Fields {
-			add("filter."+field.Path, "%s", field.Message)
-		}
-	}
-	if failuregroup.Check("", f.FailureGroup) != nil {
-		add("filter.failureGroup", "is %q, which is not the key of a group of failed runs", f.FailureGroup)
 	}
 	if f.Version != "" && f.Workflow == "" {
 		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)
-	}
-	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		add("filter.until", "is not after filter.since, so no run is between them")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"unknown action":      {func(r *batch.StartRequest) { r.Action = "pause" }, "action"},
 		"no action":           {func(r *batch.StartRequest) { r.Action = "" }, "action"},
 		"no runs, no filter":  {func(r *batch.StartRequest) { r.RunIDs = nil }, "runIds"},
-		"runs and filter":     {func(r *batch.StartRequest) { r.Filter = &batch.Filter{} }, "filter"},
+		"runs and filter":     {func(r *batch.StartRequest) { r.Filter = &run.Filter{} }, "filter"},
 		"too many runs":       {func(r *batch.StartRequest) { r.RunIDs = names(batch.MaxIDs + 1) }, "runIds"},
 		"empty ID":            {func(r *batch.StartRequest) { r.RunIDs = []string{"r1", ""} }, "runIds[1]"},
 		"long ID":             {func(r *batch.StartRequest) { r.RunIDs = []string{strings.Repeat("x", 201)} }, "runIds[0]"},
@@ -53,30 +53,36 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 		"certain version":     {func(r *batch.StartRequest) { r.Action, r.Version = batch.Replay, "1.0.0" }, "version"},
 		"version of a cancel": {func(r *batch.StartRequest) { r.Version = "latest" }, "version"},
 		"unknown status": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Statuses: []run.Status{"open"}}
+			r.RunIDs, r.Filter = nil, &run.Filter{Statuses: []run.Status{"open"}}
 		}, "filter.statuses"},
 		"unknown problem": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Problems: []string{run.AnyProblem, "SLOW"}}
+			r.RunIDs, r.Filter = nil, &run.Filter{Problems: []string{run.AnyProblem, "SLOW"}}
 		}, "filter.problems"},
 		"unknown trigger": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Trigger: "chance"}
+			r.RunIDs, r.Filter = nil, &run.Filter{Trigger: "chance"}
 		}, "filter.trigger"},
 		"no failure group": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{FailureGroup: "503"}
-		}, "filter.failureGroup"},
+			r.RunIDs, r.Filter = nil, &run.Filter{FailureGroup: "503"}
+		}, "filter.failure_group"},
 		"no label": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Labels: map[string]string{"a b": "1"}}
+			r.RunIDs, r.Filter = nil, &run.Filter{Labels: map[string]string{"a b": "1"}}
 		}, "filter.labels.a b"},
 		"version of any workflow": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Version: "1.0.0"}
+			r.RunIDs, r.Filter = nil, &run.Filter{Version: "1.0.0"}
 		}, "filter.workflow"},
 		"expected with IDs": {func(r *batch.StartRequest) { r.ExpectedTotal = new(int64(1)) }, "expectedTotal"},
 		"expected below zero": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter, r.ExpectedTotal = nil, &batch.Filter{}, new(int64(-1))
+			r.RunIDs, r.Filter, r.ExpectedTotal = nil, &run.Filter{}, new(int64(-1))
 		}, "expectedTotal"},
 		"time the wrong way round": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &batch.Filter{Since: time.Unix(2, 0), Until: time.Unix(1, 0)}
+			r.RunIDs, r.Filter = nil, &run.Filter{Since: time.Unix(2, 0), Until: time.Unix(1, 0)}
 		}, "filter.until"},
+		"end the wrong way round": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &run.Filter{EndedSince: time.Unix(2, 0), EndedUntil: time.Unix(2, 0)}
+		}, "filter.ended_until"},
+		"long type of an error": {func(r *batch.StartRequest) {
+			r.RunIDs, r.Filter = nil, &run.Filter{ErrorType: strings.Repeat("x", 1001)}
+		}, "filter.error_type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,12 +98,12 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}})
+	_, _, err := p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}})
 	require.Equal(t, []string{"reason"}, fieldsOf(t, err))
-	preview, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}})
+	preview, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}})
 	require.NoError(t, err, "a dry run needs no reason")
 	require.Empty(t, preview.Batch.Reason)
-	_, _, err = p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "no/such"}, Reason: "x"})
+	_, _, err = p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "no/such"}, Reason: "x"})
 	require.True(t, apperror.Is(err, apperror.WorkflowNotFound))
 	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)
@@ -120,7 +126,7 @@ func TestSameRequestReturnsSameBatch(t *testing.T) {
 	for _, change := range []func(*batch.StartRequest){
 		func(r *batch.StartRequest) { r.RunIDs = []string{"r1"} },
 		func(r *batch.StartRequest) { r.Action = batch.Replay },
-		func(r *batch.StartRequest) { r.RunIDs, r.Filter = nil, &batch.Filter{} },
+		func(r *batch.StartRequest) { r.RunIDs, r.Filter = nil, &run.Filter{} },
 	} {
 		other := req
 		change(&other)
@@ -142,7 +148,7 @@ func TestPreview(t *testing.T) {
 	insertRun(t, p, "r2")
 	_, err := p.store.FinishMissing(p.ctx, "r2", run.Failed, nil, time.Unix(3, 0), audit.Entry{Project: here, Action: "test", Subject: "r2", Time: time.Unix(3, 0)})
 	require.NoError(t, err)
-	got, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{Workflow: "hello"}, Reason: "x"})
+	got, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "hello"}, Reason: "x"})
 	require.NoError(t, err)
 	require.Empty(t, got.Batch.ID)
 	require.EqualValues(t, 2, got.Batch.Total)
@@ -165,7 +171,7 @@ func TestChangedTotalIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	insertRun(t, p, "r1")
-	req := batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}, Reason: "x", RequestID: "q", ExpectedTotal: new(int64(2))}
+	req := batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}, Reason: "x", RequestID: "q", ExpectedTotal: new(int64(2))}
 	_, _, err := p.Start(p.ctx, req)
 	f, ok := apperror.From(err)
 	require.True(t, ok, "%v", err)
@@ -201,7 +207,7 @@ func TestListByStatus(t *testing.T) {
 	paused := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1"}, Reason: "x"})
 	_, err := p.Pause(p.ctx, here, paused.ID)
 	require.NoError(t, err)
-	ended := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &batch.Filter{}, Reason: "x"})
+	ended := p.start(t, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}, Reason: "x"})
 	for _, tt := range []struct {
 		statuses []batch.Status
 		want     []string

@@ -113,7 +113,7 @@ func (s *Service) prepareStop(ctx context.Context, req StopRequest, reason strin
 	}
 	b, _, err := s.prepare(ctx, StartRequest{
 		Project: req.Project, Action: Cancel, Reason: reason, RequestID: req.RequestID,
-		Filter: &Filter{Workflow: name, Statuses: []run.Status{run.Queued, run.Running, run.Waiting}},
+		Filter: &run.Filter{Workflow: name, Statuses: []run.Status{run.Queued, run.Running, run.Waiting}},
 	})
 	b.Expected = req.ExpectedOpen
 	return b, err

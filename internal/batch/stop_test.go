@@ -95,7 +95,7 @@ func TestStopRefusals(t *testing.T) {
 	requireReason(err, apperror.InvalidArgument, "expectedOpen")
 
 	// The request ID of a batch over the same runs, and the other way round.
-	same := &batch.Filter{Workflow: "examples/hello", Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}
+	same := &run.Filter{Workflow: "examples/hello", Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}
 	p.start(t, batch.StartRequest{Action: batch.Cancel, Filter: same, RequestID: "q"})
 	requireReason(stop(func(*batch.StopRequest) {}), apperror.RequestIDReused, "requestId")
 	w, err := p.store.GetWorkflow(p.ctx, here, "examples/hello")

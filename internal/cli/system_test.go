@@ -312,6 +312,7 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			}
 		}, []string{"leases       down for 12s: redis does not answer\n", "memory       impaired for 1m: near the limit\n"}},
 		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
+		"foreign runs":      {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Foreign = 2 }, []string{"1 difference, 2 runs in Temporal without a row, which cannot be adopted"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -356,14 +357,20 @@ func TestSystemReconcile(t *testing.T) {
 	a.platform.report = &signalboxv1.ReconcileResponse{
 		Checked: 40, Total: 3, Failed: 1, FailedBecause: "run run-2: its history cannot be read", SearchedUntil: timestamppb.New(time.Unix(0, 0)), Took: durationpb.New(time.Second), Corrections: []*signalboxv1.Correction{
 			{Kind: "finished", RunId: "run-1", Project: "default", Detail: "it completed", Applied: true},
-			{Kind: "foreign_execution", RunId: "x", Project: "shop", Detail: "is none of ours"},
+			{Kind: "reopened_in_temporal", RunId: "x", Project: "shop", Detail: "is open in Temporal"},
+		},
+		Foreign: []*signalboxv1.ForeignRuns{
+			{Reason: "it was not started by Signalbox", Count: 1, Open: 1, SampleRunIds: []string{"y"}},
+			{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Reason: "the document of shop/order@1.1.0 is not stored here", Count: 7, Open: 6, SampleRunIds: []string{"a", "b"}},
 		},
 	}
 	c = shell.run(t, "system", "reconcile")
 	require.Regexp(t, `(?m)^run-1 +default +finished +yes +it completed$`, c.out.String())
-	require.Regexp(t, `(?m)^x +shop +foreign_execution +no, reported only +is none of ours$`, c.out.String())
+	require.Regexp(t, `(?m)^x +shop +reopened_in_temporal +no, reported only +is open in Temporal$`, c.out.String())
 	require.Equal(t, "1 run could not be compared; the next comparison retries them; run run-2: its history cannot be read\n"+
-		"executions that ended before 1970-01-01T00:00:00Z were searched for ones without a row; the next comparisons search the others\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
+		"executions that ended before 1970-01-01T00:00:00Z were searched for ones without a row; the next comparisons search the others\n"+
+		"foreign, not a correction: 1 run in Temporal without a row (1 open), for example y: it was not started by Signalbox\n"+
+		"foreign, not a correction: 7 runs of shop/order@1.1.0 in project shop in Temporal without a row (6 open), for example a, b: the document of shop/order@1.1.0 is not stored here\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
 
 	c = shell.run(t, "system", "reconcile", "--dry-run")
 	require.True(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())

@@ -59,6 +59,8 @@ type Source interface {
 	// FailingWebhooks returns the webhooks whose attempts have failed since before the given time, that were paused after failures, or that
 	// have given up deliveries.
 	FailingWebhooks(ctx context.Context, projects []string, since time.Time) ([]FailingWebhook, error)
+	// ForeignRuns returns the open runs in Temporal that have no row and cannot be adopted, of all projects.
+	ForeignRuns(ctx context.Context) ([]run.ForeignRuns, error)
 	// OpenRuns returns those of the projects that have open runs.
 	OpenRuns(ctx context.Context, projects []string) ([]string, error)
 	// Samples returns the newest runs of a problem of stuck or failed runs.
@@ -110,6 +112,7 @@ const (
 	fromDispatchers  = "dispatchers"
 	fromDeliveries   = "deliveries"
 	fromWebhooks     = "webhooks"
+	fromReconciler   = "reconciler"
 )
 
 // sourceOf returns the source of a problem. Each dispatcher is a source.
@@ -125,6 +128,8 @@ func sourceOf(f Finding) string {
 		return fromServers
 	case f.Code == DeliveriesDead:
 		return fromDeliveries
+	case f.Code == RunsForeign:
+		return fromReconciler
 	case strings.HasPrefix(string(f.Code), webhookCodes):
 		return fromWebhooks
 	}
@@ -198,6 +203,11 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 			l.findings = append(l.findings, webhookFindings(w)...)
 		}
 	}
+	if foreign, err := s.o.Source.ForeignRuns(ctx); err != nil {
+		l.missing(ctx, fromReconciler, "runs without a row", err)
+	} else {
+		l.addForeign(foreign, projects)
+	}
 	s.addDispatchers(ctx, l, projects, dispatcherFacts{connected: connection.State.Up(), leases: !leasesDown})
 	return l
 }
@@ -216,6 +226,28 @@ func (s *Service) readFailures(ctx context.Context) (f failures, err error) {
 	}
 	f.groups, f.more, err = s.o.Source.FailureGroups(ctx, names, s.o.Now().Add(-Window), maxFailures)
 	return f, err
+}
+
+// addForeign adds the workflow versions that open runs in Temporal lack here. Runs that Signalbox did not start are no problem of its own. A
+// project that does not exist has no problems, so that its runs are a problem of the platform.
+func (l *live) addForeign(list []run.ForeignRuns, projects []string) {
+	for _, g := range list {
+		if g.Project == "" || !g.NoProject && !slices.Contains(projects, g.Project) {
+			continue
+		}
+		f := Finding{
+			ID: idOf(Platform, g.Project, string(RunsForeign), g.Workflow, g.Version), Kind: Platform, Code: RunsForeign, Project: g.Project, Workflow: g.Workflow,
+			Title: "Runs in Temporal have no row: " + g.Why, Detail: fmt.Sprintf("%s@%s of project %s, for example %s", g.Workflow, g.Version, g.Project, strings.Join(g.RunIDs, ", ")),
+			Advice: fmt.Sprintf("publish %s@%s in project %s, as it was: the runs are then adopted; or terminate them in Temporal", g.Workflow, g.Version, g.Project),
+			Count:  int64(g.Open), First: g.Since, Runbook: runbook("ReconcileCorrections"),
+		}
+		if g.NoProject {
+			f.ID, f.Project = idOf(Platform, "", string(RunsForeign), g.Project, g.Workflow, g.Version), ""
+			f.Advice = fmt.Sprintf("create the project with `signalbox project create %s`, and publish %s@%s in it, as it was: the runs are then adopted; or terminate them in Temporal",
+				g.Project, g.Workflow, g.Version)
+		}
+		l.findings = append(l.findings, f)
+	}
 }
 
 func (l *live) addConnection(c conntype.Status) {

@@ -54,6 +54,8 @@ const (
 	DispatcherForeign   Code = "DISPATCHER_FOREIGN"
 	DispatcherNoWorkers Code = "DISPATCHER_NO_WORKERS"
 	DispatcherUnknown   Code = "DISPATCHER_UNKNOWN"
+	// RunsForeign: open runs in Temporal that have no row, because their project or their version of a workflow is missing.
+	RunsForeign Code = "RUNS_FOREIGN"
 	// DeliveriesDead: deliveries of events that are not attempted any more.
 	DeliveriesDead Code = "DELIVERIES_DEAD"
 	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures. WebhookDeliveriesDead:

@@ -488,3 +488,28 @@ func TestRecorderRecords(t *testing.T) {
 	require.Eventually(t, func() bool { return !b.get(t, stuckID).SeenAt.IsZero() }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, b.recorder.Stop(t.Context()))
 }
+
+// Runs in Temporal that lack a version are one problem per version, of their project if it exists; it ends with them.
+func TestForeignRunsAreProblems(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, err := b.store.MoveRunsCluster(t.Context(), run.ClusterID{}, run.RunsCluster{ClusterID: run.ClusterID{Address: "here"}, Since: b.now})
+	require.NoError(t, err)
+	require.Empty(t, b.list(admin(t), t, problem.Query{}))
+	later := run.ForeignRuns{Project: shop, Workflow: "shop/order", Version: "2.0.0", Why: "the document of shop/order@2.0.0 is not stored here", Count: 9, Open: 8, RunIDs: []string{"r1", "r2"}, Since: b.now}
+	lost := run.ForeignRuns{Project: "gone", Workflow: "a/b", Version: "1.0.0", NoProject: true, Why: `its project "gone" does not exist here`, Count: 1, Open: 1, RunIDs: []string{"r3"}, Since: b.now}
+	unrelated := run.ForeignRuns{Why: "it was not started by Signalbox", Count: 1, Open: 1, RunIDs: []string{"x"}}
+	require.NoError(t, b.store.RecordForeign(t.Context(), []run.ForeignRuns{unrelated, lost, later}))
+	const ofVersion, ofProject = "platform.shop.RUNS_FOREIGN.shop/order.2.0.0", "platform..RUNS_FOREIGN.gone.a/b.1.0.0"
+	require.ElementsMatch(t, []string{ofVersion + " open", ofProject + " open"}, b.list(admin(t), t, problem.Query{}))
+	p := b.get(t, ofVersion)
+	require.Equal(t, []any{problem.RunsForeign, shop, "shop/order", int64(8), b.now}, []any{p.Code, p.Project, p.Workflow, p.Count, p.First.UTC()})
+	require.Contains(t, p.Title, "the document of shop/order@2.0.0 is not stored here")
+	require.Contains(t, p.Detail, "r1, r2")
+	require.Contains(t, p.Advice, "publish shop/order@2.0.0 in project shop")
+	p = b.get(t, ofProject)
+	require.Empty(t, p.Project)
+	require.Contains(t, p.Advice, "`signalbox project create gone`")
+	require.NoError(t, b.store.RecordForeign(t.Context(), nil))
+	require.Empty(t, b.list(admin(t), t, problem.Query{}))
+}

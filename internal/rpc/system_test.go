@@ -179,7 +179,7 @@ func TestSystemStatus(t *testing.T) {
 			}]
 		},
 		"queueMode": {"enabled": true, "runs": 0, "maxRuns": 9, "ttl": "3600s"},
-		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "error": "half"},
+		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "foreign": 0, "error": "half"},
 		"workers": [{
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
@@ -264,11 +264,13 @@ func TestReconcile(t *testing.T) {
 	p.system.report = run.Report{
 		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2, WithheldBecause: "of where they are",
 		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
+		Foreign:     []run.ForeignRuns{{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Why: "its document is not stored", Count: 7, Open: 6, RunIDs: []string{"x"}, Since: time.Unix(0, 0)}},
 	}
 	a := p.do("POST", "/v1/system/runs:reconcile", `{"dryRun":true}`)
 	require.JSONEq(t, `{
 		"checked": 3, "open": 2, "total": 5, "failed": 1, "took": "0.020s", "dryRun": true, "withheld": 2, "withheldBecause": "of where they are",
-		"corrections": [{"kind": "finished", "runId": "r", "project": "default", "detail": "it ended", "applied": true}]
+		"corrections": [{"kind": "finished", "runId": "r", "project": "default", "detail": "it ended", "applied": true}],
+		"foreign": [{"project": "shop", "workflow": "shop/order", "version": "1.1.0", "reason": "its document is not stored", "count": 7, "open": 6, "sampleRunIds": ["x"], "firstStartTime": "1970-01-01T00:00:00Z"}]
 	}`, a.body)
 	require.Empty(t, p.do("GET", "/v1/projects/-/audit?action=system.reconcile", "").ok()["entries"])
 	p.do("POST", "/v1/system/runs:reconcile", `{}`).ok()

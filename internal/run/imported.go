@@ -15,7 +15,7 @@ func EngineGone(engine string, was Status) *Problem {
 		engine = "unnamed"
 	}
 	return &Problem{
-		Type: "https://signalbox.dev/errors/engine_gone", Status: 500, Title: "Engine gone", Instance: "/",
+		Type: errorTypeBase + "engine_gone", Status: 500, Title: "Engine gone", Instance: "/",
 		Detail: fmt.Sprintf("the run was %s on the engine %q, which Signalbox does not have: it could never have continued, so it was canceled", was, engine),
 	}
 }

@@ -59,13 +59,17 @@ func checkBuckets(f Filter, bucket time.Duration) error {
 
 // Checked returns the filter with the full name of its workflow, or why it cannot select anything.
 func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return f, err
 	}
 	return s.resolved(ctx, f)
 }
 
-func (f Filter) check() error {
+// maxErrorType is the maximum length of the type of an error in a filter, in bytes.
+const maxErrorType = 1000
+
+// Check returns an error for a value of a condition that no run can have. A period of no time is not an error.
+func (f Filter) Check() error {
 	for _, status := range f.Statuses {
 		if !status.Known() {
 			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
@@ -82,10 +86,29 @@ func (f Filter) check() error {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
 	}
+	if len(f.ErrorType) > maxErrorType {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
+			WithField("error_type", "is too long")
+	}
 	if err := label.Check(f.Labels); err != nil {
 		return err
 	}
 	return failuregroup.Check("failure_group", f.FailureGroup)
+}
+
+// CheckPeriods returns an error for a period that does not begin before it ends, so that no run is in it.
+func (f Filter) CheckPeriods() error {
+	for _, period := range []struct {
+		since, until         time.Time
+		sinceName, untilName string
+	}{{f.Since, f.Until, "since", "until"}, {f.EndedSince, f.EndedUntil, "ended_since", "ended_until"}} {
+		if !period.since.IsZero() && !period.until.IsZero() && !period.since.Before(period.until) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s %s is not after %s %s: no run matches",
+				period.untilName, period.until.Format(time.RFC3339), period.sinceName, period.since.Format(time.RFC3339)).
+				WithField(period.untilName, "must be after %s", period.sinceName)
+		}
+	}
+	return nil
 }
 
 // resolved returns the filter with the full name of its workflow.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
 )
 
 // Matches reports whether a run from a list matches the conditions of the filter that its row shows: all except those
@@ -18,7 +20,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
-		f.inPeriod(r.CreatedAt) && f.hasProblem(r) && f.hasLabels(r)
+		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.hasProblem(r) && f.hasLabels(r)
 }
 
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
@@ -27,10 +29,30 @@ func (f Filter) BeyondRow() bool {
 	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != ""
 }
 
-// inPeriod compares times as the store keeps them, in microseconds.
-func (f Filter) inPeriod(at time.Time) bool {
+// between compares times as the store keeps them, in microseconds. A bound that is zero does not apply.
+func between(at, since, until time.Time) bool {
 	micros := at.UnixMicro()
-	return (f.Since.IsZero() || micros >= f.Since.UnixMicro()) && (f.Until.IsZero() || micros < f.Until.UnixMicro())
+	return (since.IsZero() || micros >= since.UnixMicro()) && (until.IsZero() || micros < until.UnixMicro())
+}
+
+// EndsMatter reports whether the filter has a condition on the time of the end.
+func (f Filter) EndsMatter() bool { return !f.EndedSince.IsZero() || !f.EndedUntil.IsZero() }
+
+func (f Filter) hasEnded(r Run) bool {
+	return !f.EndsMatter() || !r.EndedAt.IsZero() && between(r.EndedAt, f.EndedSince, f.EndedUntil)
+}
+
+// ErrorTypes returns the types of errors that a type of a filter selects: a URI itself, and a name as the last part of a type of
+// Signalbox or of the specification.
+func ErrorTypes(name string) []string {
+	if strings.ContainsAny(name, "/:") {
+		return []string{name}
+	}
+	return []string{name, errorTypeBase + name, dsl.ErrorTypeBase + name}
+}
+
+func (f Filter) hasError(r Run) bool {
+	return f.ErrorType == "" || r.Error != nil && slices.Contains(ErrorTypes(f.ErrorType), r.Error.Type)
 }
 
 func (f Filter) hasProblem(r Run) bool {

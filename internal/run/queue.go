@@ -10,7 +10,7 @@ import (
 )
 
 // ErrorTypeQueueExpired is the type of the problem of a run that failed because it waited for Temporal for too long.
-const ErrorTypeQueueExpired = "https://signalbox.dev/errors/queue_expired"
+const ErrorTypeQueueExpired = errorTypeBase + "queue_expired"
 
 // QueueOptions configure whether and how runs are accepted while Temporal is unavailable.
 type QueueOptions struct {

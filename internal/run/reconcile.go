@@ -11,8 +11,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
+// errorTypeBase begins the types of Signalbox's own errors.
+const errorTypeBase = "https://signalbox.dev/errors/"
+
 // ErrorTypeExecutionMissing is the type of the problem of a run that ended because Temporal lost it.
-const ErrorTypeExecutionMissing = "https://signalbox.dev/errors/execution_missing"
+const ErrorTypeExecutionMissing = errorTypeBase + "execution_missing"
 
 // CorrectionKind is the kind of a correction that was made, or would be.
 type CorrectionKind string
@@ -40,7 +43,8 @@ const (
 	// CorrectionForgotten: executions ended that Temporal no longer has, after the last ones that were searched for lost rows. Nothing is
 	// changed: runs among them have no row.
 	CorrectionForgotten CorrectionKind = "forgotten_executions"
-	// CorrectionForeign: an execution has no row and refers to nothing in the database. Nothing is changed.
+	// CorrectionForeign: an execution has no row and cannot be adopted, see [ForeignRuns]. It is counted once, and is not among the
+	// corrections of a report: nothing is changed, and the next pass finds it again.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
 
@@ -54,7 +58,7 @@ func CorrectionKinds() []CorrectionKind {
 
 // OnlyReported reports whether nothing is changed for corrections of the kind.
 func (k CorrectionKind) OnlyReported() bool {
-	return k == CorrectionReopened || k == CorrectionForgotten || k == CorrectionForeign
+	return k == CorrectionReopened || k == CorrectionForgotten
 }
 
 // Correction is one difference between the rows and Temporal.
@@ -79,6 +83,8 @@ type Report struct {
 	Counts map[CorrectionKind]int
 	// Lost describes the executions of runs that had no row, as after the restore of an older database.
 	Lost Lost
+	// Foreign are the executions that have no row and cannot be adopted.
+	Foreign []ForeignRuns
 	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and why, for display.
 	Failed        int
 	FailedBecause string
@@ -121,6 +127,36 @@ func (l *Lost) Add(x Execution, now time.Time) {
 	if x.StartedAt.After(l.Newest) {
 		l.Newest = x.StartedAt
 	}
+}
+
+// ForeignRuns are executions in Temporal that have no row and cannot be adopted, for the same reason.
+type ForeignRuns struct {
+	// Project, Workflow and Version are what the runs belong to; empty where Signalbox did not start them, or Temporal does not know it.
+	Project  string `json:"project,omitempty"`
+	Workflow string `json:"workflow,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// NoProject reports that the project does not exist; otherwise the document of the version is not stored.
+	NoProject bool `json:"noProject,omitempty"`
+	// Why is the reason, for display.
+	Why string `json:"why"`
+	// Count is the number of executions, Open of those that are open in Temporal.
+	Count int `json:"count"`
+	Open  int `json:"open"`
+	// RunIDs are the first ones, at most [ForeignSamples], in the order of IDs.
+	RunIDs []string `json:"runIds"`
+	// Since is when the first of them was started.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// ForeignSamples is how many IDs of foreign runs are reported of each kind.
+const ForeignSamples = 5
+
+// ForeignCount returns the number of executions that have no row and cannot be adopted.
+func (r Report) ForeignCount() (n int) {
+	for _, f := range r.Foreign {
+		n += f.Count
+	}
+	return n
 }
 
 // ReconcileMetrics counts corrections.
@@ -302,6 +338,8 @@ type ReconcileRows interface {
 	MarkCompared(ctx context.Context, at time.Time) error
 	// MarkRestored stores RestoredAt and RestoredTo.
 	MarkRestored(ctx context.Context, at, to time.Time) error
+	// RecordForeign stores the foreign runs that are open, in place of those stored before.
+	RecordForeign(ctx context.Context, list []ForeignRuns) error
 	// LeftRuns returns the open runs that an adoption has left in another Temporal than the recorded one, with theirs.
 	LeftRuns(ctx context.Context) (map[string]ClusterID, error)
 	// WorkerClusters returns the Temporals that the live workers are connected to; it omits workers that were never

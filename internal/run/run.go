@@ -36,6 +36,11 @@ func Statuses() []Status {
 	return []Status{Queued, Running, Waiting, Completed, Failed, Canceled, Terminated, TimedOut}
 }
 
+// EndedStatuses returns the states of runs that have ended.
+func EndedStatuses() []Status {
+	return slices.DeleteFunc(Statuses(), func(s Status) bool { return !s.Terminal() })
+}
+
 // Terminal reports whether a run in this state has ended.
 func (s Status) Terminal() bool {
 	switch s {
@@ -450,37 +455,49 @@ type TaskTotals struct {
 	FirstFailed int64
 }
 
-// Filter selects the runs to list. Zero fields match everything.
+// Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON, without the project and
+// what belongs to one list.
 type Filter struct {
-	Project   string
-	Statuses  []Status
-	Workflow  string
-	Version   string
-	RequestID string
-	// Since is inclusive, Until exclusive; both apply to the time of creation.
-	Since time.Time
-	Until time.Time
-	// Problems are codes of [Stuck], or [AnyProblem].
-	Problems []string
-	// Trigger is what started the runs.
-	Trigger string
-	// Text is a prefix of their ID or request ID.
-	Text string
-	// NotReplayed omits runs that have a replay.
-	NotReplayed bool
-	// FailureGroup is a key as [FailureGroup] returns it.
-	FailureGroup string
+	Project   string `json:"project,omitempty"`
+	RequestID string `json:"requestId,omitempty"`
 	// IDs selects among these runs. The list is not limited to a page then, and an unknown project matches nothing.
-	IDs []string
+	IDs []string `json:"ids,omitempty"`
+
+	Statuses []Status `json:"statuses,omitempty"`
+	// Workflow is "namespace/name".
+	Workflow string `json:"workflow,omitempty"`
+	Version  string `json:"version,omitempty"`
+	// Since is inclusive, Until exclusive; both apply to the time of creation.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Problems are codes of [Stuck], or [AnyProblem].
+	Problems []string `json:"problems,omitempty"`
+	// Trigger is what started the runs.
+	Trigger string `json:"trigger,omitempty"`
+	// NotReplayed omits runs that have a replay.
+	NotReplayed bool `json:"notReplayed,omitempty"`
+	// FailureGroup is a key as [FailureGroup] returns it.
+	FailureGroup string `json:"failureGroup,omitempty"`
+	// Text is a prefix of their ID or request ID.
+	Text string `json:"text,omitempty"`
 	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
 	// selected, StartedByBatchID the runs that it started: the newest replay of each.
-	ParentRunID, ReplayOf, BatchID, StartedByBatchID string
+	ParentRunID      string `json:"parentRunId,omitempty"`
+	ReplayOf         string `json:"replayOf,omitempty"`
+	BatchID          string `json:"batchId,omitempty"`
+	StartedByBatchID string `json:"startedByBatchId,omitempty"`
 	// Labels are all among those of the runs.
-	Labels map[string]string
+	Labels map[string]string `json:"labels,omitempty"`
+	// EndedSince is inclusive, EndedUntil exclusive; both apply to the time of the end, which open runs do not have.
+	EndedSince time.Time `json:"endedSince,omitzero"`
+	EndedUntil time.Time `json:"endedUntil,omitzero"`
+	// ErrorType is that of the error of the runs, one of [ErrorTypes].
+	ErrorType string `json:"errorType,omitempty"`
+
 	// OldestFirst reverses the order.
-	OldestFirst bool
-	After       *Cursor
-	Limit       int
+	OldestFirst bool    `json:"oldestFirst,omitempty"`
+	After       *Cursor `json:"after,omitempty"`
+	Limit       int     `json:"limit,omitempty"`
 }
 
 // RowVersion is the sequence of a run's row.

@@ -51,6 +51,18 @@ func scanComparisons(row sqlrow.Scanner) (k run.Comparisons, err error) {
 	return k, row.Scan(sqlrow.TimeInto(&k.SearchedUntil), sqlrow.TimeInto(&k.ComparedAt), sqlrow.TimeInto(&k.RestoredAt), sqlrow.TimeInto(&k.RestoredTo))
 }
 
+// RecordForeign implements [run.ReconcileRows].
+func (s *Store) RecordForeign(ctx context.Context, list []run.ForeignRuns) error {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("encode foreign runs: %w", err)
+	}
+	return s.db.Write(ctx, "record foreign runs", func(ctx context.Context, c sqldb.Conn) error {
+		_, err := c.ExecContext(ctx, `UPDATE runs_home SET foreign_runs = $1 WHERE COALESCE(foreign_runs, '') <> $1`, string(text))
+		return err
+	})
+}
+
 // MarkSearched implements [run.ReconcileStore].
 func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked bool, err error) {
 	expected := int64(0)

@@ -23,10 +23,10 @@ func TestPostgresListsReadNoWholeTable(t *testing.T) {
 	// One run every 30 seconds for a week, from a time at which IDs begin with 0194 1f29.
 	for _, statement := range []string{
 		`INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested,
-cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id)
+cancel_reason, request_id, trigger_kind, actor, created_at, ended_at, error, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id)
 SELECT substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7000-8000-' || lpad(i::text, 12, '0'), 'default', 'w/' || i % 20, '1', 'h', CASE WHEN i % 50 = 1
 THEN 'failed' WHEN i % 10 = 2 THEN 'queued' ELSE 'completed' END, '', '', i, FALSE, '', 'order-' || i % 100 || '-' || i, CASE WHEN i % 100 = 3 THEN 'replay' ELSE 'api' END,
-'', at, 0, 0, i % 9, 0, 0, 1, '' FROM (SELECT i, lpad(to_hex(at / 1000), 12, '0') AS h, at FROM
+'', at, CASE WHEN i % 10 <> 2 THEN at END, CASE WHEN i % 50 = 1 THEN '{"type":"https://signalbox.dev/errors/execution_missing","status":500}' END, 0, 0, i % 9, 0, 0, 1, '' FROM (SELECT i, lpad(to_hex(at / 1000), 12, '0') AS h, at FROM
 (SELECT i, 1735689600000000 + i * 30000000::bigint AS at FROM generate_series(1, 20000) AS i) AS timed) AS made`,
 		`INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
 SELECT id, project, workflow, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FROM runs WHERE status = 'queued'`,
@@ -68,6 +68,12 @@ UNION ALL SELECT id, 'customer', 'c' || created_at / 30000000 % 7, project, crea
 		"a label and a status":         {Labels: map[string]string{"stage": "live"}, Statuses: failed},
 		"a label, workflow and status": {Labels: map[string]string{"stage": "live"}, Workflow: "w/11", Statuses: failed},
 		"a label of many runs":         {Labels: map[string]string{"customer": "c3", "stage": "live"}},
+		"few ends":                     {EndedSince: time.UnixMicro(1735689600000000 + 19700*30000000)},
+		"few ends of a status, error":  {EndedSince: time.UnixMicro(1735689600000000 + 19700*30000000), Statuses: failed, ErrorType: "execution_missing"},
+		"few ends, the oldest":         {EndedUntil: time.UnixMicro(1735689600000000 + 300*30000000), OldestFirst: true},
+		"nearly all ends":              {EndedSince: time.UnixMicro(1735689600000000 + 1000*30000000)},
+		"no ends":                      {EndedSince: time.UnixMicro(1735689600000000 + 30000*30000000)},
+		"an error":                     {ErrorType: "execution_missing"},
 		"a text of few requests":       {Text: "order-77-"},
 		"a text of few requests, some": {Text: "order-1-", Statuses: failed},
 		"a text of few IDs":            {Text: "01941f29-"},

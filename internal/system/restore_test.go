@@ -64,8 +64,8 @@ func TestRestoreCheckIsComplete(t *testing.T) {
 	}{
 		"nothing": {want: true},
 		"only reported": {want: true, check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{
-			run.CorrectionForeign: 2, run.CorrectionReopened: 1, run.CorrectionForgotten: 1,
-		}}}},
+			run.CorrectionReopened: 1, run.CorrectionForgotten: 1,
+		}, Foreign: []run.ForeignRuns{{Count: 2}}}}},
 		"a row to insert":   {check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 1}}}},
 		"not searched":      {check: system.RestoreCheck{Comparison: run.Report{SearchedUntil: noon}}},
 		"not compared":      {check: system.RestoreCheck{Comparison: run.Report{Failed: 1}}},

@@ -169,18 +169,21 @@ func (s *Service) checked(ctx context.Context, v View) (View, error) {
 }
 
 func (s *Service) checkedQuery(ctx context.Context, project string, q Query) (Query, error) {
-	f, err := s.filters.Checked(ctx, q.filter(project))
+	f := q.Filter
+	f.Project = project
+	f, err := s.filters.Checked(ctx, f)
 	if err != nil {
 		return q, err
 	}
 	q.Workflow = f.Workflow
-	switch {
-	case q.Period < 0 || q.Period > MaxPeriod || q.Period%time.Second != 0:
-		return q, invalid("query.period", "must be whole seconds, at most 3650 days", "the period %v: give whole seconds, at most %d days", q.Period, MaxPeriod/(24*time.Hour))
-	case q.Period != 0 && !q.Since.IsZero():
-		return q, invalid("query.period", "excludes since", "both since and a period: give one of them")
-	case !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until):
-		return q, invalid("query.until", "must be after since", "until %s is not after since %s: no run matches", q.Until.Format(time.RFC3339), q.Since.Format(time.RFC3339))
+	if err := checkPeriod("period", q.Period, "since", q.Since); err != nil {
+		return q, err
+	}
+	if err := checkPeriod("ended_period", q.EndedPeriod, "ended_since", q.EndedSince); err != nil {
+		return q, err
+	}
+	if e, wrong := apperror.From(f.CheckPeriods()); wrong {
+		return q, invalid("query."+e.Fields[0].Path, e.Fields[0].Message, "%s", e.Message)
 	}
 	if err := checkColumns(q.Columns); err != nil {
 		return q, err
@@ -190,6 +193,17 @@ func (s *Service) checkedQuery(ctx context.Context, project string, q Query) (Qu
 		err = invalid("query", "is too large", "the query has %d bytes as JSON: %d are allowed", len(text), MaxQuery)
 	}
 	return q, err
+}
+
+// checkPeriod checks a period, by its name and that of the time which it stands for.
+func checkPeriod(name string, period time.Duration, sinceName string, since time.Time) error {
+	switch {
+	case period < 0 || period > MaxPeriod || period%time.Second != 0:
+		return invalid("query."+name, "must be whole seconds, at most 3650 days", "%s %v: give whole seconds, at most %d days", name, period, MaxPeriod/(24*time.Hour))
+	case period != 0 && !since.IsZero():
+		return invalid("query."+name, "excludes "+sinceName, "both %s and %s: give one of them", sinceName, name)
+	}
+	return nil
 }
 
 func checkColumns(columns []string) error {

@@ -62,25 +62,11 @@ func (v View) OwnedBy(a auth.Actor) bool { return v.Owner == personOf(a) }
 
 // Query is what a list shows. Its JSON form is stored.
 type Query struct {
-	Statuses []run.Status `json:"statuses,omitempty"`
-	// Workflow is "namespace/name".
-	Workflow string `json:"workflow,omitempty"`
-	Version  string `json:"version,omitempty"`
-	// Since is inclusive, Until exclusive, both on the time of creation. Period stands for Since: the time before the list is read.
-	Since            time.Time     `json:"since,omitzero"`
-	Until            time.Time     `json:"until,omitzero"`
-	Period           time.Duration `json:"period,omitempty"`
-	Problems         []string      `json:"problems,omitempty"`
-	Trigger          string        `json:"trigger,omitempty"`
-	NotReplayed      bool          `json:"notReplayed,omitempty"`
-	FailureGroup     string        `json:"failureGroup,omitempty"`
-	Text             string        `json:"text,omitempty"`
-	ParentRunID      string        `json:"parentRunId,omitempty"`
-	ReplayOf         string        `json:"replayOf,omitempty"`
-	BatchID          string        `json:"batchId,omitempty"`
-	StartedByBatchID string        `json:"startedByBatchId,omitempty"`
-	// Labels are values by key, as in [run.Filter].
-	Labels map[string]string `json:"labels,omitempty"`
+	run.Filter
+
+	// Period stands for Since of the filter, EndedPeriod for EndedSince: the time before the list is read.
+	Period      time.Duration `json:"period,omitempty"`
+	EndedPeriod time.Duration `json:"endedPeriod,omitempty"`
 	// Order is a word of the API; empty for the newest runs first.
 	Order string `json:"order,omitempty"`
 	// Columns are the columns of the list, of [Columns]; empty for the choice of its reader.
@@ -90,24 +76,6 @@ type Query struct {
 // Columns returns the columns that a list of runs can have.
 func Columns() []string {
 	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps", "problem", "labels"}
-}
-
-// QueryOf returns the query with the conditions of a filter.
-func QueryOf(f run.Filter) Query {
-	return Query{
-		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID,
-		Labels: f.Labels,
-	}
-}
-
-// filter returns the conditions of the query, without its period.
-func (q Query) filter(project string) run.Filter {
-	return run.Filter{
-		Project: project, Statuses: q.Statuses, Workflow: q.Workflow, Version: q.Version, Since: q.Since, Until: q.Until, Problems: q.Problems,
-		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunID: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchID: q.BatchID, StartedByBatchID: q.StartedByBatchID, Labels: q.Labels,
-	}
 }
 
 // Store stores views. Missing projects are [apperror.NotFound].

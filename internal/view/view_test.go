@@ -95,7 +95,7 @@ func TestPersonalViewsAreSeenByTheirOwner(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ada, bob := as(t, "ada", auth.Viewer), as(t, "bob", auth.Admin)
-	v := b.save(ada, view.View{Name: " Failed orders ", Query: view.Query{Workflow: "order", Statuses: []run.Status{run.Failed}, Columns: []string{"run", "actor"}}})
+	v := b.save(ada, view.View{Name: " Failed orders ", Query: view.Query{Filter: run.Filter{Workflow: "order", Statuses: []run.Status{run.Failed}}, Columns: []string{"run", "actor"}}})
 	require.Equal(t, []any{"Failed orders", "shop/order", int64(1), "ada"}, []any{v.Name, v.Query.Workflow, v.Revision, v.Updater.Name})
 	require.Equal(t, "Failed orders", b.names(ada))
 	require.Empty(t, b.names(bob))
@@ -199,14 +199,16 @@ func TestInvalidViewsAreRefused(t *testing.T) {
 		"has no name":                {Name: " "},
 		"at most 100 bytes":          {Name: strings.Repeat("x", 101)},
 		"printable":                  {Name: "a\nb"},
-		`unknown run status "odd"`:   {Name: "v", Query: view.Query{Statuses: []run.Status{"odd"}}},
+		`unknown run status "odd"`:   {Name: "v", Query: view.Query{Filter: run.Filter{Statuses: []run.Status{"odd"}}}},
 		`unknown column "input"`:     {Name: "v", Query: view.Query{Columns: []string{"run", "input"}}},
 		`column "run" twice`:         {Name: "v", Query: view.Query{Columns: []string{"run", "run"}}},
 		"whole seconds":              {Name: "v", Query: view.Query{Period: time.Millisecond}},
 		"at most 3650 days":          {Name: "v", Query: view.Query{Period: view.MaxPeriod + time.Second}},
-		"both since and a period":    {Name: "v", Query: view.Query{Period: time.Hour, Since: day}},
-		"no run matches":             {Name: "v", Query: view.Query{Until: day, Since: day}},
-		"bytes as JSON":              {Name: "v", Query: view.Query{Text: strings.Repeat("x", view.MaxQuery)}},
+		"both since and period":      {Name: "v", Query: view.Query{Period: time.Hour, Filter: run.Filter{Since: day}}},
+		"both ended_since and":       {Name: "v", Query: view.Query{EndedPeriod: time.Hour, Filter: run.Filter{EndedSince: day}}},
+		"ended_until 2026":           {Name: "v", Query: view.Query{Filter: run.Filter{EndedUntil: day, EndedSince: day}}},
+		"no run matches":             {Name: "v", Query: view.Query{Filter: run.Filter{Until: day, Since: day}}},
+		"bytes as JSON":              {Name: "v", Query: view.Query{Filter: run.Filter{Text: strings.Repeat("x", view.MaxQuery)}}},
 		`project "none" does not ex`: {Name: "v", Project: "none"},
 	} {
 		if v.Project == "" {

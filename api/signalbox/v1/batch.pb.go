@@ -366,7 +366,14 @@ type BatchFilter struct {
 	// Only runs that this batch started: the newest replay of each run that it selected.
 	StartedByBatchId string `protobuf:"bytes,15,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
-	Labels        []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that ended at or after this time.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType     string `protobuf:"bytes,18,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -504,6 +511,27 @@ func (x *BatchFilter) GetLabels() []string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *BatchFilter) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *BatchFilter) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *BatchFilter) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
 }
 
 // BatchItem is one run of a batch.
@@ -1553,7 +1581,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\a \x01(\x03R\n" +
 	"terminated\x12\x18\n" +
-	"\aunknown\x18\b \x01(\x03R\aunknown\"\xf8\x03\n" +
+	"\aunknown\x18\b \x01(\x03R\aunknown\"\x91\x05\n" +
 	"\vBatchFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -1570,7 +1598,13 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\r \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x0f \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x0e \x03(\tR\x06labels\"\xbf\x01\n" +
+	"\x06labels\x18\x0e \x03(\tR\x06labels\x12;\n" +
+	"\vended_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedSince\x12;\n" +
+	"\vended_until\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x12 \x01(\tR\terrorType\"\xbf\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +
@@ -1698,35 +1732,37 @@ var file_signalbox_v1_batch_proto_depIdxs = []int32{
 	19, // 4: signalbox.v1.Batch.runs_end_time:type_name -> google.protobuf.Timestamp
 	19, // 5: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
 	19, // 6: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
-	19, // 7: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 8: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
-	0,  // 9: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
-	5,  // 10: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	0,  // 11: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 12: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
-	3,  // 13: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
-	0,  // 14: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 15: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 16: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
-	4,  // 17: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
-	7,  // 18: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
-	9,  // 19: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
-	11, // 20: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
-	13, // 21: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
-	15, // 22: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
-	17, // 23: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
-	6,  // 24: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
-	8,  // 25: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
-	10, // 26: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
-	12, // 27: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
-	14, // 28: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
-	16, // 29: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
-	18, // 30: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	19, // 7: signalbox.v1.BatchFilter.ended_since:type_name -> google.protobuf.Timestamp
+	19, // 8: signalbox.v1.BatchFilter.ended_until:type_name -> google.protobuf.Timestamp
+	19, // 9: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
+	2,  // 10: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
+	0,  // 11: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
+	5,  // 12: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	0,  // 13: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 14: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
+	3,  // 15: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
+	0,  // 16: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 17: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 18: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
+	4,  // 19: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
+	7,  // 20: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
+	9,  // 21: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
+	11, // 22: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
+	13, // 23: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
+	15, // 24: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
+	17, // 25: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
+	6,  // 26: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
+	8,  // 27: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
+	10, // 28: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
+	12, // 29: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
+	14, // 30: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
+	16, // 31: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
+	18, // 32: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
+	26, // [26:33] is the sub-list for method output_type
+	19, // [19:26] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_batch_proto_init() }

@@ -34,7 +34,7 @@ type OperatorProblem struct {
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// For stuck runs, the code of their verdict (Stuck.code). For failed runs, RUN_FAILED. For the platform:
 	// TEMPORAL_NOT_CONNECTED, DEPENDENCY_NOT_UP, SERVER_LOST, DISPATCHER_STALE, DISPATCHER_MISSING, DISPATCHER_FOREIGN,
-	// DISPATCHER_NO_WORKERS, DISPATCHER_UNKNOWN, DELIVERIES_DEAD, WEBHOOK_FAILING, WEBHOOK_PAUSED or
+	// DISPATCHER_NO_WORKERS, DISPATCHER_UNKNOWN, RUNS_FOREIGN, DELIVERIES_DEAD, WEBHOOK_FAILING, WEBHOOK_PAUSED or
 	// WEBHOOK_DELIVERIES_DEAD.
 	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
 	// The project; empty for a problem of the platform as a whole.

@@ -2392,8 +2392,8 @@ type ListRunsRequest struct {
 	Text string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
 	// Only runs without a replay.
 	NotReplayed bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs of this group of failed runs: the key of the runs of one version of a workflow that failed at the same task
-	// with the same cause.
+	// Only runs of this group of failed runs: the key of the runs of one workflow that failed at the same task with the same
+	// cause.
 	FailureGroup string `protobuf:"bytes,15,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	// Only runs that this run started with a task.
 	ParentRunId string `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
@@ -2404,7 +2404,14 @@ type ListRunsRequest struct {
 	// Only runs that this batch started: the newest replay of each run that it selected.
 	StartedByBatchId string `protobuf:"bytes,20,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
-	Labels        []string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that ended at or after this time.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType     string `protobuf:"bytes,23,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2577,6 +2584,27 @@ func (x *ListRunsRequest) GetLabels() []string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *ListRunsRequest) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *ListRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *ListRunsRequest) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
 }
 
 type ListRunsResponse struct {
@@ -3765,7 +3793,14 @@ type CountRunsRequest struct {
 	// least one second; requires since, and allows at most 200 buckets.
 	Bucket *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
-	Labels        []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that ended at or after this time.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType     string `protobuf:"bytes,21,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3924,6 +3959,27 @@ func (x *CountRunsRequest) GetLabels() []string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *CountRunsRequest) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *CountRunsRequest) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
 }
 
 // RunBucket is the number of runs created in one interval of time.
@@ -4617,7 +4673,14 @@ type ExportRunsRequest struct {
 	// Only runs that this batch started: the newest replay of each run that it selected.
 	StartedByBatchId string `protobuf:"bytes,17,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
-	Labels        []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that ended at or after this time.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType     string `protobuf:"bytes,20,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4769,6 +4832,27 @@ func (x *ExportRunsRequest) GetLabels() []string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *ExportRunsRequest) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *ExportRunsRequest) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
 }
 
 var File_signalbox_v1_run_proto protoreflect.FileDescriptor
@@ -5008,7 +5092,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x87\x05\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa0\x06\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -5032,7 +5116,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\treplay_of\x18\x11 \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x12 \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x14 \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x13 \x03(\tR\x06labels\"a\n" +
+	"\x06labels\x18\x13 \x03(\tR\x06labels\x12;\n" +
+	"\vended_since\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedSince\x12;\n" +
+	"\vended_until\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x17 \x01(\tR\terrorType\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd5\x02\n" +
@@ -5130,7 +5220,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xe9\x04\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x82\x06\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
@@ -5151,7 +5241,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x12 \x01(\tR\x10startedByBatchId\x121\n" +
 	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\x12\x16\n" +
-	"\x06labels\x18\x11 \x03(\tR\x06labels\"\xbd\x01\n" +
+	"\x06labels\x18\x11 \x03(\tR\x06labels\x12;\n" +
+	"\vended_since\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedSince\x12;\n" +
+	"\vended_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x15 \x01(\tR\terrorType\"\xbd\x01\n" +
 	"\tRunBucket\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12A\n" +
 	"\bstatuses\x18\x02 \x03(\v2%.signalbox.v1.RunBucket.StatusesEntryR\bstatuses\x1a;\n" +
@@ -5206,7 +5302,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xb0\x04\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xc9\x05\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
@@ -5225,7 +5321,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x10 \x03(\tR\x06labels2\xec\x10\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels\x12;\n" +
+	"\vended_since\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedSince\x12;\n" +
+	"\vended_until\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x14 \x01(\tR\terrorType2\xec\x10\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -5387,77 +5489,83 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	0,   // 56: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
 	59,  // 57: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
 	59,  // 58: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	0,   // 59: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	15,  // 60: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 61: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 62: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	15,  // 63: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	34,  // 64: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	54,  // 65: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	59,  // 66: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	59,  // 67: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	62,  // 68: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	62,  // 69: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 70: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	15,  // 71: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 72: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 73: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 74: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 75: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	62,  // 76: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	59,  // 77: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	55,  // 78: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	56,  // 79: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	57,  // 80: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	40,  // 81: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 82: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 83: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 84: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	60,  // 85: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	60,  // 86: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	58,  // 87: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 88: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 89: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 90: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	18,  // 91: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	20,  // 92: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	22,  // 93: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	24,  // 94: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	28,  // 95: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	30,  // 96: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	32,  // 97: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	26,  // 98: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	35,  // 99: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	39,  // 100: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	37,  // 101: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	42,  // 102: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	44,  // 103: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	46,  // 104: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	48,  // 105: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	50,  // 106: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	51,  // 107: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	19,  // 108: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	21,  // 109: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	23,  // 110: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	25,  // 111: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	29,  // 112: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	31,  // 113: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	33,  // 114: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	27,  // 115: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	36,  // 116: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	41,  // 117: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	38,  // 118: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	43,  // 119: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	45,  // 120: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	47,  // 121: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	49,  // 122: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	63,  // 123: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	63,  // 124: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	108, // [108:125] is the sub-list for method output_type
-	91,  // [91:108] is the sub-list for method input_type
-	91,  // [91:91] is the sub-list for extension type_name
-	91,  // [91:91] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	59,  // 59: signalbox.v1.ListRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 60: signalbox.v1.ListRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	0,   // 61: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	15,  // 62: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 63: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 64: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	15,  // 65: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	34,  // 66: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	54,  // 67: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	59,  // 68: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	59,  // 69: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	62,  // 70: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	62,  // 71: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 72: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	15,  // 73: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 74: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 75: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 76: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 77: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	62,  // 78: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	59,  // 79: signalbox.v1.CountRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 80: signalbox.v1.CountRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	59,  // 81: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	55,  // 82: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	56,  // 83: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	57,  // 84: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	40,  // 85: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 86: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 87: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 88: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	60,  // 89: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	60,  // 90: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	58,  // 91: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 92: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 93: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 94: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	59,  // 95: signalbox.v1.ExportRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 96: signalbox.v1.ExportRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	18,  // 97: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	20,  // 98: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	22,  // 99: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	24,  // 100: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	28,  // 101: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	30,  // 102: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	32,  // 103: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	26,  // 104: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	35,  // 105: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	39,  // 106: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	37,  // 107: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	42,  // 108: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	44,  // 109: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	46,  // 110: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	48,  // 111: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	50,  // 112: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	51,  // 113: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	19,  // 114: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	21,  // 115: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	23,  // 116: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	25,  // 117: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	29,  // 118: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	31,  // 119: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	33,  // 120: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	27,  // 121: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	36,  // 122: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	41,  // 123: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	38,  // 124: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	43,  // 125: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	45,  // 126: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	47,  // 127: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	49,  // 128: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	63,  // 129: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	63,  // 130: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	114, // [114:131] is the sub-list for method output_type
+	97,  // [97:114] is the sub-list for method input_type
+	97,  // [97:97] is the sub-list for extension type_name
+	97,  // [97:97] is the sub-list for extension extendee
+	0,   // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }

@@ -829,6 +829,8 @@ type Reconciler struct {
 	Corrections int64 `protobuf:"varint,3,opt,name=corrections,proto3" json:"corrections,omitempty"`
 	// Number of runs that could not be compared.
 	Failed int64 `protobuf:"varint,4,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Number of executions in Temporal that have no row and cannot be adopted, see ReconcileResponse.
+	Foreign int64 `protobuf:"varint,7,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	// Why the comparison failed as a whole, or left runs unchanged; empty otherwise.
 	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	// Set while ended executions remain to be searched for ones without a row, as after the restore of an older database:
@@ -892,6 +894,13 @@ func (x *Reconciler) GetCorrections() int64 {
 func (x *Reconciler) GetFailed() int64 {
 	if x != nil {
 		return x.Failed
+	}
+	return 0
+}
+
+func (x *Reconciler) GetForeign() int64 {
+	if x != nil {
+		return x.Foreign
 	}
 	return 0
 }
@@ -1926,6 +1935,9 @@ type ReconcileResponse struct {
 	SearchedUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=searched_until,json=searchedUntil,proto3" json:"searched_until,omitempty"`
 	// The first run that could not be compared, and why, for display. Empty if failed is 0.
 	FailedBecause string `protobuf:"bytes,11,opt,name=failed_because,json=failedBecause,proto3" json:"failed_because,omitempty"`
+	// The executions in Temporal that have no row and cannot be adopted. They are not among the corrections: each comparison
+	// finds them again until what they lack is there, or they have ended.
+	Foreign       []*ForeignRuns `protobuf:"bytes,12,rep,name=foreign,proto3" json:"foreign,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2037,11 +2049,124 @@ func (x *ReconcileResponse) GetFailedBecause() string {
 	return ""
 }
 
+func (x *ReconcileResponse) GetForeign() []*ForeignRuns {
+	if x != nil {
+		return x.Foreign
+	}
+	return nil
+}
+
+// ForeignRuns are executions in Temporal that have no row and cannot be adopted, for the same reason.
+type ForeignRuns struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the runs belong to; empty where Signalbox did not start them, or Temporal does not know it.
+	Project  string `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version  string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Why they cannot be adopted, for display.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Number of executions, and of those that are open.
+	Count int64 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
+	Open  int64 `protobuf:"varint,6,opt,name=open,proto3" json:"open,omitempty"`
+	// IDs of some of the runs, at most 5.
+	SampleRunIds []string `protobuf:"bytes,7,rep,name=sample_run_ids,json=sampleRunIds,proto3" json:"sample_run_ids,omitempty"`
+	// When the first of them was started.
+	FirstStartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=first_start_time,json=firstStartTime,proto3" json:"first_start_time,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ForeignRuns) Reset() {
+	*x = ForeignRuns{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForeignRuns) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForeignRuns) ProtoMessage() {}
+
+func (x *ForeignRuns) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForeignRuns.ProtoReflect.Descriptor instead.
+func (*ForeignRuns) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ForeignRuns) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ForeignRuns) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *ForeignRuns) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ForeignRuns) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ForeignRuns) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ForeignRuns) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *ForeignRuns) GetSampleRunIds() []string {
+	if x != nil {
+		return x.SampleRunIds
+	}
+	return nil
+}
+
+func (x *ForeignRuns) GetFirstStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstStartTime
+	}
+	return nil
+}
+
 // Correction is one difference between a run's row and Temporal.
 type Correction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// handed_over, not_started, finished, caught_up, execution_missing, reset_followed, reopened_in_temporal, adopted,
-	// forgotten_executions, foreign_execution or engine_gone.
+	// forgotten_executions or engine_gone.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Empty for forgotten_executions.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -2057,7 +2182,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2194,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2207,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Correction) GetKind() string {
@@ -2128,7 +2253,7 @@ type CheckRestoreRequest struct {
 
 func (x *CheckRestoreRequest) Reset() {
 	*x = CheckRestoreRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2265,7 @@ func (x *CheckRestoreRequest) String() string {
 func (*CheckRestoreRequest) ProtoMessage() {}
 
 func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2278,7 @@ func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
 }
 
 type CheckRestoreResponse struct {
@@ -2196,7 +2321,7 @@ type CheckRestoreResponse struct {
 
 func (x *CheckRestoreResponse) Reset() {
 	*x = CheckRestoreResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2333,7 @@ func (x *CheckRestoreResponse) String() string {
 func (*CheckRestoreResponse) ProtoMessage() {}
 
 func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2346,7 @@ func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CheckRestoreResponse) GetTime() *timestamppb.Timestamp {
@@ -2365,7 +2490,7 @@ type LostRows struct {
 
 func (x *LostRows) Reset() {
 	*x = LostRows{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2502,7 @@ func (x *LostRows) String() string {
 func (*LostRows) ProtoMessage() {}
 
 func (x *LostRows) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2515,7 @@ func (x *LostRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostRows.ProtoReflect.Descriptor instead.
 func (*LostRows) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LostRows) GetOpen() int64 {
@@ -2465,7 +2590,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2602,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2615,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -2542,7 +2667,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2679,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2692,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -2632,7 +2757,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +2769,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2657,7 +2782,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -2692,7 +2817,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2829,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2842,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -2751,7 +2876,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2888,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2901,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -2815,7 +2940,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +2952,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +2965,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 type GetMaintenanceResponse struct {
@@ -2852,7 +2977,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2864,7 +2989,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2877,7 +3002,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -2899,7 +3024,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +3036,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3049,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -2951,7 +3076,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +3088,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +3101,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3065,13 +3190,14 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x19\n" +
 	"\bmax_runs\x18\x03 \x01(\x03R\amaxRuns\x12+\n" +
 	"\x03ttl\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xf2\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x8c\x02\n" +
 	"\n" +
 	"Reconciler\x127\n" +
 	"\tlast_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x18\n" +
 	"\achecked\x18\x02 \x01(\x03R\achecked\x12 \n" +
 	"\vcorrections\x18\x03 \x01(\x03R\vcorrections\x12\x16\n" +
-	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x14\n" +
+	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x18\n" +
+	"\aforeign\x18\a \x01(\x03R\aforeign\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12A\n" +
 	"\x0esearched_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\xd4\x02\n" +
 	"\x06Worker\x12\x1b\n" +
@@ -3165,7 +3291,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"connection\"]\n" +
 	"\x10ReconcileRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x120\n" +
-	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa4\x03\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xd9\x03\n" +
 	"\x11ReconcileResponse\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\x03R\x04open\x12:\n" +
@@ -3178,7 +3304,17 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x10withheld_because\x18\t \x01(\tR\x0fwithheldBecause\x12A\n" +
 	"\x0esearched_until\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\x12%\n" +
-	"\x0efailed_because\x18\v \x01(\tR\rfailedBecause\"\x83\x01\n" +
+	"\x0efailed_because\x18\v \x01(\tR\rfailedBecause\x123\n" +
+	"\aforeign\x18\f \x03(\v2\x19.signalbox.v1.ForeignRunsR\aforeign\"\x8b\x02\n" +
+	"\vForeignRuns\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05count\x18\x05 \x01(\x03R\x05count\x12\x12\n" +
+	"\x04open\x18\x06 \x01(\x03R\x04open\x12$\n" +
+	"\x0esample_run_ids\x18\a \x03(\tR\fsampleRunIds\x12D\n" +
+	"\x10first_start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0efirstStartTime\"\x83\x01\n" +
 	"\n" +
 	"Correction\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x15\n" +
@@ -3292,7 +3428,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
@@ -3318,115 +3454,118 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*ResetBreakerResponse)(nil),   // 21: signalbox.v1.ResetBreakerResponse
 	(*ReconcileRequest)(nil),       // 22: signalbox.v1.ReconcileRequest
 	(*ReconcileResponse)(nil),      // 23: signalbox.v1.ReconcileResponse
-	(*Correction)(nil),             // 24: signalbox.v1.Correction
-	(*CheckRestoreRequest)(nil),    // 25: signalbox.v1.CheckRestoreRequest
-	(*CheckRestoreResponse)(nil),   // 26: signalbox.v1.CheckRestoreResponse
-	(*LostRows)(nil),               // 27: signalbox.v1.LostRows
-	(*AdoptTemporalRequest)(nil),   // 28: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),  // 29: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),      // 30: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),               // 31: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),            // 32: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 33: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 34: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 35: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 36: signalbox.v1.SetMaintenanceResponse
-	nil,                            // 37: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                            // 38: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),  // 39: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 40: google.protobuf.Duration
+	(*ForeignRuns)(nil),            // 24: signalbox.v1.ForeignRuns
+	(*Correction)(nil),             // 25: signalbox.v1.Correction
+	(*CheckRestoreRequest)(nil),    // 26: signalbox.v1.CheckRestoreRequest
+	(*CheckRestoreResponse)(nil),   // 27: signalbox.v1.CheckRestoreResponse
+	(*LostRows)(nil),               // 28: signalbox.v1.LostRows
+	(*AdoptTemporalRequest)(nil),   // 29: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),  // 30: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),      // 31: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),               // 32: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),            // 33: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),  // 34: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil), // 35: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),  // 36: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil), // 37: signalbox.v1.SetMaintenanceResponse
+	nil,                            // 38: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                            // 39: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),  // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 41: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	39, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	39, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	40, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	39, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	40, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	40, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	41, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	40, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	39, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	39, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	39, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	39, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	40, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	40, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	40, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	40, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	39, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	39, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	39, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	40, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	39, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	39, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	39, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	39, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	39, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	40, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	40, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	40, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	40, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	41, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	41, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	41, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	41, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	40, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	40, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	40, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	41, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	40, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	40, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	40, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	40, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	40, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	39, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	40, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	32, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	33, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	40, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	41, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
 	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	39, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	40, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
 	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
 	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	39, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	40, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	39, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	40, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	41, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	40, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	39, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
-	24, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	40, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	39, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	39, // 46: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	39, // 47: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	39, // 48: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	39, // 49: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	32, // 50: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	23, // 51: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	37, // 52: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	27, // 53: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	38, // 54: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	39, // 55: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	39, // 56: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	39, // 57: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	30, // 58: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	39, // 59: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	30, // 60: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	31, // 61: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	39, // 62: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	32, // 63: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	32, // 64: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 65: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 66: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 67: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 68: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 69: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 70: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	28, // 71: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	25, // 72: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	33, // 73: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	35, // 74: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 75: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 76: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 77: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 78: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 79: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 80: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	29, // 81: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	26, // 82: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	34, // 83: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	36, // 84: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	75, // [75:85] is the sub-list for method output_type
-	65, // [65:75] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	40, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	25, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	41, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	40, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	24, // 46: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
+	40, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	40, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	40, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	40, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	40, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	33, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	23, // 53: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	38, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	28, // 55: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	39, // 56: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	40, // 57: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	40, // 58: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	40, // 59: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	31, // 60: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	40, // 61: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	31, // 62: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	32, // 63: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	40, // 64: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	33, // 65: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	33, // 66: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 67: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 68: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 69: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 70: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 71: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 72: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	29, // 73: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	26, // 74: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	34, // 75: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	36, // 76: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 77: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 78: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 79: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 80: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 81: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 82: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	30, // 83: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	27, // 84: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	35, // 85: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	37, // 86: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	77, // [77:87] is the sub-list for method output_type
+	67, // [67:77] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -3436,14 +3575,14 @@ func file_signalbox_v1_system_proto_init() {
 	}
 	file_signalbox_v1_system_proto_msgTypes[13].OneofWrappers = []any{}
 	file_signalbox_v1_system_proto_msgTypes[18].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[26].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -190,7 +190,16 @@ type ViewQuery struct {
 	// trigger, actor, queued, started, duration, steps, problem and labels.
 	Columns []string `protobuf:"bytes,16,rep,name=columns,proto3" json:"columns,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
-	Labels        []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that ended at or after this time; excludes ended_period.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that ended within this time before the list is read: whole seconds, at most 3650 days.
+	EndedPeriod *durationpb.Duration `protobuf:"bytes,21,opt,name=ended_period,json=endedPeriod,proto3" json:"ended_period,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType     string `protobuf:"bytes,22,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,6 +358,34 @@ func (x *ViewQuery) GetLabels() []string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *ViewQuery) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *ViewQuery) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *ViewQuery) GetEndedPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.EndedPeriod
+	}
+	return nil
+}
+
+func (x *ViewQuery) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
 }
 
 type ListViewsRequest struct {
@@ -684,7 +721,7 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x18\n" +
 	"\aupdater\x18\n" +
-	" \x01(\tR\aupdater\"\xd9\x04\n" +
+	" \x01(\tR\aupdater\"\xb0\x06\n" +
 	"\tViewQuery\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -704,7 +741,14 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\x06period\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06period\x12\x14\n" +
 	"\x05order\x18\x0f \x01(\tR\x05order\x12\x18\n" +
 	"\acolumns\x18\x10 \x03(\tR\acolumns\x12\x16\n" +
-	"\x06labels\x18\x11 \x03(\tR\x06labels\",\n" +
+	"\x06labels\x18\x11 \x03(\tR\x06labels\x12;\n" +
+	"\vended_since\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedSince\x12;\n" +
+	"\vended_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12<\n" +
+	"\fended_period\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\vendedPeriod\x12\x1d\n" +
+	"\n" +
+	"error_type\x18\x16 \x01(\tR\terrorType\",\n" +
 	"\x10ListViewsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\"=\n" +
 	"\x11ListViewsResponse\x12(\n" +
@@ -760,20 +804,23 @@ var file_signalbox_v1_view_proto_depIdxs = []int32{
 	8,  // 2: signalbox.v1.ViewQuery.since:type_name -> google.protobuf.Timestamp
 	8,  // 3: signalbox.v1.ViewQuery.until:type_name -> google.protobuf.Timestamp
 	9,  // 4: signalbox.v1.ViewQuery.period:type_name -> google.protobuf.Duration
-	0,  // 5: signalbox.v1.ListViewsResponse.views:type_name -> signalbox.v1.View
-	1,  // 6: signalbox.v1.SaveViewRequest.query:type_name -> signalbox.v1.ViewQuery
-	0,  // 7: signalbox.v1.SaveViewResponse.view:type_name -> signalbox.v1.View
-	2,  // 8: signalbox.v1.ViewService.ListViews:input_type -> signalbox.v1.ListViewsRequest
-	4,  // 9: signalbox.v1.ViewService.SaveView:input_type -> signalbox.v1.SaveViewRequest
-	6,  // 10: signalbox.v1.ViewService.DeleteView:input_type -> signalbox.v1.DeleteViewRequest
-	3,  // 11: signalbox.v1.ViewService.ListViews:output_type -> signalbox.v1.ListViewsResponse
-	5,  // 12: signalbox.v1.ViewService.SaveView:output_type -> signalbox.v1.SaveViewResponse
-	7,  // 13: signalbox.v1.ViewService.DeleteView:output_type -> signalbox.v1.DeleteViewResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 5: signalbox.v1.ViewQuery.ended_since:type_name -> google.protobuf.Timestamp
+	8,  // 6: signalbox.v1.ViewQuery.ended_until:type_name -> google.protobuf.Timestamp
+	9,  // 7: signalbox.v1.ViewQuery.ended_period:type_name -> google.protobuf.Duration
+	0,  // 8: signalbox.v1.ListViewsResponse.views:type_name -> signalbox.v1.View
+	1,  // 9: signalbox.v1.SaveViewRequest.query:type_name -> signalbox.v1.ViewQuery
+	0,  // 10: signalbox.v1.SaveViewResponse.view:type_name -> signalbox.v1.View
+	2,  // 11: signalbox.v1.ViewService.ListViews:input_type -> signalbox.v1.ListViewsRequest
+	4,  // 12: signalbox.v1.ViewService.SaveView:input_type -> signalbox.v1.SaveViewRequest
+	6,  // 13: signalbox.v1.ViewService.DeleteView:input_type -> signalbox.v1.DeleteViewRequest
+	3,  // 14: signalbox.v1.ViewService.ListViews:output_type -> signalbox.v1.ListViewsResponse
+	5,  // 15: signalbox.v1.ViewService.SaveView:output_type -> signalbox.v1.SaveViewResponse
+	7,  // 16: signalbox.v1.ViewService.DeleteView:output_type -> signalbox.v1.DeleteViewResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_view_proto_init() }

@@ -105,5 +105,5 @@ func filterLine(f *signalboxv1.BatchFilter) string {
 	if f == nil {
 		return ""
 	}
-	return runcmd.FilterLine(f, "")
+	return runcmd.FilterLine(f, "", "")
 }

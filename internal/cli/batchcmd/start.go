@@ -39,9 +39,8 @@ func startCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start [ID…]",
 		Short: "Cancel, terminate or replay many runs",
-		Long: `Cancel, terminate or replay many runs, given by their IDs, or selected as "run list" does by --status, --workflow, --version,
---since, --until, --problem, --trigger, --text, --parent, --replay-of, --batch, --failure-group and --not-replayed. All runs of the
-project are selected only with --all.
+		Long: `Cancel, terminate or replay many runs, given by their IDs, or selected by the flags with which "run list" selects them. All runs
+of the project are selected only with --all.
 
 The server stores the list of runs when the command is given; the servers then process it at --rate runs per second at most.
 "batch show ID --items" lists the outcome of each. A batch continues after this command has ended and when a server dies; it waits
@@ -131,10 +130,10 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: no runs are given: give their IDs, or --status, --workflow, --version, --since, --until, --problem, --trigger, --text, --parent, --replay-of, --batch, --not-replayed, --failure-group, or --all for every run", cmd.CommandPath())
+		return nil, exit.Usagef("%s: no runs are given: give their IDs, or some of --%s, or --all for every run", cmd.CommandPath(), strings.Join(runcmd.SelectionFlags(), ", --"))
 	}
-	filter, err := f.filter(s)
-	request.Filter = filter
+	chosen, err := f.Chosen(s)
+	request.Filter = chosen.Conditions
 	return request, err
 }
 
@@ -157,18 +156,6 @@ func (f *startFlags) confirm(ctx context.Context, s *session.Session, request *s
 	}
 	action := strings.ToUpper(f.action[:1]) + f.action[1:]
 	return f.confirmation.Ask(s, fmt.Sprintf("%s %s of %d selected?", action, output.Count(response.GetEligible(), "run"), total))
-}
-
-func (f *startFlags) filter(s *session.Session) (*signalboxv1.BatchFilter, error) {
-	chosen, err := f.Chosen(s)
-	if err != nil {
-		return nil, err
-	}
-	return &signalboxv1.BatchFilter{
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until, NotReplayed: chosen.NotReplayed, Text: chosen.Text,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
-	}, nil
 }
 
 func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest, wait bool) error {

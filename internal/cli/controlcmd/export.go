@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type exportFlags struct {
@@ -92,12 +93,9 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 	if flags.format != "" && flags.format != "csv" && flags.format != "json" {
 		return nil, exit.Usagef("--format: %q is neither csv nor json", flags.format)
 	}
-	return &signalboxv1.ExportRunsRequest{
-		Project: s.Project(), Format: flags.format, Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until, Problems: chosen.Problems, Trigger: chosen.Trigger, NotReplayed: chosen.NotReplayed,
-		FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
-		Text: chosen.Text, ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID,
-	}, nil
+	request := &signalboxv1.ExportRunsRequest{Project: s.Project(), Format: flags.format}
+	selection.Copy(request, chosen.Conditions)
+	return request, nil
 }
 
 // publicMode is the mode of a new file, of which the umask of the caller takes away what it forbids.

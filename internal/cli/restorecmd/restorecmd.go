@@ -225,9 +225,12 @@ func failed(c *signalboxv1.CheckRestoreResponse) string {
 }
 
 func reported(c *signalboxv1.CheckRestoreResponse) string {
-	found := c.GetDifferences()
+	var foreign int64
+	for _, f := range c.GetComparison().GetForeign() {
+		foreign += f.GetCount()
+	}
 	return fmt.Sprintf("%s without a published workflow, %s that ended here and open in Temporal",
-		output.Count(found["foreign_execution"], "execution"), output.Count(found["reopened_in_temporal"], "run"))
+		output.Count(foreign, "execution"), output.Count(c.GetDifferences()["reopened_in_temporal"], "run"))
 }
 
 func notCompared(c *signalboxv1.CheckRestoreResponse) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type countFlags struct {
@@ -51,14 +52,10 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 	if err != nil {
 		return err
 	}
-	request := &signalboxv1.CountRunsRequest{
-		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
-	}
+	request := &signalboxv1.CountRunsRequest{Project: s.Project(), RequestId: flags.request}
+	selection.Copy(request, chosen.Conditions)
 	switch {
-	case flags.bucket > 0 && chosen.Since == nil:
+	case flags.bucket > 0 && chosen.Conditions.GetSince() == nil:
 		return exit.Usagef("--bucket requires --since, the start of the first interval")
 	case flags.bucket > 0:
 		request.Bucket = durationpb.New(flags.bucket)

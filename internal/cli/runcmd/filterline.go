@@ -3,33 +3,16 @@ package runcmd
 import (
 	"strings"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
-// filter is what the filters of batches and of views have.
-type filter interface {
-	GetStatuses() []string
-	GetWorkflow() string
-	GetVersion() string
-	GetSince() *timestamppb.Timestamp
-	GetUntil() *timestamppb.Timestamp
-	GetProblems() []string
-	GetTrigger() string
-	GetFailureGroup() string
-	GetLabels() []string
-	GetText() string
-	GetParentRunId() string
-	GetReplayOf() string
-	GetBatchId() string
-	GetStartedByBatchId() string
-	GetNotReplayed() bool
-}
-
-// FilterLine is a filter of runs in the words of the flags. last is the length of time that it reaches back; empty if it names moments or
-// no time.
-func FilterLine(f filter, last string) string {
+// FilterLine is a message that selects runs in the words of the flags. Last is the length of time that it reaches back, endedLast that
+// in which the runs ended; empty if it names moments or no time.
+func FilterLine(of proto.Message, last, endedLast string) string {
+	f := selection.Of(of)
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {
@@ -42,8 +25,12 @@ func FilterLine(f filter, last string) string {
 	add("last", last)
 	add("since", output.Moment(f.GetSince()))
 	add("until", output.Moment(f.GetUntil()))
+	add("ended in the last", endedLast)
+	add("ended since", output.Moment(f.GetEndedSince()))
+	add("ended until", output.Moment(f.GetEndedUntil()))
 	add("problem", strings.Join(f.GetProblems(), ","))
 	add("trigger", f.GetTrigger())
+	add("error", f.GetErrorType())
 	add("failure group", f.GetFailureGroup())
 	for _, label := range f.GetLabels() {
 		add("label", label)

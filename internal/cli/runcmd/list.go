@@ -8,6 +8,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type listFlags struct {
@@ -28,6 +29,7 @@ changes, is created, or ceases to match; with -o json one JSON object per line. 
 waits for it, and prints the list again if the server cannot report what has changed since. Ctrl-C ends the command.`,
 		Example: `  signalbox run list --status running,waiting
   signalbox run list --problem any
+  signalbox run list --error execution_missing --ended-since 1h
   signalbox run list --label order=4711
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
@@ -98,12 +100,9 @@ func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 	if err != nil {
 		return nil, err
 	}
-	return &signalboxv1.ListRunsRequest{
-		Project: s.Project(), Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version,
-		Since: chosen.Since, Until: chosen.Until, RequestId: flags.request, Order: flags.by,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed,
-		ParentRunId: chosen.ParentRunID, ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Labels: chosen.Labels,
-	}, nil
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), RequestId: flags.request, Order: flags.by}
+	selection.Copy(request, chosen.Conditions)
+	return request, nil
 }
 
 // Orders are the orders of a list of runs, in the API's words.

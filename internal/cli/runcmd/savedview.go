@@ -8,6 +8,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // FindView returns the view with an ID or a name. Of several with a name, it is the caller's own.
@@ -43,13 +44,13 @@ func viewRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 		return nil, err
 	}
 	q := v.GetQuery()
-	request := &signalboxv1.ListRunsRequest{
-		Project: s.Project(), Statuses: q.GetStatuses(), Workflow: q.GetWorkflow(), Version: q.GetVersion(), Since: q.GetSince(), Until: q.GetUntil(),
-		Order: q.GetOrder(), Problems: q.GetProblems(), Trigger: q.GetTrigger(), Text: q.GetText(), NotReplayed: q.GetNotReplayed(),
-		ParentRunId: q.GetParentRunId(), ReplayOf: q.GetReplayOf(), BatchId: q.GetBatchId(), StartedByBatchId: q.GetStartedByBatchId(), FailureGroup: q.GetFailureGroup(), Labels: q.GetLabels(),
-	}
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Order: q.GetOrder()}
+	selection.Copy(request, q)
 	if q.GetPeriod() != nil {
 		request.Since = session.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
+	}
+	if q.GetEndedPeriod() != nil {
+		request.EndedSince = session.Timestamp(s.Now().Add(-q.GetEndedPeriod().AsDuration()))
 	}
 	if cmd.Flags().Changed("order") {
 		request.Order = flags.by

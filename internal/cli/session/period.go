@@ -14,13 +14,17 @@ import (
 
 // Period is the pair of flags --since and --until of a command that chooses by time.
 type Period struct {
-	since, until string
+	prefix, since, until string
 }
 
 // Bind adds the flags; what begins their help: "only runs created".
-func (p *Period) Bind(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&p.since, "since", "", what+" in the last `time` (\"2h\", \"7d\", \"1w\"), or since a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z), in UTC")
-	cmd.Flags().StringVar(&p.until, "until", "", what+" before this `time`")
+func (p *Period) Bind(cmd *cobra.Command, what string) { p.BindTo(cmd.Flags(), "", what) }
+
+// BindTo adds the flags with names that begin with a prefix: "ended-" for --ended-since and --ended-until.
+func (p *Period) BindTo(flags *pflag.FlagSet, prefix, what string) {
+	p.prefix = prefix
+	flags.StringVar(&p.since, prefix+"since", "", what+" in the last `time` (\"2h\", \"7d\", \"1w\"), or since a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z), in UTC")
+	flags.StringVar(&p.until, prefix+"until", "", what+" before this `time`")
 }
 
 // Length returns the length of time that --since names; 0 if it names a moment or was not given.
@@ -63,13 +67,13 @@ func (l *length) Type() string { return "duration" }
 
 // Bounds reads the flags; nil where one was not given.
 func (p *Period) Bounds(s *Session) (since, until *timestamppb.Timestamp, err error) {
-	from, err := s.Time("since", p.since)
+	from, err := s.Time(p.prefix+"since", p.since)
 	if err != nil {
 		return nil, nil, err
 	}
-	to, err := s.Time("until", p.until)
+	to, err := s.Time(p.prefix+"until", p.until)
 	if err == nil && !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		err = exit.Usagef("--since %s is not before --until %s: nothing is between them", p.since, p.until)
+		err = exit.Usagef("--%ssince %s is not before --%suntil %s: nothing is between them", p.prefix, p.since, p.prefix, p.until)
 	}
 	return Timestamp(from), Timestamp(to), err
 }

@@ -217,6 +217,9 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	if r.GetFailed() > 0 {
 		text += fmt.Sprintf(", %d not compared", r.GetFailed())
 	}
+	if r.GetForeign() > 0 {
+		text += fmt.Sprintf(", %s in Temporal without a row, which cannot be adopted", output.Count(r.GetForeign(), "run"))
+	}
 	if until := r.GetSearchedUntil(); until != nil {
 		text += ", searching ended executions without a row: done up to " + output.Moment(until)
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -166,6 +167,9 @@ func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.Rec
 	if until := report.GetSearchedUntil(); until != nil {
 		s.Note("executions that ended before %s were searched for ones without a row; the next comparisons search the others", output.Moment(until))
 	}
+	for _, f := range report.GetForeign() {
+		s.Note("%s", foreignLine(f))
+	}
 	checked := fmt.Sprintf("%s compared with Temporal in %s", output.Count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
 	if report.GetTotal() == 0 {
 		s.Note("nothing to correct: %s", checked)
@@ -183,6 +187,16 @@ func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.Rec
 	}
 	s.Note("%s; %s", output.Count(report.GetTotal(), "difference"), checked)
 	return nil
+}
+
+// foreignLine is a group of runs in Temporal that cannot be adopted, with the reason and what they belong to.
+func foreignLine(f *signalboxv1.ForeignRuns) string {
+	of := ""
+	if f.GetProject() != "" {
+		of = fmt.Sprintf(" of %s@%s in project %s", f.GetWorkflow(), f.GetVersion(), f.GetProject())
+	}
+	return fmt.Sprintf("foreign, not a correction: %s%s in Temporal without a row (%d open), for example %s: %s",
+		output.Count(f.GetCount(), "run"), of, f.GetOpen(), strings.Join(f.GetSampleRunIds(), ", "), f.GetReason())
 }
 
 // applied reports whether a correction was made.

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // New returns the noun with its verbs.
@@ -63,15 +64,19 @@ func yes(b bool) string {
 
 // filterLine is the query in the words of the flags.
 func filterLine(q *signalboxv1.ViewQuery) string {
-	last := ""
-	if q.GetPeriod() != nil {
-		last = output.Span(q.GetPeriod().AsDuration())
-	}
-	line := runcmd.FilterLine(q, last)
+	line := runcmd.FilterLine(q, periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
 	if q.GetOrder() != "" && q.GetOrder() != "newest" {
 		line += ", " + q.GetOrder() + " first"
 	}
 	return line
+}
+
+// periodText writes a period; empty for none.
+func periodText(period *durationpb.Duration) string {
+	if period == nil {
+		return ""
+	}
+	return output.Span(period.AsDuration())
 }
 
 type saveFlags struct {
@@ -151,13 +156,13 @@ func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
 			return nil, err
 		}
 	}
-	q := &signalboxv1.ViewQuery{
-		Statuses: chosen.Statuses, Workflow: chosen.Workflow, Version: chosen.Version, Since: chosen.Since, Until: chosen.Until,
-		Problems: chosen.Problems, Trigger: chosen.Trigger, Text: chosen.Text, NotReplayed: chosen.NotReplayed, ParentRunId: chosen.ParentRunID,
-		ReplayOf: chosen.ReplayOf, BatchId: chosen.BatchID, StartedByBatchId: chosen.StartedByBatchID, FailureGroup: chosen.FailureGroup, Order: f.order, Columns: f.columns, Labels: chosen.Labels,
-	}
+	q := &signalboxv1.ViewQuery{Order: f.order, Columns: f.columns}
+	selection.Copy(q, chosen.Conditions)
 	if chosen.Period != 0 {
 		q.Since, q.Period = nil, durationpb.New(chosen.Period)
+	}
+	if chosen.EndedPeriod != 0 {
+		q.EndedSince, q.EndedPeriod = nil, durationpb.New(chosen.EndedPeriod)
 	}
 	return q, nil
 }

@@ -16,6 +16,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // ExportRuns streams the matching runs, newest first, without input and output. Runs created during the export are not included.
@@ -28,12 +29,9 @@ func (x *Exports) ExportRuns(
 		return err
 	}
 	err = pages(func(token string) (string, error) {
-		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: m.GetProject(), PageSize: runsPage, PageToken: token, Statuses: m.GetStatuses(), Workflow: m.GetWorkflow(), Version: m.GetVersion(),
-			Since: m.GetSince(), Until: m.GetUntil(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
-			NotReplayed: m.GetNotReplayed(), ParentRunId: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchId: m.GetBatchId(), StartedByBatchId: m.GetStartedByBatchId(),
-			FailureGroup: m.GetFailureGroup(), Labels: m.GetLabels(),
-		}))
+		list := &signalboxv1.ListRunsRequest{Project: m.GetProject(), PageSize: runsPage, PageToken: token}
+		selection.Copy(list, m)
+		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(list))
 		if err != nil {
 			return "", err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // Page sizes of items.
@@ -151,18 +151,12 @@ func (h *Batches) RetryBatch(
 	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
-func filterOf(m *signalboxv1.BatchFilter) (*batch.Filter, error) {
+func filterOf(m *signalboxv1.BatchFilter) (*run.Filter, error) {
 	if m == nil {
 		return nil, nil
 	}
 	f, err := message.FilterOf(m, "filter.")
-	if err != nil {
-		return nil, err
-	}
-	return &batch.Filter{
-		Statuses: f.Statuses, Workflow: f.Workflow, Version: f.Version, Since: f.Since, Until: f.Until, Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, Text: f.Text, ParentRunID: f.ParentRunID, ReplayOf: f.ReplayOf, BatchID: f.BatchID, StartedByBatchID: f.StartedByBatchID, FailureGroup: f.FailureGroup, Labels: f.Labels,
-	}, nil
+	return &f, err
 }
 
 // BatchMessage returns the message of a batch.
@@ -181,15 +175,8 @@ func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 			Unknown: b.Ended[batch.RunUnknown],
 		}
 	}
-	if f := b.Filter; f != nil {
-		m.Filter = &signalboxv1.BatchFilter{
-			Workflow: f.Workflow, Version: f.Version, Since: message.Timestamp(f.Since), Until: message.Timestamp(f.Until),
-			Problems: f.Problems, Trigger: f.Trigger, NotReplayed: f.NotReplayed, Text: f.Text,
-			ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf, BatchId: f.BatchID, StartedByBatchId: f.StartedByBatchID, FailureGroup: f.FailureGroup, Labels: label.Texts(f.Labels),
-		}
-		for _, status := range f.Statuses {
-			m.Filter.Statuses = append(m.Filter.Statuses, string(status))
-		}
+	if b.Filter != nil {
+		m.Filter = message.Conditions(*b.Filter)
 	}
 	return m
 }

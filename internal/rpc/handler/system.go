@@ -97,7 +97,7 @@ func (h *System) GetStatus(
 		},
 		Reconciler: &signalboxv1.Reconciler{
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
-			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
+			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed), Foreign: int64(s.Reconciliation.ForeignCount()),
 			SearchedUntil: message.Timestamp(s.Reconciliation.SearchedUntil),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), Store: storeMessage(s.Store),
@@ -192,6 +192,12 @@ func reportMessage(report run.Report) *signalboxv1.ReconcileResponse {
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
 		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
 		SearchedUntil: message.Timestamp(report.SearchedUntil), FailedBecause: report.FailedBecause,
+	}
+	for _, f := range report.Foreign {
+		res.Foreign = append(res.Foreign, &signalboxv1.ForeignRuns{
+			Project: f.Project, Workflow: f.Workflow, Version: f.Version, Reason: f.Why, Count: int64(f.Count), Open: int64(f.Open), SampleRunIds: f.RunIDs,
+			FirstStartTime: message.Timestamp(f.Since),
+		})
 	}
 	for _, c := range report.Corrections {
 		res.Corrections = append(res.Corrections, &signalboxv1.Correction{

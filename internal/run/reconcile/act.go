@@ -221,15 +221,15 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 	return nil
 }
 
-// adoptOrReport adopts an execution that has no row, or reports it. One that was reported is adopted once what it lacked is there.
+// adoptOrReport adopts an execution that has no row, or reports it as foreign. One that was reported is adopted once what it lacked is there.
 func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 	if reported := p.r.memory.foreign.Get(x.ExecutionID); reported != nil && !p.dry {
-		lacks, err := p.lacks(ctx, reported.Value().identity)
+		why, err := p.lacks(ctx, reported.Value())
 		if err != nil {
 			return err
 		}
-		if lacks != "" {
-			p.note(reported.Value().Correction)
+		if why.text != "" {
+			p.addForeign(x, reported.Value(), why)
 			return nil
 		}
 	}
@@ -239,35 +239,43 @@ func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 	}
 	f := p.facts(nil)
 	f.Execution, f.Origin = x, Ours
-	if why != "" {
+	if why.text != "" {
 		f.Origin = Foreign
 	}
 	if Decide(f) == Adopt {
 		p.r.memory.foreign.Delete(x.ExecutionID)
 		return p.adopt(ctx, x, o)
 	}
-	c := run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why)}
-	if !p.dry {
-		p.r.memory.foreign.Set(x.ExecutionID, foreign{c, o.Identity}, ttlcache.NoTTL)
+	p.addForeign(x, o.Identity, why)
+	if p.dry {
+		return nil
 	}
-	p.record(ctx, c)
+	p.r.memory.foreign.Set(x.ExecutionID, o.Identity, ttlcache.NoTTL)
+	p.announce(ctx, run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why.text)})
 	return nil
 }
 
-// origin reads what started an execution. why is not empty where it is not an execution of this Signalbox.
-func (p *pass) origin(ctx context.Context, x run.Execution) (o run.Origin, why string, err error) {
+// origin reads what started an execution, and why it cannot be adopted.
+func (p *pass) origin(ctx context.Context, x run.Execution) (o run.Origin, why lack, err error) {
 	if o, err = p.r.engine.Origin(ctx, x.RunID); err != nil && !errors.Is(err, run.ErrNotKnown) {
-		return o, "", err
+		return o, lack{}, err
 	}
 	why, err = p.lacks(ctx, o.Identity)
 	return o, why, err
 }
 
-// lacks returns why a run with this identity cannot be adopted, once per pass for all runs of a document; empty where it can be. It has none
-// where Temporal does not know it.
-func (p *pass) lacks(ctx context.Context, of run.Identity) (string, error) {
+// lack is why an execution cannot be adopted; its text is empty where it can be.
+type lack struct {
+	text string
+	// project reports that the project does not exist.
+	project bool
+}
+
+// lacks returns why a run with this identity cannot be adopted, once per pass for all runs of a document. It has none where Temporal does not
+// know it.
+func (p *pass) lacks(ctx context.Context, of run.Identity) (lack, error) {
 	if of.Project == "" {
-		return "it was not started by Signalbox, or its first history no longer exists", nil
+		return lack{text: "it was not started by Signalbox, or its first history no longer exists"}, nil
 	}
 	key := [2]string{of.Project, of.DocumentHash}
 	p.mu.Lock()
@@ -286,18 +294,18 @@ func (p *pass) lacks(ctx context.Context, of run.Identity) (string, error) {
 }
 
 // notStored returns what the database does not have of that which a run refers to.
-func (p *pass) notStored(ctx context.Context, of run.Identity) (string, error) {
+func (p *pass) notStored(ctx context.Context, of run.Identity) (lack, error) {
 	switch _, err := p.r.store.GetProject(ctx, of.Project); {
 	case apperror.Is(err, apperror.ProjectNotFound):
-		return fmt.Sprintf("its project %q does not exist here", of.Project), nil
+		return lack{text: fmt.Sprintf("its project %q does not exist here", of.Project), project: true}, nil
 	case err != nil:
-		return "", err
+		return lack{}, err
 	}
 	_, err := p.r.store.Document(ctx, of.DocumentHash)
 	if f, ok := apperror.From(err); ok && f.Class == apperror.NotFound {
-		return fmt.Sprintf("the document of %s@%s is not stored here", of.Workflow, of.Version), nil
+		return lack{text: fmt.Sprintf("the document of %s@%s is not stored here", of.Workflow, of.Version)}, nil
 	}
-	return "", err
+	return lack{}, err
 }
 
 // adopt inserts the row that an execution lacks.
@@ -349,9 +357,13 @@ func (p *pass) note(c run.Correction) {
 // record adds a correction to the report. Unless the pass is a dry run, it also counts and logs it and notifies subscribers of the run.
 func (p *pass) record(ctx context.Context, c run.Correction) {
 	p.note(c)
-	if p.dry {
-		return
+	if !p.dry {
+		p.announce(ctx, c)
 	}
+}
+
+// announce counts and logs a finding, and notifies subscribers of the run.
+func (p *pass) announce(ctx context.Context, c run.Correction) {
 	p.r.opts.Metrics.Corrected(ctx, string(c.Kind))
 	p.r.opts.Changes.Notify(c.RunID)
 	level := slog.LevelInfo

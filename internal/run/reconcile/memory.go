@@ -22,23 +22,16 @@ type memory struct {
 	turnEnd, boundedEnd string
 	// withheld is why runs were not changed in the last pass; empty where there were none.
 	withheld string
-	// foreign and reopened hold what was reported, by execution ID.
-	foreign  *ttlcache.Cache[string, foreign]
+	// foreign and reopened hold what was reported, by execution ID: of a foreign one, what started it, as far as that is known.
+	foreign  *ttlcache.Cache[string, run.Identity]
 	reopened *ttlcache.Cache[string, struct{}]
 	// failed are the runs whose failed comparison was logged.
 	failed *ttlcache.Cache[string, struct{}]
 }
 
-// foreign is what was reported of an execution, and what started it, as far as that is known.
-type foreign struct {
-	run.Correction
-
-	identity run.Identity
-}
-
 func newMemory() memory {
 	return memory{
-		foreign:  ttlcache.New(ttlcache.WithCapacity[string, foreign](maxRemembered)),
+		foreign:  ttlcache.New(ttlcache.WithCapacity[string, run.Identity](maxRemembered)),
 		reopened: ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRemembered)),
 		failed:   ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRemembered)),
 	}

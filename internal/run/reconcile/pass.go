@@ -78,7 +78,9 @@ type pass struct {
 	mu     sync.Mutex
 	report run.Report
 	// lacking is why runs cannot be adopted, by project and document.
-	lacking map[[2]string]string
+	lacking map[[2]string]lack
+	// foreign are the executions that cannot be adopted.
+	foreign map[foreignKey]*run.ForeignRuns
 	// requested are the corrections that were requested from workers.
 	requested []requested
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
@@ -100,7 +102,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 	// because they show that the database was restored.
 	for _, part := range []func(context.Context) error{
 		p.recordPlacement, p.cancelImported, p.listExecutions, p.readRows, p.compareRowless, p.compareRows, p.searchEnded, p.compareMissed, p.compareInTurn,
-		p.awaitRepairs, p.recordMove, p.markCompared,
+		p.awaitRepairs, p.recordMove, p.reportForeign, p.markCompared,
 	} {
 		if err := part(ctx); err != nil {
 			return err

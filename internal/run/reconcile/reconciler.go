@@ -192,7 +192,7 @@ func (r *Reconciler) restartStale(ctx context.Context) error {
 }
 
 func (r *Reconciler) newPass(dryRun bool, enough func() bool) *pass {
-	return &pass{r: r, dry: dryRun, enough: enough, fast: rate.NewLimiter(comparesPerSecond, 1), slow: rate.NewLimiter(inTurnPerSecond, 1), lacking: map[[2]string]string{}}
+	return &pass{r: r, dry: dryRun, enough: enough, fast: rate.NewLimiter(comparesPerSecond, 1), slow: rate.NewLimiter(inTurnPerSecond, 1), lacking: map[[2]string]lack{}, foreign: map[foreignKey]*run.ForeignRuns{}}
 }
 
 // pass makes one full pass and stores its report.

@@ -89,7 +89,7 @@ func filled(lines []string, applied bool) []string {
 func TestDifferencesAreCorrected(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		want := filled(makeDifferences(t, b), true)
-		want = append(want[:3:3], append([]string{"finished closed true", "foreign_execution unrelated false"}, want[4:]...)...)
+		want = append(want[:3:3], append([]string{"finished closed true"}, want[4:]...)...)
 		changed, stop := b.changes.Subscribe("missing")
 		defer stop()
 		require.Equal(t, want, b.pass(t, false))
@@ -136,7 +136,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		lines := makeDifferences(t, b)
 		want := []string{
 			"adopted lost false", "caught_up behind false", "execution_missing missing false", "finished closed false",
-			"foreign_execution unrelated false", "handed_over refused false", "handed_over starting false", "reset_followed reset false",
+			"handed_over refused false", "handed_over starting false", "reset_followed reset false",
 		}
 		before, err := b.store.OpenRuns(b.ctx, "", 100)
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		require.NotContains(t, b.engine.called(), "start starting")
 		_, at, _ := b.Last()
 		require.True(t, at.IsZero())
-		require.Len(t, b.pass(t, false), len(lines)+1, "all corrections are still to be made")
+		require.Len(t, b.pass(t, false), len(lines), "all corrections are still to be made")
 	})
 }
 
@@ -226,26 +226,45 @@ func TestReopenedIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestForeignIsReportedOnce(t *testing.T) {
+// Executions that cannot be adopted are reported apart from the corrections by every pass, and counted once. Open ones are stored, until they
+// have ended.
+func TestForeignRunsAreNoCorrections(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.engine.origins = map[string]run.Origin{
-			"project":  {Identity: run.Identity{Project: "none", DocumentHash: hash}},
-			"document": {Identity: run.Identity{Project: here, DocumentHash: "sha256:none"}},
+			"project":  {Identity: run.Identity{Project: "none", Workflow: "a/b", Version: "1.0.0", DocumentHash: hash}},
+			"document": {Identity: run.Identity{Project: here, Workflow: "a/b", Version: "2.0.0", DocumentHash: "sha256:none"}},
 		}
 		for _, id := range []string{"project", "document", "unrelated"} {
 			b.engine.listed = append(b.engine.listed, b.execution(id))
 		}
 		require.Empty(t, b.pass(t, false), "they are young")
 		<-time.After(time.Minute)
-		want := []string{"foreign_execution document false", "foreign_execution project false", "foreign_execution unrelated false"}
-		for range 3 {
-			require.Equal(t, want, b.pass(t, false))
+		for _, dry := range []bool{true, false, false} {
+			report, err := b.Reconcile(b.ctx, dry)
+			require.NoError(t, err)
+			require.Zero(t, report.Total, report.Corrections)
+			require.Equal(t, 3, report.ForeignCount())
+			var groups [][]any
+			for _, f := range report.Foreign {
+				groups = append(groups, []any{f.Project, f.Workflow, f.Version, f.NoProject, f.Count, f.Open, f.RunIDs})
+			}
+			require.Equal(t, [][]any{
+				{"", "", "", false, 1, 1, []string{"unrelated"}}, {here, "a/b", "2.0.0", false, 1, 1, []string{"document"}}, {"none", "a/b", "1.0.0", true, 1, 1, []string{"project"}},
+			}, groups)
 		}
+		stored, err := b.store.Problems().ForeignRuns(b.ctx)
+		require.NoError(t, err)
+		require.Len(t, stored, 3)
 		require.Equal(t, 3, b.metrics.kinds["foreign_execution"])
-		require.Len(t, b.engine.called(), 3)
+		require.Len(t, b.engine.called(), 6, "by the dry run and by the first pass")
 		open, err := b.store.OpenRuns(b.ctx, "", 10)
 		require.NoError(t, err)
 		require.Empty(t, open)
+		b.engine.set(func() { b.engine.listed = nil })
+		require.Empty(t, b.pass(t, false))
+		stored, err = b.store.Problems().ForeignRuns(b.ctx)
+		require.NoError(t, err)
+		require.Empty(t, stored)
 	})
 }
 

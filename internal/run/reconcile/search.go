@@ -114,7 +114,10 @@ func (p *pass) adoptEnded(ctx context.Context, x run.Execution) error {
 	if f, ok := apperror.From(err); err == nil || ctx.Err() != nil || ok && f.Class == apperror.Unavailable {
 		return err
 	}
-	p.record(ctx, run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Detail: fmt.Sprintf("execution %s cannot be adopted: %v", x.ExecutionID, err)})
+	p.addForeign(x, run.Identity{}, lack{text: fmt.Sprintf("it cannot be adopted: %v", err)})
+	if !p.dry {
+		p.announce(ctx, run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Detail: fmt.Sprintf("execution %s cannot be adopted: %v", x.ExecutionID, err)})
+	}
 	return nil
 }
 

@@ -82,6 +82,7 @@ func storable(b batch.Batch, ids []string) error {
 	if b.Filter != nil {
 		for field, text := range map[string]string{
 			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID, "startedByBatchId": b.Filter.StartedByBatchID,
+			"errorType": b.Filter.ErrorType,
 		} {
 			if err := sqlrow.Storable("filter."+field, text); err != nil {
 				return err
@@ -113,7 +114,7 @@ func (s *Store) name(ctx context.Context, c sqldb.Conn, r *row, ids []string) er
 
 // selectPage adds the next page of the runs that the filter selects. A page that is not full is the last one.
 func (s *Store) selectPage(ctx context.Context, c sqldb.Conn, r *row, page int) error {
-	f := r.Filter.Runs(r.Project, r.CreatedAt)
+	f := r.Runs()
 	f.Limit = page
 	if r.last != "" {
 		f.After = &run.Cursor{CreatedAt: r.at, ID: r.last}
@@ -223,7 +224,7 @@ func (s *Store) selectedStates(ctx context.Context, c sqldb.Conn, b batch.Batch)
 
 // selected returns the query for all runs that the filter of a batch selects.
 func (s *Store) selected(b batch.Batch, columns string) (string, []any) {
-	f := b.Filter.Runs(b.Project, b.CreatedAt)
+	f := b.Runs()
 	f.Limit = math.MaxInt
 	return s.runs(f, columns)
 }

@@ -52,7 +52,7 @@ func bucketNumber(w *sqlrow.Where, created string, since time.Time, length time.
 
 // byLabel reports whether runs are counted by the rows of a label: nothing else selects fewer.
 func (s Spread) byLabel(f run.Filter) bool {
-	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == "" && f.StartedByBatchID == ""
+	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && !s.fewEnded && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == "" && f.StartedByBatchID == ""
 }
 
 // counted adds the conditions of a count, and returns the tables to read if another one selects the runs.
@@ -96,7 +96,7 @@ func ByProblem(f run.Filter) (string, []any) {
 		w.Conditions = append(w.Conditions, `v.workflow IN (`+w.Arg(f.Workflow)+`, '')`) // rows of older binaries have no workflow
 	}
 	codes(&w, f)
-	immutableConditions(&w, f)
+	rowConditions(&w, f)
 	textCondition(&w, f)
 	sqlrow.OneOf(&w, "runs.status", f.Statuses)
 	Period(&w, f, "v.created_at")

@@ -124,7 +124,7 @@ func ofLabel(w *sqlrow.Where, f *run.Filter, name, column string) (rows sqlrow.W
 	rows = sqlrow.Where{Args: w.Args}
 	takeLabel(&rows, f, name)
 	of := sqlrow.Where{Conditions: []string{`runs.id = b.run_id`}, Args: rows.Args}
-	immutableConditions(&of, *f)
+	rowConditions(&of, *f)
 	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, *f)
 	rows.Args = of.Args
@@ -165,7 +165,10 @@ const commonLabel = 30_000
 
 // CountSpreadOf is SpreadOf for counts by status.
 func CountSpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) (s Spread, err error) {
-	if s, err = SpreadOf(ctx, c, d, f); err != nil || s.label == "" || s.fewLabelled {
+	if s, err = SpreadOf(ctx, c, d, f); err != nil || s.fewLabelled || s.fewEnded {
+		return s, err
+	}
+	if s.fewEnded, err = fewEnded(ctx, c, f, commonLabel); err != nil || s.fewEnded || s.label == "" {
 		return s, err
 	}
 	var w sqlrow.Where

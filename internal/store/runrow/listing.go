@@ -10,13 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // Query returns the query for these columns of the runs that a filter selects, in its order.
-func Query(f run.Filter, columns string) (string, []any) { return Page(f, columns, Spread{}) }
+//
+// The runs that ended in a period are read from the index of ends, however many they are: the query is for the whole selection.
+func Query(f run.Filter, columns string) (string, []any) {
+	return Page(f, columns, Spread{fewEnded: f.EndsMatter()})
+}
 
 // Page reads each status from its own index range, already sorted and no further than the page, and merges them: with a
 // plain IN the database would either sort all matches or scan past all other runs.
@@ -40,6 +45,8 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != "":
 		from := source(&w, &f, s)
 		hits = []string{narrow(&w, f, from, page)}
+	case s.fewEnded:
+		hits = []string{narrow(&w, f, source(&w, &f, s), page)}
 	case s.few:
 		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
 	case s.timed:
@@ -54,7 +61,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`), sorted(&w, f, page, ``, `request_id`))
 	case s.label != "" && !s.fewOthers:
 		hits = []string{labelled(&w, f, s.label, page)}
-	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "":
+	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "" && f.ErrorType == "" && !f.EndsMatter():
 		conditions(&w, f, "created_at", "id")
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
 	default:
@@ -91,7 +98,13 @@ func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
 	}
 	w.Args = all.Args
 	statuses := f.Statuses
-	if (f.Workflow != "" || f.Trigger != "") && len(statuses) == 0 {
+	switch {
+	case len(statuses) > 0:
+	case f.ErrorType != "":
+		statuses = []run.Status{run.Failed, run.TimedOut, run.Canceled, run.Terminated} // no others have an error
+	case f.EndsMatter():
+		statuses = run.EndedStatuses()
+	case f.Workflow != "" || f.Trigger != "":
 		// In the indexes by workflow and by trigger the status precedes the time.
 		statuses = run.Statuses()
 	}
@@ -140,7 +153,7 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 // COALESCE prevents Postgres from estimating the match as rare, and from looking all of them up to sort them.
 func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	of := sqlrow.Where{Conditions: []string{`runs.id = v.run_id`}, Args: w.Args}
-	immutableConditions(&of, f)
+	rowConditions(&of, f)
 	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
@@ -177,7 +190,7 @@ func failed(w *sqlrow.Where, f run.Filter, page string) string {
 	group := f.FailureGroup
 	f.FailureGroup = ""
 	of := sqlrow.Where{Conditions: []string{`runs.id = g.id`}, Args: w.Args}
-	immutableConditions(&of, f)
+	rowConditions(&of, f)
 	sqlrow.OneOf(&of, "runs.status", f.Statuses)
 	textCondition(&of, f)
 	all := sqlrow.Where{Args: of.Args}
@@ -213,18 +226,20 @@ func textCondition(w *sqlrow.Where, f run.Filter) {
 
 // conditions adds the conditions of every list of runs, except statuses, problems and text.
 func conditions(w *sqlrow.Where, f run.Filter, created, id string) {
-	immutableConditions(w, f)
+	rowConditions(w, f)
 	orderConditions(w, f, created, id)
 }
 
-// immutableConditions adds the conditions on the immutable columns of a run.
-func immutableConditions(w *sqlrow.Where, f run.Filter) {
+// rowConditions adds the conditions on the columns of a run and on what belongs to it, except status, text and time of creation.
+func rowConditions(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.project", f.Project)
 	w.IsText("runs.workflow", f.Workflow)
 	w.IsText("runs.version", f.Version)
 	w.IsText("runs.request_id", f.RequestID)
 	w.IsText("runs.trigger_kind", f.Trigger)
 	inFailureGroup(w, "runs.failure_group", f.FailureGroup)
+	ended(w, f)
+	failedWith(w, f.ErrorType)
 	// The conditions below read an entry of an index for each run that the other conditions select. COALESCE prevents
 	// Postgres from reading all links or items instead.
 	for _, of := range [][2]string{
@@ -259,10 +274,15 @@ func orderConditions(w *sqlrow.Where, f run.Filter, created, id string) {
 
 // Period adds the filter's period as a condition on the creation column.
 func Period(w *sqlrow.Where, f run.Filter, created string) {
-	if !f.Since.IsZero() {
-		w.Is(created, ">=", f.Since.UnixMicro())
+	between(w, created, f.Since, f.Until)
+}
+
+// between adds the condition that a column is in a period, of which either bound may be zero.
+func between(w *sqlrow.Where, column string, since, until time.Time) {
+	if !since.IsZero() {
+		w.Is(column, ">=", since.UnixMicro())
 	}
-	if !f.Until.IsZero() {
-		w.Is(created, "<", f.Until.UnixMicro())
+	if !until.IsZero() {
+		w.Is(column, "<", until.UnixMicro())
 	}
 }

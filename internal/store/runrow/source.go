@@ -33,6 +33,8 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		inFailureGroup(&group, "g.failure_group", f.FailureGroup)
 		w.Args, f.FailureGroup = group.Args, ""
 		rows = `SELECT g.id AS run_id FROM runs g` + group.String()
+	case s.fewEnded:
+		rows = inEnds(w, *f)
 	case s.few:
 		ofProject := sqlrow.Where{Args: w.Args}
 		ofProject.IsText("runs.project", f.Project)

@@ -35,6 +35,9 @@ type Spread struct {
 	// are more, and another index leads to fewer runs.
 	label                  string
 	fewLabelled, fewOthers bool
+
+	// fewEnded: so few runs ended in the filter's period of ends that they can be sorted.
+	fewEnded bool
 }
 
 // SpreadOf counts in the indexes, up to the number that distinguishes few from many.
@@ -42,7 +45,10 @@ func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) 
 	if len(f.Problems) > 0 || len(f.IDs) > 0 {
 		return s, nil
 	}
-	if s, err = labelSpread(ctx, c, f); err != nil || s.fewLabelled || f.Text == "" {
+	if s, err = labelSpread(ctx, c, f); err != nil || s.fewLabelled {
+		return s, err
+	}
+	if s.fewEnded, err = fewEnded(ctx, c, f, fewMatches); err != nil || s.fewEnded || f.Text == "" {
 		return s, err
 	}
 	few := func(where string, args ...any) (bool, error) {

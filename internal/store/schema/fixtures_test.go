@@ -370,6 +370,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO servers (id, instance, roles, version, started_at, beat_at) VALUES ('host-52', 'host:8080', '["api"]', '1.2.3', 1, 2)`},
 			want:   map[string]string{`SELECT instance FROM servers WHERE id = 'host-52'`: "host:8080"},
 		},
+		53: {
+			insert: []string{`UPDATE runs_home SET foreign_runs = '[]'`},
+			want:   map[string]string{`SELECT foreign_runs FROM runs_home`: "[]"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

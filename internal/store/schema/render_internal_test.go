@@ -63,6 +63,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0049_searched_executions.sql", "2dfade7e4c0c", "2dfade7e4c0c"},
 		{"0050_restores.sql", "efd37bc26e02", "efd37bc26e02"},
 		{"0052_servers.sql", "6775f94a5067", "e9217c162e55"},
+		{"0053_foreign_runs.sql", "9020b9e640a0", "9020b9e640a0"},
 	}
 }
 

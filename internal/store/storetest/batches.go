@@ -238,12 +238,12 @@ func testBatchSelection(t *testing.T, open Opener) {
 	foreign := newRun("x", 3)
 	foreign.Project = "other"
 	insert(t, s, foreign)
-	filtered := func(id string, f batch.Filter) batch.Batch {
+	filtered := func(id string, f run.Filter) batch.Batch {
 		b := newBatch(id, 100)
 		b.Filter = &f
 		return b
 	}
-	queued := batch.Filter{Statuses: []run.Status{run.Queued, run.Waiting}}
+	queued := run.Filter{Statuses: []run.Status{run.Queued, run.Waiting}}
 	states, err := s.Batches().RunStates(ctx, filtered("", queued), nil)
 	require.NoError(t, err)
 	require.Equal(t, []batch.StateCount{{
@@ -285,11 +285,11 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.EqualValues(t, 20, b.Total)
 	require.Equal(t, all, runsOf(items(t, s, "")), "the oldest first, and none that came later")
 
-	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", batch.Filter{}), wholePage).Total)
-	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", batch.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
-	require.EqualValues(t, 25, startBatch(t, s, filtered("b6", batch.Filter{Trigger: run.TriggerAPI}), wholePage).Total)
-	require.Zero(t, startBatch(t, s, filtered("b7", batch.Filter{Problems: []string{run.AnyProblem}}), wholePage).Total, "none is stuck")
-	none := startBatch(t, s, filtered("b4", batch.Filter{Workflow: "no/such"}), wholePage)
+	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", run.Filter{}), wholePage).Total)
+	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", run.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
+	require.EqualValues(t, 25, startBatch(t, s, filtered("b6", run.Filter{Trigger: run.TriggerAPI}), wholePage).Total)
+	require.Zero(t, startBatch(t, s, filtered("b7", run.Filter{Problems: []string{run.AnyProblem}}), wholePage).Total, "none is stuck")
+	none := startBatch(t, s, filtered("b4", run.Filter{Workflow: "no/such"}), wholePage)
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)
 
@@ -309,7 +309,7 @@ func testStopWorkflow(t *testing.T, open Opener) {
 	}
 	stopOf := func(id string) batch.Batch {
 		b := newBatch(id, 10)
-		b.Filter = &batch.Filter{Workflow: hello, Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}
+		b.Filter = &run.Filter{Workflow: hello, Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}
 		return b
 	}
 	_, err := stop(stopOf("b0"))

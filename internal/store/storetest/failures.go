@@ -93,7 +93,7 @@ func testFailureGroups(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"failed": 2}, counts.Statuses)
 	states, err := s.Batches().RunStates(ctx, batch.Batch{
-		Project: here, CreatedAt: at(99), Filter: &batch.Filter{FailureGroup: failureGroup(), NotReplayed: true},
+		Project: here, CreatedAt: at(99), Filter: &run.Filter{FailureGroup: failureGroup(), NotReplayed: true},
 	}, nil)
 	require.NoError(t, err)
 	var total int64

@@ -49,7 +49,7 @@ func newLister(t *testing.T, s Store) lister {
 		insert(t, s, r)
 		status := run.Statuses()[(i/2)%8]
 		if status != run.Queued {
-			apply(t, s, state(r.ID, 1, status))
+			apply(t, s, listedState(r.ID, status, i))
 		}
 		if !status.Terminal() && i%4 != 1 {
 			giveVerdict(t, s, r.Project, r.ID, run.Codes()[i%3])
@@ -65,6 +65,19 @@ func newLister(t *testing.T, s Store) lister {
 	_, _, err := s.Batches().StartBatch(t.Context(), b, l.links["batch b"], 100, entry(audit.BatchStart, here, "b"))
 	require.NoError(t, err)
 	return l
+}
+
+// listedState returns the state of a run of a list: runs end at different times, and fail with errors of different types.
+func listedState(id string, status run.Status, i int) run.Update {
+	u := state(id, 1, status)
+	if status.Terminal() {
+		u.State.EndedAt = at(1 + i%7)
+	}
+	if status == run.Failed || status == run.TimedOut {
+		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2], "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
+		u.State.Error = &run.Problem{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
+	}
+	return u
 }
 
 func (l lister) match(f run.Filter) map[string]run.Run {

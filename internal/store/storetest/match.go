@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels", "EndedSince", "EndedUntil", "ErrorType"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
@@ -63,6 +64,21 @@ func testFilterMatches(t *testing.T, open Opener) {
 	}
 	require.Positive(t, hits)
 	require.Positive(t, excluded)
+	failed := rows[slices.IndexFunc(rows, func(r run.Run) bool { return r.Project == here && r.Status == run.Failed })]
+	for name, f := range map[string]run.Filter{
+		"Statuses": {Statuses: []run.Status{run.Failed}}, "Workflow": {Workflow: failed.Workflow}, "Version": {Workflow: failed.Workflow, Version: failed.Version},
+		"RequestID": {RequestID: failed.RequestID}, "Since": {Since: failed.CreatedAt}, "Until": {Until: failed.CreatedAt.Add(time.Microsecond)},
+		"Problems": {Problems: []string{run.AnyProblem}}, "Trigger": {Trigger: failed.Trigger}, "Text": {Text: failed.ID}, "NotReplayed": {NotReplayed: true},
+		"FailureGroup": {FailureGroup: run.FailureGroup(failed)}, "IDs": {IDs: []string{failed.ID}}, "ParentRunID": {ParentRunID: "r01"}, "ReplayOf": {ReplayOf: "r00"},
+		"BatchID": {BatchID: "b"}, "StartedByBatchID": {StartedByBatchID: "b"}, "Labels": {Labels: map[string]string{"order": "4711"}},
+		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)}, "ErrorType": {ErrorType: failed.Error.Type},
+	} {
+		require.False(t, reflect.ValueOf(f).FieldByName(name).IsZero(), name)
+		f.Project, f.Limit = here, len(rows)
+		some := selected(t, s, f)
+		require.Less(t, len(some), len(selected(t, s, run.Filter{Project: here, Limit: len(rows)})), name)
+		require.Equal(t, name == "StartedByBatchID", len(some) == 0, "%s: the batch started none", name)
+	}
 	for _, r := range rows {
 		if group := run.FailureGroup(r); group != "" {
 			f := run.Filter{Project: r.Project, FailureGroup: group, Limit: len(rows)}
@@ -91,6 +107,13 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 	set(func() { f.RequestID = pick().RequestID })
 	set(func() { f.Since = pick().CreatedAt })
 	set(func() { f.Until = pick().CreatedAt })
+	set(func() { f.EndedSince = pick().EndedAt })
+	set(func() { f.EndedUntil = pick().EndedAt })
+	set(func() {
+		if failed := pick().Error; failed != nil {
+			f.ErrorType = failed.Type[random.IntN(2)*(strings.LastIndex(failed.Type, "/")+1):]
+		}
+	})
 	set(func() { f.Problems = []string{run.AnyProblem} })
 	set(func() { f.Problems = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
 	set(func() { f.Trigger = pick().Trigger })

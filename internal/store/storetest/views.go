@@ -21,7 +21,7 @@ func newView(id, owner, name string, shared bool) view.View {
 	person := view.Person{Kind: "token", Name: owner}
 	return view.View{
 		ID: id, Project: here, Name: name, Shared: shared, Owner: person, Updater: person, Revision: 1, UpdatedAt: at(1),
-		Query: view.Query{Statuses: []run.Status{run.Failed}, Since: at(0), Period: time.Hour, Order: "oldest", Columns: []string{"run", "actor"}},
+		Query: view.Query{Filter: run.Filter{Statuses: []run.Status{run.Failed}, Since: at(0)}, Period: time.Hour, Order: "oldest", Columns: []string{"run", "actor"}},
 	}
 }
 

@@ -6,6 +6,7 @@ import { formatFullTime, shortId, type Zone } from '../kit'
 export function conditions(filter: BatchFilter | undefined, zone: Zone): string {
   if (filter === undefined) return 'runs given by ID'
   const [since, until] = [milliseconds(filter.since), milliseconds(filter.until)]
+  const [endedSince, endedUntil] = [milliseconds(filter.endedSince), milliseconds(filter.endedUntil)]
   const parts = [
     filter.statuses.length > 0 ? `status ${filter.statuses.join(', ')}` : '',
     filter.workflow === '' ? '' : `workflow ${filter.workflow}${filter.version === '' ? '' : `@${filter.version}`}`,
@@ -20,6 +21,9 @@ export function conditions(filter: BatchFilter | undefined, zone: Zone): string 
     filter.startedByBatchId === '' ? '' : `started by batch ${shortId(filter.startedByBatchId)}`,
     since === undefined ? '' : `queued from ${formatFullTime(since, zone)}`,
     until === undefined ? '' : `queued before ${formatFullTime(until, zone)}`,
+    filter.errorType === '' ? '' : `error ${filter.errorType}`,
+    endedSince === undefined ? '' : `ended from ${formatFullTime(endedSince, zone)}`,
+    endedUntil === undefined ? '' : `ended before ${formatFullTime(endedUntil, zone)}`,
     filter.notReplayed ? 'without a replay' : '',
   ].filter(Boolean)
   return parts.length === 0 ? 'all runs' : parts.join('; ')

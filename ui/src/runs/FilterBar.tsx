@@ -62,6 +62,9 @@ function FilterChipView({ text, invalid = false, onRemove }: { text: string; inv
   )
 }
 
+/** Types of errors, by their last part, that the form suggests. */
+const errorTypes = ['communication', 'timeout', 'authentication', 'authorization', 'configuration', 'expression', 'validation', 'runtime', 'execution_missing', 'queue_expired']
+
 const periods = ['1h', '24h', '7d']
 
 /** The periods that are used most, beside each other. */
@@ -120,11 +123,14 @@ function FilterForm({ project, filter, onChange }: { project: string; filter: Ru
         ]}
         onChange={(event) => { onChange({ problems: event.target.value === '' ? [] : [event.target.value] }) }}
       />
+      <Committed label="Error" value={filter.error} options={errorTypes} placeholder="communication" hint="The type of the error with which runs failed, or its last part." onCommit={(error) => { onChange({ error }) }} />
       <Checkbox label="Only runs without a replay" checked={filter.notReplayed} onChange={(event) => { onChange({ notReplayed: event.target.checked }) }} />
       <div className={styles.form}>
         <Periods filter={filter} onChange={onChange} />
         <Moment label="Queued from" value={filter.from} zone={zone} onCommit={(from) => { onChange({ from, since: '' }) }} />
         <Moment label="Queued before" value={filter.to} zone={zone} onCommit={(to) => { onChange({ to }) }} />
+        <Moment label="Ended from" value={filter.endedFrom} zone={zone} onCommit={(endedFrom) => { onChange({ endedFrom, endedSince: '' }) }} />
+        <Moment label="Ended before" value={filter.endedTo} zone={zone} onCommit={(endedTo) => { onChange({ endedTo }) }} />
       </div>
     </div>
   )

@@ -28,6 +28,12 @@ export interface RunFilter {
   /** Moments, RFC 3339. */
   from: string
   to: string
+  /** The same for the time of the end: the length of time, or moments. */
+  endedSince: string
+  endedFrom: string
+  endedTo: string
+  /** Type of the error of the runs, or its last part, such as execution_missing. */
+  error: string
   order: Order
 }
 
@@ -44,7 +50,7 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'import
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', startedBy: '', labels: [], notReplayed: false, since: '', from: '', to: '', order: 'newest',
+  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', startedBy: '', labels: [], notReplayed: false, since: '', from: '', to: '', endedSince: '', endedFrom: '', endedTo: '', error: '', order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -104,6 +110,8 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     refuse(name, value, why)
     return ''
   }
+  const length = (name: string) => checked(name, (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h')
+  const moment = (name: string) => checked(name, isMoment, 'not a moment such as 2026-01-31T12:00:00Z')
   const filter: RunFilter = {
     statuses: among('status', statuses, 'a status'),
     workflow: one(search, 'workflow'),
@@ -118,18 +126,24 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     startedBy: one(search, 'started-by'),
     labels: readLabels(search, refuse),
     notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
-    since: checked('since', (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h'),
-    from: checked('from', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
-    to: checked('to', isMoment, 'not a moment such as 2026-01-31T12:00:00Z'),
+    since: length('since'),
+    from: moment('from'),
+    to: moment('to'),
+    endedSince: length('ended-since'),
+    endedFrom: moment('ended-from'),
+    endedTo: moment('ended-to'),
+    error: one(search, 'error').trim(),
     order: (checked('sort', (v) => orders.includes(v), 'not an order') || 'newest') as Order,
   }
-  if (filter.since !== '' && filter.from !== '') {
-    refuse('since', filter.since, 'replaced by from')
-    filter.since = ''
-  }
-  if (filter.from !== '' && filter.to !== '' && Date.parse(filter.from) >= Date.parse(filter.to)) {
-    refuse('to', filter.to, 'not after from')
-    filter.to = ''
+  for (const [since, from, to, prefix] of [['since', 'from', 'to', ''], ['endedSince', 'endedFrom', 'endedTo', 'ended-']] as const) {
+    if (filter[since] !== '' && filter[from] !== '') {
+      refuse(`${prefix}since`, filter[since], `replaced by ${prefix}from`)
+      filter[since] = ''
+    }
+    if (filter[from] !== '' && filter[to] !== '' && Date.parse(filter[from]) >= Date.parse(filter[to])) {
+      refuse(`${prefix}to`, filter[to], `not after ${prefix}from`)
+      filter[to] = ''
+    }
   }
   const known = Object.keys(writeFilter(noFilter))
   for (const name of Object.keys(search)) {
@@ -158,26 +172,38 @@ export function writeFilter(filter: RunFilter): Search {
     since: text(filter.since),
     from: text(filter.from),
     to: text(filter.to),
+    'ended-since': text(filter.endedSince),
+    'ended-from': text(filter.endedFrom),
+    'ended-to': text(filter.endedTo),
+    error: text(filter.error),
     sort: filter.order === 'newest' ? undefined : filter.order,
   }
 }
 
 /** bounds returns the period of the filter in milliseconds since the epoch; `now` is the server's time. */
-export function bounds(filter: RunFilter, now: number): { since: number | undefined; until: number | undefined } {
-  const period = periodMilliseconds(filter.since)
+export const bounds = (filter: RunFilter, now: number) => between(filter.since, filter.from, filter.to, now)
+
+function between(length: string, from: string, to: string, now: number): { since: number | undefined; until: number | undefined } {
+  const period = periodMilliseconds(length)
   return {
-    since: period === undefined ? (filter.from === '' ? undefined : Date.parse(filter.from)) : now - period,
-    until: filter.to === '' ? undefined : Date.parse(filter.to),
+    since: period === undefined ? (from === '' ? undefined : Date.parse(from)) : now - period,
+    until: to === '' ? undefined : Date.parse(to),
   }
 }
 
 const times = (filter: RunFilter, now: number) => {
   const { since, until } = bounds(filter, now)
-  return { ...(since === undefined ? {} : { since: timestamp(since) }), ...(until === undefined ? {} : { until: timestamp(until) }) }
+  const ended = between(filter.endedSince, filter.endedFrom, filter.endedTo, now)
+  return {
+    ...(since === undefined ? {} : { since: timestamp(since) }),
+    ...(until === undefined ? {} : { until: timestamp(until) }),
+    ...(ended.since === undefined ? {} : { endedSince: timestamp(ended.since) }),
+    ...(ended.until === undefined ? {} : { endedUntil: timestamp(ended.until) }),
+  }
 }
 
-/** What lists, counts and batches select by in the same way. */
-const selection = (filter: RunFilter, now: number) => ({
+/** What lists, counts, batches, exports and views select by in the same way. */
+export const selection = (filter: RunFilter, now: number) => ({
   statuses: filter.statuses,
   workflow: filter.workflow,
   version: filter.version,
@@ -191,6 +217,7 @@ const selection = (filter: RunFilter, now: number) => ({
   startedByBatchId: filter.startedBy,
   labels: filter.labels,
   notReplayed: filter.notReplayed,
+  errorType: filter.error,
   ...times(filter, now),
 })
 
@@ -229,6 +256,9 @@ export const filterFlags = (filter: RunFilter): Record<string, string | boolean 
   'not-replayed': filter.notReplayed,
   since: filter.since === '' ? filter.from : filter.since,
   until: filter.to,
+  'ended-since': filter.endedSince === '' ? filter.endedFrom : filter.endedSince,
+  'ended-until': filter.endedTo,
+  error: filter.error,
 })
 
 /** listCommand returns the command that prints the same list. */
@@ -237,26 +267,13 @@ export const listCommand = (project: string, filter: RunFilter): string =>
 
 /** exportAddress returns the address at which the server sends the runs of a filter as a file. */
 export function exportAddress(project: string, filter: RunFilter, format: 'csv' | 'json', now: number): string {
-  const { since, until } = bounds(filter, now)
   const params = new URLSearchParams({ format })
-  for (const status of filter.statuses) params.append('statuses', status)
-  for (const problem of filter.problems) params.append('problems', problem)
-  for (const label of filter.labels) params.append('labels', label)
-  const single = {
-    workflow: filter.workflow,
-    version: filter.version,
-    trigger: filter.trigger,
-    text: filter.text,
-    failure_group: filter.group,
-    parent_run_id: filter.parent,
-    replay_of: filter.replayOf,
-    batch_id: filter.batch,
-    started_by_batch_id: filter.startedBy,
-    not_replayed: filter.notReplayed ? 'true' : '',
-    since: since === undefined ? '' : new Date(since).toISOString(),
-    until: until === undefined ? '' : new Date(until).toISOString(),
+  for (const [field, value] of Object.entries(selection(filter, now))) {
+    const name = field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    if (Array.isArray(value)) for (const one of value) params.append(name, one)
+    else if (typeof value === 'object') params.append(name, new Date(Number(value.seconds) * 1000 + value.nanos / 1e6).toISOString())
+    else if (value !== '' && value !== false) params.append(name, String(value))
   }
-  for (const [name, value] of Object.entries(single)) if (value !== '') params.append(name, value)
   return `/v1/projects/${encodeURIComponent(project)}/runs:export?${params.toString()}`
 }
 
@@ -286,6 +303,10 @@ export function filterChips(filter: RunFilter, zone: Zone, failure = 'failures o
     filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
     filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },
     filter.to === '' ? undefined : { name: 'to', text: `Queued before ${formatFullTime(Date.parse(filter.to), zone)}`, without: { to: '' } },
+    filter.error === '' ? undefined : { name: 'error', text: `Error: ${filter.error}`, without: { error: '' } },
+    filter.endedSince === '' ? undefined : { name: 'ended-since', text: `Ended in the last ${filter.endedSince}`, without: { endedSince: '' } },
+    filter.endedFrom === '' ? undefined : { name: 'ended-from', text: `Ended from ${formatFullTime(Date.parse(filter.endedFrom), zone)}`, without: { endedFrom: '' } },
+    filter.endedTo === '' ? undefined : { name: 'ended-to', text: `Ended before ${formatFullTime(Date.parse(filter.endedTo), zone)}`, without: { endedTo: '' } },
   ]
   return chips.filter((chip) => chip !== undefined)
 }

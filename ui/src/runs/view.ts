@@ -1,8 +1,8 @@
-import { milliseconds, timestamp } from '../api'
+import { milliseconds } from '../api'
 import { many, one, type Search } from '../app'
 import type { View, ViewQuery } from '../gen/signalbox/v1/view_pb'
 import { command } from '../kit'
-import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMilliseconds, readFilter, type RunFilter, writeFilter } from './filter'
+import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMilliseconds, readFilter, type RunFilter, selection, writeFilter } from './filter'
 
 /** The columns that a list can have, with their titles, in the order of a new list. The server has the same IDs. */
 export const columnTitles: Record<string, string> = {
@@ -56,26 +56,18 @@ export function periodText(seconds: number): string {
   return `${String(seconds)}s`
 }
 
-/** viewQuery returns what a view of a filter stores. */
+const periodOf = (length: string) => {
+  const period = periodMilliseconds(length)
+  return period === undefined ? undefined : { seconds: BigInt(period / 1000), nanos: 0 }
+}
+
+/** viewQuery returns what a view of a filter stores. Lengths of time are stored as such. */
 export function viewQuery(filter: RunFilter, columns: readonly string[]) {
-  const period = periodMilliseconds(filter.since)
+  const [period, endedPeriod] = [periodOf(filter.since), periodOf(filter.endedSince)]
   return {
-    statuses: filter.statuses,
-    workflow: filter.workflow,
-    version: filter.version,
-    trigger: filter.trigger,
-    text: filter.text,
-    problems: filter.problems,
-    failureGroup: filter.group,
-    parentRunId: filter.parent,
-    replayOf: filter.replayOf,
-    batchId: filter.batch,
-    startedByBatchId: filter.startedBy,
-    labels: filter.labels,
-    notReplayed: filter.notReplayed,
-    ...(period === undefined ? {} : { period: { seconds: BigInt(period / 1000), nanos: 0 } }),
-    ...(filter.from === '' ? {} : { since: timestamp(Date.parse(filter.from)) }),
-    ...(filter.to === '' ? {} : { until: timestamp(Date.parse(filter.to)) }),
+    ...selection({ ...filter, since: '', endedSince: '' }, 0),
+    ...(period === undefined ? {} : { period }),
+    ...(endedPeriod === undefined ? {} : { endedPeriod }),
     order: filter.order === 'newest' ? '' : filter.order,
     columns: [...columns],
   }
@@ -103,6 +95,10 @@ export function filterOf(query: ViewQuery | undefined): RunFilter {
     since: query.period === undefined ? '' : periodText(Number(query.period.seconds)),
     from: moment(milliseconds(query.since)),
     to: moment(milliseconds(query.until)),
+    endedSince: query.endedPeriod === undefined ? '' : periodText(Number(query.endedPeriod.seconds)),
+    endedFrom: moment(milliseconds(query.endedSince)),
+    endedTo: moment(milliseconds(query.endedUntil)),
+    error: query.errorType,
     order: (query.order === '' ? 'newest' : query.order) as Order,
   }
 }
@@ -115,6 +111,9 @@ const normal = (filter: RunFilter) => JSON.stringify({
   since: periodMilliseconds(filter.since),
   from: filter.from === '' ? '' : Date.parse(filter.from),
   to: filter.to === '' ? '' : Date.parse(filter.to),
+  endedSince: periodMilliseconds(filter.endedSince),
+  endedFrom: filter.endedFrom === '' ? '' : Date.parse(filter.endedFrom),
+  endedTo: filter.endedTo === '' ? '' : Date.parse(filter.endedTo),
 })
 
 /** sameFilter reports whether two filters select the same runs in the same order, however they are written. */

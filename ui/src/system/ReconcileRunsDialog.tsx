@@ -30,6 +30,9 @@ export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
         <>
           <p>Checked {plural(data.checked, 'run')}, {String(data.open)} open. {data.total === 0n ? 'There is nothing to correct.' : ''}</p>
           {data.withheld > 0n ? <p>{plural(data.withheld, 'correction')} withheld: {data.withheldBecause}</p> : null}
+          {data.foreign.map((f) => (
+            <p key={`${f.project} ${f.workflow} ${f.version} ${f.reason}`}>Foreign, not a correction: {plural(f.count, 'run')}{f.project === '' ? '' : ` of ${f.workflow}@${f.version} in project ${f.project}`} in Temporal without a row, {String(f.open)} open: {f.reason}</p>
+          ))}
           {data.corrections.length === 0 ? null : (
             <Table heads={['Run', 'Project', 'Correction', 'Detail']}>
                 {data.corrections.map((c) => (

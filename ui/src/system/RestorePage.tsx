@@ -65,6 +65,7 @@ type Fact = [string, ReactNode] | undefined
 function comparison(check: CheckRestoreResponse): Fact[] {
   const { lost } = check
   const count = (kind: string) => check.differences[kind] ?? 0n
+  const foreign = (check.comparison?.foreign ?? []).reduce((sum, f) => sum + f.count, 0n)
   return [
     ['Restore', known(check, 'restore', () => check.restoredTime === undefined ? 'no restore was found' : <>found <Time at={milliseconds(check.restoredTime)} />; the backup is of <Time at={milliseconds(check.backupTime)} /> or later</>)],
     ['Newest row', known(check, 'rows', () => <Time at={milliseconds(check.newestRowTime)} unknown="there is none" />)],
@@ -79,7 +80,7 @@ function comparison(check: CheckRestoreResponse): Fact[] {
     ['Rows without an execution', known(check, 'comparison', () => plural(count('execution_missing'), 'run'))],
     check.failedMissing === undefined ? undefined : ['Failed since the backup', `${plural(check.failedMissing, 'run')} with execution_missing`],
     ['Behind Temporal', known(check, 'comparison', () => plural(count('finished') + count('caught_up'), 'run'))],
-    ['Only reported', known(check, 'comparison', () => `${plural(count('foreign_execution'), 'execution')} without a published workflow, ${plural(count('reopened_in_temporal'), 'run')} that ended here and open in Temporal`)],
+    ['Only reported', known(check, 'comparison', () => `${plural(foreign, 'execution')} without a published workflow, ${plural(count('reopened_in_temporal'), 'run')} that ended here and open in Temporal`)],
     (check.comparison?.failed ?? 0n) === 0n ? undefined : ['Not compared', `${plural(check.comparison?.failed ?? 0n, 'run')}: ${check.comparison?.failedBecause ?? ''}`],
     (check.comparison?.withheld ?? 0n) === 0n ? undefined : ['Left alone', `${plural(check.comparison?.withheld ?? 0n, 'open run')}: ${check.comparison?.withheldBecause ?? ''}`],
   ]

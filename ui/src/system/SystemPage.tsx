@@ -154,7 +154,7 @@ function Rest({ status: { queueMode: q, reconciler: r, ...status } }: { status: 
       </Panel>
       <Panel title="Reconciler">
         {r === undefined ? 'Another process reconciles the runs, or none does yet.' : (
-          <Facts facts={[['Last pass', <Ago key="l" at={milliseconds(r.lastTime)} unknown="none yet" />], ['Checked', formatCount(r.checked)], ['Corrections', formatCount(r.corrections)], ['Failed', formatCount(r.failed)], r.searchedUntil === undefined ? undefined : ['Ended executions searched', <Time key="s" at={milliseconds(r.searchedUntil)} />], r.error === '' ? undefined : ['Error', r.error]]} />
+          <Facts facts={[['Last pass', <Ago key="l" at={milliseconds(r.lastTime)} unknown="none yet" />], ['Checked', formatCount(r.checked)], ['Corrections', formatCount(r.corrections)], ['Failed', formatCount(r.failed)], r.foreign === 0n ? undefined : ['Foreign, cannot be adopted', formatCount(r.foreign)], r.searchedUntil === undefined ? undefined : ['Ended executions searched', <Time key="s" at={milliseconds(r.searchedUntil)} />], r.error === '' ? undefined : ['Error', r.error]]} />
         )}
       </Panel>
       <Panel title="This server">

@@ -5,6 +5,7 @@ package views
 
 import (
 	"context"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -13,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
+	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
 	"github.com/signalbox-dev/signalbox/internal/view"
 )
 
@@ -81,15 +82,23 @@ func queryOf(m *signalboxv1.ViewQuery) (view.Query, error) {
 	if err := message.SetOrder(&run.Filter{}, "query.order", m.GetOrder()); err != nil {
 		return view.Query{}, err
 	}
-	q := view.QueryOf(f)
-	q.Order, q.Columns = m.GetOrder(), m.GetColumns()
-	if m.GetPeriod() != nil {
-		if m.GetPeriod().CheckValid() != nil || m.GetPeriod().AsDuration() <= 0 {
-			return view.Query{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "query.period: give a positive duration").WithField("query.period", "must be positive")
-		}
-		q.Period = m.GetPeriod().AsDuration()
+	q := view.Query{Filter: f, Order: m.GetOrder(), Columns: m.GetColumns()}
+	if q.Period, err = periodOf("query.period", m.GetPeriod()); err != nil {
+		return view.Query{}, err
 	}
-	return q, nil
+	q.EndedPeriod, err = periodOf("query.ended_period", m.GetEndedPeriod())
+	return q, err
+}
+
+// periodOf reads a period of a query; 0 if it has none.
+func periodOf(field string, m *durationpb.Duration) (time.Duration, error) {
+	if m == nil {
+		return 0, nil
+	}
+	if m.CheckValid() != nil || m.AsDuration() <= 0 {
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: give a positive duration", field).WithField(field, "must be positive")
+	}
+	return m.AsDuration(), nil
 }
 
 func viewMessage(ctx context.Context, v view.View) *signalboxv1.View {
@@ -101,16 +110,13 @@ func viewMessage(ctx context.Context, v view.View) *signalboxv1.View {
 }
 
 func queryMessage(q view.Query) *signalboxv1.ViewQuery {
-	m := &signalboxv1.ViewQuery{
-		Workflow: q.Workflow, Version: q.Version, Since: message.Timestamp(q.Since), Until: message.Timestamp(q.Until), Problems: q.Problems,
-		Trigger: q.Trigger, NotReplayed: q.NotReplayed, FailureGroup: q.FailureGroup, Text: q.Text, ParentRunId: q.ParentRunID,
-		ReplayOf: q.ReplayOf, BatchId: q.BatchID, StartedByBatchId: q.StartedByBatchID, Order: q.Order, Columns: q.Columns, Labels: label.Texts(q.Labels),
-	}
-	for _, status := range q.Statuses {
-		m.Statuses = append(m.Statuses, string(status))
-	}
+	m := &signalboxv1.ViewQuery{Order: q.Order, Columns: q.Columns}
+	selection.Copy(m, message.Conditions(q.Filter))
 	if q.Period != 0 {
 		m.Period = durationpb.New(q.Period)
+	}
+	if q.EndedPeriod != 0 {
+		m.EndedPeriod = durationpb.New(q.EndedPeriod)
 	}
 	return m
 }

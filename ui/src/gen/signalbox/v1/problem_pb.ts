@@ -38,7 +38,7 @@ export type OperatorProblem = Message<"signalbox.v1.OperatorProblem"> & {
   /**
    * For stuck runs, the code of their verdict (Stuck.code). For failed runs, RUN_FAILED. For the platform:
    * TEMPORAL_NOT_CONNECTED, DEPENDENCY_NOT_UP, SERVER_LOST, DISPATCHER_STALE, DISPATCHER_MISSING, DISPATCHER_FOREIGN,
-   * DISPATCHER_NO_WORKERS, DISPATCHER_UNKNOWN, DELIVERIES_DEAD, WEBHOOK_FAILING, WEBHOOK_PAUSED or
+   * DISPATCHER_NO_WORKERS, DISPATCHER_UNKNOWN, RUNS_FOREIGN, DELIVERIES_DEAD, WEBHOOK_FAILING, WEBHOOK_PAUSED or
    * WEBHOOK_DELIVERIES_DEAD.
    *
    * @generated from field: string code = 3;
