@@ -291,7 +291,7 @@ func TestCheckRestore(t *testing.T) {
 	}
 	require.JSONEq(t, `{
 		"time": "2026-01-31T12:00:00Z", "restoredTime": "2026-01-31T12:00:00Z", "backupTime": "2026-01-31T11:00:00Z", "newestRowTime": "2026-01-31T11:00:00Z",
-		"comparison": {"checked": 3, "open": 0, "corrections": [], "total": 4, "failed": 0, "withheld": 0, "searchedUntil": "2026-01-31T12:00:00Z", "took": "0s", "dryRun": true},
+		"comparison": {"checked": 3, "open": 0, "corrections": [], "total": 4, "failed": 0, "withheld": 0, "searchedUntil": "2026-01-31T12:00:00Z", "took": "0s", "dryRun": true, "foreign": []},
 		"differences": {"adopted": 3, "forgotten_executions": 1},
 		"lost": {"open": 1, "ended": 2, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
 			"forgottenFrom": "2026-01-31T10:00:00Z", "forgottenUntil": "2026-01-31T11:00:00Z"},
