@@ -3,8 +3,10 @@ package runrow
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -18,20 +20,42 @@ func fewEnded(ctx context.Context, c sqldb.Conn, f run.Filter, limit int) (bool,
 		return false, nil
 	}
 	var w sqlrow.Where
-	rows := inEnds(&w, f)
-	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (`+rows+sqlrow.Limit(limit+1)+`) AS s`, w.Args...)
+	inEnds(&w, f)
+	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs e`+w.String()+sqlrow.Limit(limit+1)+`) AS s`, w.Args...)
 	return n <= int64(limit), err
 }
 
-// inEnds returns the query for the IDs of the runs that the index runs_ended has in the filter's period of ends. The index has
-// another time of a run that was taken over without its end, so that the filter's own condition applies as well.
-func inEnds(w *sqlrow.Where, f run.Filter) string {
+// inEnds adds the conditions that the runs e ended in the filter's period of ends, in a form that allows the index runs_ended: it has another
+// time of a run that was taken over without its end.
+func inEnds(w *sqlrow.Where, f run.Filter) {
 	const end = `COALESCE(e.ended_at, e.status_at, e.created_at)`
-	ends := sqlrow.Where{Conditions: []string{`e.status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`}, Args: w.Args}
-	ends.IsText("e.project", f.Project)
-	between(&ends, end, f.EndedSince, f.EndedUntil)
-	w.Args = ends.Args
-	return `SELECT e.id AS run_id FROM runs e` + ends.String()
+	w.Conditions = append(w.Conditions, `e.ended_at IS NOT NULL`, `e.status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`)
+	w.IsText("e.project", f.Project)
+	// Without statistics of the expression, Postgres assumes that one bound selects a third of all runs, and reads the table. It assumes
+	// that two select few.
+	until := int64(math.MaxInt64)
+	if !f.EndedUntil.IsZero() {
+		until = f.EndedUntil.UnixMicro()
+	}
+	w.Is(end, ">=", max(f.EndedSince.UnixMicro(), 0))
+	w.Is(end, "<", until)
+}
+
+// endedIn reads all runs that ended in the filter's period of ends, and sorts them by an expression, as [narrow] does. Each is looked up by
+// its ID: for a join, Postgres may read all runs under the other conditions instead.
+func endedIn(w *sqlrow.Where, f run.Filter, page string) string {
+	others := f
+	others.EndedSince, others.EndedUntil = time.Time{}, time.Time{}
+	of := sqlrow.Where{Conditions: []string{`runs.id = e.id`}, Args: w.Args}
+	rowConditions(&of, others)
+	sqlrow.OneOf(&of, "runs.status", f.Statuses)
+	textCondition(&of, f)
+	all := sqlrow.Where{Args: of.Args}
+	inEnds(&all, f)
+	orderConditions(&all, f, "e.created_at", "e.id")
+	all.Conditions = append(all.Conditions, `COALESCE((SELECT 1 FROM runs`+of.String()+`), 0) = 1`)
+	w.Args = all.Args
+	return `SELECT id AS hit FROM (SELECT id FROM (SELECT e.id, e.created_at + 0 AS created_at FROM runs e` + all.String() + `) AS u` + page + `) AS s`
 }
 
 // ended adds the condition on the end of runs.

@@ -46,7 +46,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		from := source(&w, &f, s)
 		hits = []string{narrow(&w, f, from, page)}
 	case s.fewEnded:
-		hits = []string{narrow(&w, f, source(&w, &f, s), page)}
+		hits = []string{endedIn(&w, f, page)}
 	case s.few:
 		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
 	case s.timed:

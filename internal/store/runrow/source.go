@@ -1,6 +1,8 @@
 package runrow
 
 import (
+	"time"
+
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -34,7 +36,11 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		w.Args, f.FailureGroup = group.Args, ""
 		rows = `SELECT g.id AS run_id FROM runs g` + group.String()
 	case s.fewEnded:
-		rows = inEnds(w, *f)
+		ends := sqlrow.Where{Args: w.Args}
+		inEnds(&ends, *f)
+		w.Args = ends.Args
+		rows = `SELECT e.id AS run_id FROM runs e` + ends.String()
+		f.EndedSince, f.EndedUntil = time.Time{}, time.Time{}
 	case s.few:
 		ofProject := sqlrow.Where{Args: w.Args}
 		ofProject.IsText("runs.project", f.Project)
