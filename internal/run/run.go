@@ -455,62 +455,11 @@ type TaskTotals struct {
 	FirstFailed int64
 }
 
-// Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON, without the project and
-// what belongs to one list.
-type Filter struct {
-	Project   string `json:"project,omitempty"`
-	RequestID string `json:"requestId,omitempty"`
-	// IDs selects among these runs. The list is not limited to a page then, and an unknown project matches nothing.
-	IDs []string `json:"ids,omitempty"`
-
-	Statuses []Status `json:"statuses,omitempty"`
-	// Workflow is "namespace/name".
-	Workflow string `json:"workflow,omitempty"`
-	Version  string `json:"version,omitempty"`
-	// Since is inclusive, Until exclusive; both apply to the time of creation.
-	Since time.Time `json:"since,omitzero"`
-	Until time.Time `json:"until,omitzero"`
-	// Problems are codes of [Stuck], or [AnyProblem].
-	Problems []string `json:"problems,omitempty"`
-	// Trigger is what started the runs.
-	Trigger string `json:"trigger,omitempty"`
-	// NotReplayed omits runs that have a replay.
-	NotReplayed bool `json:"notReplayed,omitempty"`
-	// FailureGroup is a key as [FailureGroup] returns it.
-	FailureGroup string `json:"failureGroup,omitempty"`
-	// Text is a prefix of their ID or request ID.
-	Text string `json:"text,omitempty"`
-	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
-	// selected, StartedByBatchID the runs that it started: the newest replay of each.
-	ParentRunID      string `json:"parentRunId,omitempty"`
-	ReplayOf         string `json:"replayOf,omitempty"`
-	BatchID          string `json:"batchId,omitempty"`
-	StartedByBatchID string `json:"startedByBatchId,omitempty"`
-	// Labels are all among those of the runs.
-	Labels map[string]string `json:"labels,omitempty"`
-	// EndedSince is inclusive, EndedUntil exclusive; both apply to the time of the end, which open runs do not have.
-	EndedSince time.Time `json:"endedSince,omitzero"`
-	EndedUntil time.Time `json:"endedUntil,omitzero"`
-	// ErrorType is that of the error of the runs, one of [ErrorTypes].
-	ErrorType string `json:"errorType,omitempty"`
-
-	// OldestFirst reverses the order.
-	OldestFirst bool    `json:"oldestFirst,omitempty"`
-	After       *Cursor `json:"after,omitempty"`
-	Limit       int     `json:"limit,omitempty"`
-}
-
 // RowVersion is the sequence of a run's row.
 type RowVersion struct {
 	ID       string
 	Sequence int64
 }
-
-// AnyProblem stands for all codes of [Stuck] in a [Filter].
-const AnyProblem = "any"
-
-// AnyProblem reports whether the filter selects stuck runs regardless of the code.
-func (f Filter) AnyProblem() bool { return slices.Contains(f.Problems, AnyProblem) }
 
 // Counts are numbers of runs.
 type Counts struct {
