@@ -203,6 +203,7 @@ func testQuestion(t *testing.T, s *platform.Server, name string) {
 // neverBlock are the commands that may ask or read, but block nowhere on the platform of this test, and why.
 func neverBlock() map[string]string {
 	return map[string]string{
+		"restore check":         "it asks, by the same function, only where the database and Temporal differ",
 		"system adopt-temporal": "it asks, by the same function, only where the server uses another Temporal than the runs",
 	}
 }
