@@ -19,7 +19,7 @@ func redeliverCommand(s *session.Session) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "redeliver [ID]",
-		Short: "Retry the pending and dead deliveries of an event, or of those that match",
+		Short: "Retry pending and dead deliveries of an event, or of events that match",
 		Long: `Retry deliveries of an event at once: the pending and the dead ones, or those given by --delivery. Deliveries that are done
 do not change: no run is started twice.
 
