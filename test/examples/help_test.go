@@ -226,6 +226,7 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 		id = h.cli(t, "", "batch", "start", "--action", "cancel", "--reason", "x", "--rate", "0.1", h.order(t, "slow"), h.order(t, "slow"), "-o", "name")
 	case command == "webhook delivery", command == "webhook redeliver":
 		line = strings.ReplaceAll(line, "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11", h.cli(t, "", "webhook", "test", h.webhook(t), "--jq", ".id"))
+		line = strings.ReplaceAll(line, " orders", " "+h.webhook(t))
 	case noun == "webhook" && verb != "create":
 		line = strings.ReplaceAll(line, " orders", " "+h.webhook(t))
 	case noun == "problem":
