@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/lease"
@@ -46,22 +47,16 @@ func newStatus(c *components) *system.Service {
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance, Placement: c.connection.placement,
 		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
-		Restore:   restoreSources{c},
+		Restore:   restoreSources{c.storage.Store, c},
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
 }
 
-// restoreSources has what a restored database is compared with.
-type restoreSources struct{ c *components }
+// restoreSources has what a restored database is compared with: the store, and the following.
+type restoreSources struct {
+	*store.Store
 
-// Comparisons implements [system.RestoreSources].
-func (s restoreSources) Comparisons(ctx context.Context) (run.Comparisons, error) {
-	return s.c.storage.Comparisons(ctx)
-}
-
-// RestoredRows implements [system.RestoreSources].
-func (s restoreSources) RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error) {
-	return s.c.storage.RestoredRows(ctx, since)
+	c *components
 }
 
 // Schedules implements [system.RestoreSources].

@@ -25,12 +25,8 @@ WHERE v.cause = $1`, run.PayloadMissing)
 		if err != nil || since.IsZero() {
 			return err
 		}
-		for action, count := range map[string]*int64{audit.RunAdopt: &found.Adopted, audit.RunExecutionMissing: &found.Missing} {
-			if *count, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM audit WHERE action = $1 AND at >= $2`, action, since.UnixMicro()); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.QueryRowContext(ctx, `SELECT COUNT(CASE WHEN action = $1 THEN 1 END), COUNT(CASE WHEN action = $2 THEN 1 END) FROM audit
+WHERE action IN ($1, $2) AND at >= $3`, audit.RunAdopt, audit.RunExecutionMissing, since.UnixMicro()).Scan(&found.Adopted, &found.Missing)
 	})
 	return found, err
 }

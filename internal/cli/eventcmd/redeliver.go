@@ -75,33 +75,16 @@ func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, rea
 	if err != nil {
 		return err
 	}
-	events, more, err := session.Pages(flags.limit, fetch)
-	if err != nil {
-		return err
-	}
-	matched := output.Count(int64(len(events)), "event")
-	if more {
-		matched += ", and more than --limit"
-	}
-	if flags.dryRun {
-		s.Note("matching: %s; nothing was retried", matched)
-		return nil
-	}
-	var due []*signalboxv1.Delivery
-	for i, e := range events {
-		response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
-			Project: s.Project(), Position: e.GetPosition(), Reason: reason,
-		}, "redeliver event at position %d, number %d of %d", e.GetPosition(), i+1, len(events))
-		if err != nil {
-			return err
-		}
-		due = append(due, response.GetDeliveries()...)
-	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), due)
-	}
-	s.Note("matching: %s; now due: %s", matched, output.Count(int64(len(due)), "delivery"))
-	return nil
+	return session.Bulk[*signalboxv1.Event, *signalboxv1.Delivery]{
+		Thing: "event", Done: "retried", Limit: flags.limit, DryRun: flags.dryRun,
+		Call: func(e *signalboxv1.Event, place string) ([]*signalboxv1.Delivery, error) {
+			response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
+				Project: s.Project(), Position: e.GetPosition(), Reason: reason,
+			}, "redeliver event at position %d, %s", e.GetPosition(), place)
+			return response.GetDeliveries(), err
+		},
+		Due: func(n int) string { return output.Count(int64(n), "delivery") },
+	}.Run(s, fetch)
 }
 
 func redeliver(ctx context.Context, s *session.Session, which named, ids []string, reason string) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -175,31 +176,14 @@ func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, rea
 	if err != nil {
 		return err
 	}
-	found, more, err := session.Pages(flags.limit, fetch)
-	if err != nil {
-		return err
-	}
-	matched := output.Count(int64(len(found)), "delivery")
-	if more {
-		matched += ", and more than --limit"
-	}
-	if flags.dryRun {
-		s.Note("matching: %s; nothing was sent", matched)
-		return nil
-	}
-	due := make([]*signalboxv1.WebhookDelivery, 0, len(found))
-	for i, d := range found {
-		response, err := session.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
-			Project: s.Project(), Id: d.GetId(), Reason: reason,
-		}, "redeliver %q, number %d of %d", d.GetId(), i+1, len(found))
-		if err != nil {
-			return err
-		}
-		due = append(due, response.GetDelivery())
-	}
-	if s.Format().Structured() {
-		return output.List(s.Out, s.Format(), due)
-	}
-	s.Note("matching: %s; now due: %d", matched, len(due))
-	return nil
+	return session.Bulk[*signalboxv1.WebhookDelivery, *signalboxv1.WebhookDelivery]{
+		Thing: "delivery", Done: "sent", Limit: flags.limit, DryRun: flags.dryRun,
+		Call: func(d *signalboxv1.WebhookDelivery, place string) ([]*signalboxv1.WebhookDelivery, error) {
+			response, err := session.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
+				Project: s.Project(), Id: d.GetId(), Reason: reason,
+			}, "redeliver %q, %s", d.GetId(), place)
+			return []*signalboxv1.WebhookDelivery{response.GetDelivery()}, err
+		},
+		Due: strconv.Itoa,
+	}.Run(s, fetch)
 }

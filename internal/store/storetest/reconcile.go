@@ -9,6 +9,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -231,6 +233,33 @@ func testHome(t *testing.T, open Opener) {
 	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8)}, known())
 	require.NoError(t, a.MarkRestored(ctx, at(12), at(8)))
 	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)}, known())
+}
+
+// testRestoredRows counts what the audit log and the verdicts tell about the time since a backup.
+func testRestoredRows(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	rows := func(since time.Time) system.RestoredRows {
+		t.Helper()
+		found, err := s.RestoredRows(ctx, since)
+		require.NoError(t, err)
+		return found
+	}
+	require.Zero(t, rows(at(1)))
+	insert(t, s, newRun("r1", 3))
+	insert(t, s, newRun("r2", 5))
+	for n, action := range []string{audit.RunAdopt, audit.RunAdopt, audit.RunExecutionMissing, audit.RunAdopt, audit.RunCancel} {
+		e := entry(action, here, "r1")
+		e.Time = at(n)
+		require.NoError(t, s.WriteAudit(ctx, e))
+	}
+	require.Equal(t, system.RestoredRows{Newest: at(5)}, rows(time.Time{}), "no restore was found")
+	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 2, Missing: 1}, rows(at(1)))
+	stuck := verdictOf(run.TaskFailing)
+	stuck.Cause = run.PayloadMissing
+	_, err := s.Verdicts().ChangeVerdicts(ctx, here, at(9), []diagnose.Change{{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: stuck}})
+	require.NoError(t, err)
+	giveVerdict(t, s, here, "r2", run.Backlog)
+	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1, WithoutPayload: 1}, rows(at(3)))
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.

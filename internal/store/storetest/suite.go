@@ -67,6 +67,7 @@ type clusters interface {
 	placement.Store
 	// LeftIn is LeftIn of [control.ClusterReader].
 	LeftIn(ctx context.Context, id string) (run.ClusterID, error)
+	RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error)
 }
 
 // reports are the parts of the store that describe many runs at once.
@@ -206,6 +207,7 @@ func cases() []test {
 		{"end from outside", testEndFromOutside},
 		{"home", testHome},
 		{"left runs", testLeftRuns},
+		{"restored rows", testRestoredRows},
 		{"Temporal servers of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
 		{"concurrent updates", testConcurrentUpdates},
