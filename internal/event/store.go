@@ -150,8 +150,8 @@ type Rows interface {
 	Unpark(ctx context.Context, project string, owner inbox.Owner) error
 	ParkedDue(ctx context.Context, limit int) ([]inbox.Name, error)
 	Progress(ctx context.Context, names []inbox.Name) ([]inbox.Progress, error)
-	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. It may report
-	// the same head several times, because late commits must not be missed. From mark 0 it returns only a mark.
+	// News returns what may be new since the mark, and the next mark: a cheap hint for all dispatchers of a process at once. It reports
+	// the same head for some seconds, because late commits must not be missed. From mark 0 it returns only a mark.
 	News(ctx context.Context, mark int64) (news []News, next int64, err error)
 	// OwnerHistory returns up to limit changes, newest first.
 	OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error)

@@ -124,8 +124,12 @@ func (s *Deliveries) Progress(ctx context.Context, names []inbox.Name) (list []i
 	return list, err
 }
 
-// lateCommits is the maximum time between the time in a row and its commit for which News does not miss it.
-const lateCommits = 100 * time.Millisecond
+// The maximum time between the time in a row and its commit for which News does not miss it. Callers ignore a head that they know, whereas
+// a due delivery is reported to them each time.
+const (
+	lateHeads = 5 * time.Second
+	lateDue   = 100 * time.Millisecond
+)
 
 // News implements [event.Rows]. The mark is the database's time.
 func (s *Deliveries) News(ctx context.Context, mark int64) (list []event.News, next int64, err error) {
@@ -135,9 +139,9 @@ func (s *Deliveries) News(ctx context.Context, mark int64) (list []event.News, n
 		}
 		// A delivery that was claimed is due later, so it is not returned again.
 		list, err = sqlrow.Collect(ctx, c, `SELECT i.project, i.head, i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
-FROM inboxes i WHERE i.received_at > $1
+FROM inboxes i WHERE i.received_at > $3
 UNION SELECT i.project, i.head, TRUE FROM inboxes i WHERE i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
-ORDER BY 1`, []any{mark - lateCommits.Microseconds(), next}, func(row sqlrow.Scanner) (n event.News, err error) {
+ORDER BY 1`, []any{mark - lateDue.Microseconds(), next, mark - lateHeads.Microseconds()}, func(row sqlrow.Scanner) (n event.News, err error) {
 			err = row.Scan(&n.Project, &n.Head, &n.Due)
 			return n, err
 		})
