@@ -180,6 +180,8 @@ var (
 	compared = regexp.MustCompile(`(>=|>|<|==)\s*([0-9.]+)`)
 	bucket   = regexp.MustCompile(`le=~?"([0-9.]+)`)
 	recorded = regexp.MustCompile(`signalbox:[a-z0-9_:]+`)
+	// platformWide are the conditions on the whole platform, such as its maintenance: the line that has them.
+	platformWide = regexp.MustCompile(`\b(and|unless) on \(\) .*`)
 )
 
 // thresholds are the numbers that the rules of an alert compare with: those of the comparisons, and the bucket of a ratio. More than zero
@@ -203,8 +205,7 @@ func thresholds(all []rule, alert string) (numbers []float64) {
 				}
 			}
 		}
-		own, _, _ := strings.Cut(r.Expr, " unless on () ") // behind it is a condition on the whole platform, such as its maintenance
-		for _, match := range compared.FindAllStringSubmatch(own, -1) {
+		for _, match := range compared.FindAllStringSubmatch(platformWide.ReplaceAllString(r.Expr, ""), -1) {
 			if match[2] == "0" {
 				match[2] = "1"
 			}
