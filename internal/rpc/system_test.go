@@ -287,13 +287,13 @@ func TestCheckRestore(t *testing.T) {
 	p := start(t, nil)
 	p.system.report = run.Report{
 		Checked: 3, Total: 4, SearchedUntil: noon, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3, run.CorrectionForgotten: 1},
-		Lost: run.Lost{Open: 1, Ended: 2, UpToHour: 1, UpToDay: 1, Older: 1, Newest: noon, ForgottenFrom: noon.Add(-2 * time.Hour), ForgottenUntil: noon.Add(-time.Hour)},
+		Lost: run.Lost{Open: 1, Ended: 2, Young: 4, UpToHour: 1, UpToDay: 1, Older: 1, Newest: noon, ForgottenFrom: noon.Add(-2 * time.Hour), ForgottenUntil: noon.Add(-time.Hour)},
 	}
 	require.JSONEq(t, `{
 		"time": "2026-01-31T12:00:00Z", "restoredTime": "2026-01-31T12:00:00Z", "backupTime": "2026-01-31T11:00:00Z", "newestRowTime": "2026-01-31T11:00:00Z",
 		"comparison": {"checked": 3, "open": 0, "corrections": [], "total": 4, "failed": 0, "withheld": 0, "searchedUntil": "2026-01-31T12:00:00Z", "took": "0s", "dryRun": true, "foreign": []},
 		"differences": {"adopted": 3, "forgotten_executions": 1},
-		"lost": {"open": 1, "ended": 2, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
+		"lost": {"open": 1, "ended": 2, "young": 4, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
 			"forgottenFrom": "2026-01-31T10:00:00Z", "forgottenUntil": "2026-01-31T11:00:00Z"},
 		"adopted": 5, "failedMissing": 6, "withoutPayload": 7, "schedules": 8, "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
 		"dispatchers": 9, "unownedDispatchers": ["shop"], "complete": false, "errors": {}

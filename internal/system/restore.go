@@ -65,7 +65,7 @@ func (c RestoreCheck) Known(part string) bool { return c.Errors[part] == "" }
 // Complete reports whether everything is known, all ended executions were searched, and nothing is left to correct. What is only reported may
 // remain.
 func (c RestoreCheck) Complete() bool {
-	left := len(c.Errors) + c.Comparison.Failed + c.Comparison.Withheld + len(c.LackingSchedules) + len(c.UnownedDispatchers)
+	left := len(c.Errors) + c.Comparison.Lost.Young + c.Comparison.Failed + c.Comparison.Withheld + len(c.LackingSchedules) + len(c.UnownedDispatchers)
 	for kind, n := range c.Comparison.Counts {
 		if !kind.OnlyReported() {
 			left += n

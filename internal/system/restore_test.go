@@ -67,6 +67,7 @@ func TestRestoreCheckIsComplete(t *testing.T) {
 			run.CorrectionReopened: 1, run.CorrectionForgotten: 1,
 		}, Foreign: []run.ForeignRuns{{Count: 2}}}}},
 		"a row to insert":   {check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 1}}}},
+		"too young to tell": {check: system.RestoreCheck{Comparison: run.Report{Lost: run.Lost{Young: 1}}}},
 		"not searched":      {check: system.RestoreCheck{Comparison: run.Report{SearchedUntil: noon}}},
 		"not compared":      {check: system.RestoreCheck{Comparison: run.Report{Failed: 1}}},
 		"withheld":          {check: system.RestoreCheck{Comparison: run.Report{Withheld: 1}}},

@@ -173,15 +173,15 @@ func (i *installation) restore(t *testing.T, h history, env ...string) {
 // held requires that the restore was found: no new runs start until the check is complete and an administrator ends the maintenance.
 func (i *installation) held(t *testing.T) {
 	t.Helper()
-	check := i.CLI(t, "restore", "check", "--fix", "--yes")
-	require.Contains(t, check.Stdout, "the backup is of ", check)
-	require.Contains(t, i.CLI(t, "system", "maintenance").Stdout, "the database was restored to its state of ")
+	var check platform.Result
 	platform.Eventually(t, 2*agreed, func() string {
-		if check := i.CLI(t, "restore", "check"); check.Code != platform.ExitOK {
+		if check = i.CLI(t, "restore", "check", "--fix", "--yes"); check.Code != platform.ExitOK {
 			return check.String()
 		}
 		return ""
 	})
+	require.Contains(t, check.Stdout, "the backup is of ", check)
+	require.Contains(t, i.CLI(t, "system", "maintenance").Stdout, "the database was restored to its state of ")
 	_, err := i.TryStart(t.Context(), i.short, "")
 	require.ErrorContains(t, err, "the platform is in maintenance")
 	require.Equal(t, platform.ExitOK, i.CLI(t, "system", "maintenance", "off").Code)

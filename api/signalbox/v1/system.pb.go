@@ -2484,8 +2484,11 @@ type LostRows struct {
 	// starts with their request IDs start again. Not set if there is none.
 	ForgottenFrom  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=forgotten_from,json=forgottenFrom,proto3" json:"forgotten_from,omitempty"`
 	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Executions without a row that started in the last seconds, too young to tell whether they lack it. The others do not
+	// include them.
+	Young         int64 `protobuf:"varint,9,opt,name=young,proto3" json:"young,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LostRows) Reset() {
@@ -2572,6 +2575,13 @@ func (x *LostRows) GetForgottenUntil() *timestamppb.Timestamp {
 		return x.ForgottenUntil
 	}
 	return nil
+}
+
+func (x *LostRows) GetYoung() int64 {
+	if x != nil {
+		return x.Young
+	}
+	return 0
 }
 
 type AdoptTemporalRequest struct {
@@ -3357,7 +3367,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x10_without_payloadB\f\n" +
 	"\n" +
 	"_schedulesB\x0e\n" +
-	"\f_dispatchers\"\xc9\x02\n" +
+	"\f_dispatchers\"\xdf\x02\n" +
 	"\bLostRows\x12\x12\n" +
 	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\x03R\x05ended\x12\x1c\n" +
@@ -3368,7 +3378,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\vnewest_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"newestTime\x12A\n" +
 	"\x0eforgotten_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rforgottenFrom\x12C\n" +
-	"\x0fforgotten_until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\"\x7f\n" +
+	"\x0fforgotten_until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\x12\x14\n" +
+	"\x05young\x18\t \x01(\x03R\x05young\"\x7f\n" +
 	"\x14AdoptTemporalRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1c\n" +

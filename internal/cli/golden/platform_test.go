@@ -144,7 +144,7 @@ func systemExamples() []example {
 			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"},
 			"comparison": {"checked": "12", "open": "12", "total": "7", "failed": "1", "failedBecause": "run ` + failedID + `: its history cannot be read", "took": "0.5s", "searchedUntil": "2026-11-24T02:30:00Z", "foreign": [{"project": "shop", "workflow": "a/b", "version": "1.0.0", "reason": "its document is not stored", "count": "1", "open": "1"}]},
 			"differences": {"adopted": "3", "execution_missing": "2", "finished": "1", "forgotten_executions": "1"}, "adopted": "40", "failedMissing": "2", "withoutPayload": "1",
-			"lost": {"open": "1", "ended": "2", "upToHour": "2", "upToDay": "1", "newestTime": "2026-11-24T02:45:00Z", "forgottenFrom": "2026-11-24T01:58:00Z", "forgottenUntil": "2026-11-24T02:10:00Z"},
+			"lost": {"open": "1", "ended": "2", "young": "2", "upToHour": "2", "upToDay": "1", "newestTime": "2026-11-24T02:45:00Z", "forgottenFrom": "2026-11-24T01:58:00Z", "forgottenUntil": "2026-11-24T02:10:00Z"},
 			"schedules": "2", "lackingSchedules": ["create signalbox-schedule/shop/nightly"], "errors": {"dispatchers": "the leases cannot be read"}}`}},
 		{name: "restore-check-complete", line: "restore check --fix", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "complete": true, "newestRowTime": "2026-11-24T02:59:40Z", "withoutPayload": "0", "schedules": "1", "dispatchers": "1", "comparison": {"checked": "12", "open": "12", "took": "0.5s"}, "lost": {},
 			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"}}`}},

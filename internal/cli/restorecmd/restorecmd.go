@@ -194,6 +194,9 @@ func lost(c *signalboxv1.CheckRestoreResponse) string {
 		line += fmt.Sprintf(": %d open, %d ended; started up to an hour ago %d, up to a day %d, earlier %d",
 			l.GetOpen(), l.GetEnded(), l.GetUpToHour(), l.GetUpToDay(), l.GetOlder())
 	}
+	if l.GetYoung() > 0 {
+		line += fmt.Sprintf("; %d more started too recently to tell", l.GetYoung())
+	}
 	if until := c.GetComparison().GetSearchedUntil(); until != nil {
 		line += fmt.Sprintf("; those that ended after %s were not searched yet", output.Moment(until))
 	}

@@ -242,7 +242,7 @@ func (h *System) CheckRestore(
 
 func lostMessage(l run.Lost) *signalboxv1.LostRows {
 	return &signalboxv1.LostRows{
-		Open: int64(l.Open), Ended: int64(l.Ended), UpToHour: int64(l.UpToHour), UpToDay: int64(l.UpToDay), Older: int64(l.Older),
+		Open: int64(l.Open), Ended: int64(l.Ended), Young: int64(l.Young), UpToHour: int64(l.UpToHour), UpToDay: int64(l.UpToDay), Older: int64(l.Older),
 		NewestTime: message.Timestamp(l.Newest), ForgottenFrom: message.Timestamp(l.ForgottenFrom), ForgottenUntil: message.Timestamp(l.ForgottenUntil),
 	}
 }

@@ -86,7 +86,6 @@ type pass struct {
 	missed    map[string]int64 // sequence numbers of the rows without an execution, by run ID
 	since     time.Time        // of the first of them
 	restored  bool             // it was found that the database was restored
-	undecided bool             // it is not known yet, or new runs could not be held
 	failed    error            // of the first run that could not be compared
 }
 
@@ -242,8 +241,10 @@ func (p *pass) decideRowless(ctx context.Context, executions map[string]run.Exec
 				ended = append(ended, id)
 			case ReadOrigin:
 				lost = append(lost, f.Execution)
-			case Leave: // one without a row may be too young to tell
-				p.undecided = p.undecided || f.Row == nil && p.mayBeRestored()
+			case Leave:
+				if f.Row == nil {
+					p.report.Lost.Young++
+				}
 			}
 		}
 	}

@@ -28,7 +28,6 @@ func (p *pass) noteRestore(ctx context.Context) error {
 	if p.restored {
 		return nil
 	}
-	p.undecided = true
 	to := p.known.ComparedAt.UTC()
 	if err := p.r.opts.Hold(ctx, fmt.Sprintf("the database was restored to its state of %s or later; see `signalbox restore check`", to.Format(time.RFC3339))); err != nil {
 		return err
@@ -36,16 +35,19 @@ func (p *pass) noteRestore(ctx context.Context) error {
 	if err := p.r.store.MarkRestored(ctx, p.r.opts.Now(), to); err != nil {
 		return err
 	}
-	p.restored, p.undecided = true, false
+	p.restored = true
 	logger.FromContext(ctx).WarnContext(ctx, "The database was restored from a backup: runs that were started later have no row, and new ones do not start until the maintenance mode ends",
 		"backup", to)
 	return nil
 }
 
 // markCompared stores that this pass has ended, so that the next one knows for how long the database was not in use. It does not
-// while it is undecided whether the database was restored, so that the next pass decides.
+// while it is undecided whether the database was restored, because executions without a row are young or new runs could not be held: the next
+// pass decides.
 func (p *pass) markCompared(ctx context.Context) error {
-	if p.dry || p.undecided || p.view.Placement() == run.PlacementElsewhere {
+	lost := p.report.Lost
+	undecided := p.mayBeRestored() && !p.restored && lost.Open+lost.Ended+lost.Young > 0
+	if p.dry || undecided || p.view.Placement() == run.PlacementElsewhere {
 		return nil
 	}
 	return p.r.store.MarkCompared(ctx, p.r.opts.Now())

@@ -110,6 +110,9 @@ func TestYoungExecutionsDecideLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.restored(t, time.Hour)
 		b.openWithoutRow("lost", 10*time.Second)
+		report, err := b.Reconcile(b.ctx, true)
+		require.NoError(t, err)
+		require.Equal(t, run.Lost{Young: 1}, report.Lost)
 		b.pass(t, false)
 		require.Empty(t, b.held)
 		<-time.After(30 * time.Second)

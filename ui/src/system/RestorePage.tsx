@@ -72,7 +72,8 @@ function comparison(check: CheckRestoreResponse): Fact[] {
     ['Newest execution without a row', known(check, 'comparison', () => <Time at={milliseconds(lost?.newestTime)} unknown="there is none" />)],
     ['Executions without a row', known(check, 'comparison', () => {
       const all = (lost?.open ?? 0n) + (lost?.ended ?? 0n)
-      return all === 0n ? 'none' : `${formatCount(all)}: ${formatCount(lost?.open ?? 0n)} open, ${formatCount(lost?.ended ?? 0n)} ended; started up to an hour ago ${formatCount(lost?.upToHour ?? 0n)}, up to a day ${formatCount(lost?.upToDay ?? 0n)}, earlier ${formatCount(lost?.older ?? 0n)}`
+      const young = (lost?.young ?? 0n) === 0n ? '' : `; ${formatCount(lost?.young ?? 0n)} more started too recently to tell`
+      return all === 0n && young === '' ? 'none' : `${formatCount(all)}: ${formatCount(lost?.open ?? 0n)} open, ${formatCount(lost?.ended ?? 0n)} ended; started up to an hour ago ${formatCount(lost?.upToHour ?? 0n)}, up to a day ${formatCount(lost?.upToDay ?? 0n)}, earlier ${formatCount(lost?.older ?? 0n)}${young}`
     })],
     check.comparison?.searchedUntil === undefined ? undefined : ['Not searched yet', <>executions that ended after <Time at={milliseconds(check.comparison.searchedUntil)} /></>],
     lost?.forgottenFrom === undefined ? undefined : ['Forgotten by Temporal', <>runs that ended from <Time at={milliseconds(lost.forgottenFrom)} /> to <Time at={milliseconds(lost.forgottenUntil)} /> are unknown; a start that repeats one of their request IDs starts a new run</>],
