@@ -57,6 +57,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_deliveries TO signalbox;
 GRANT SELECT, INSERT, UPDATE ON webhook_positions TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON workers TO signalbox;
+GRANT SELECT, INSERT, UPDATE ON sealing_keys TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON servers TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON workflows TO signalbox;
 COMMIT;

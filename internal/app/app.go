@@ -27,6 +27,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
@@ -59,6 +60,15 @@ func (stopOnly) Start(context.Context) error { return nil }
 
 // Stop implements [part].
 func (s stopOnly) Stop(ctx context.Context) error { return s(ctx) }
+
+// startOnly is a part that only does something at the start of the process.
+type startOnly func(ctx context.Context) error
+
+// Start implements [part].
+func (s startOnly) Start(ctx context.Context) error { return s(ctx) }
+
+// Stop implements [part].
+func (startOnly) Stop(context.Context) error { return nil }
 
 // step is a named part in the start order.
 type step struct {
@@ -124,6 +134,7 @@ func (a *App) wire(ctx context.Context) (err error) {
 	}
 	a.open("store", a.storage.Store)
 	a.open("payloads", stopOnly(a.storage.values.Stop))
+	a.add("sealing keys", sealingkey.NewRecorder(a.storage, a.keys))
 
 	a.heartbeat = server.NewHeartbeat(a.storage, server.Server{ID: a.serverID, Instance: instance(a.cfg.Listen), Roles: a.roles(), Version: a.version})
 	a.maintenance = maintenance.New(a.storage, time.Now)
@@ -192,6 +203,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("quotas", a.quotas.service)
 	a.add("batch runner", a.batches.runner)
 	a.add("batch observer", a.batches.observer)
+	a.add("secrets of webhooks", startOnly(a.webhooks.service.Reseal))
 	a.add("webhooks", a.webhooks.sender)
 	a.add("connection events", a.newConnectionEvents())
 	a.add("failure events", a.newFailureEvents())

@@ -19,7 +19,11 @@ type definitions struct {
 }
 
 func newDefinitions(p *process, s *storage, r *records, c *connection) *definitions {
-	schedules := schedule.New(schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Now: time.Now})
+	sealedWith := ""
+	if p.keys.Seals() {
+		sealedWith = p.keys.Active()
+	}
+	schedules := schedule.New(schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Key: sealedWith, Now: time.Now})
 	r.onEnded(func(project, _ string) { schedules.Ended(project) })
 	workflows := workflow.NewService(workflowStore{s.Store, schedules.Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())

@@ -17,9 +17,9 @@ import (
 // and correct runs.
 func TestPartsStartInOrder(t *testing.T) {
 	t.Parallel()
-	foundation := []string{"telemetry", "memory monitor", "store", "payloads", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
+	foundation := []string{"telemetry", "memory monitor", "store", "payloads", "sealing keys", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
 	services := []string{
-		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems",
+		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems",
 	}
 	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{

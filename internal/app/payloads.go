@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/payload"
@@ -47,9 +46,6 @@ func (l *largeValues) Stop(context.Context) error {
 	}
 	return l.separate.Close()
 }
-
-// checkTimeout bounds the check of the store of payloads.
-const checkTimeout = 10 * time.Second
 
 // CheckPayloads connects to the store of payloads, if that is not Signalbox's own database, and reports why values cannot be stored there.
 // A server starts nevertheless.

@@ -438,12 +438,12 @@ var harmless = map[string]string{
 	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveServer LeaveWorker LeftIn LeftRuns ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkCompared MarkHandedOver MarkRestored MarkSearched Migrate MoveRunsCluster OnAdmissible
-OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RecordForeign RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SetPaused SilentServers Start StartingRuns Status
+OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RecordForeign RecordSealingKey RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SealingKeys SealingKeyUses SetPaused SilentServers Start StartingRuns Status
 StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters WriteAudit WriteAuditOnce`,
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
-	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver Unmatched Waiting",
+	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver ReplaceSealed Unmatched Waiting",
 	// It moves events with what the store has of errors.
 	"Outbox":      "Backlog Move Waiting",
 	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",

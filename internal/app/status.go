@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -73,6 +74,11 @@ func (s restoreSources) Dispatchers(ctx context.Context) (all int, unowned []str
 		}
 	}
 	return len(list), unowned, err
+}
+
+// SealingKeys implements [system.RestoreSources].
+func (s restoreSources) SealingKeys(ctx context.Context) ([]sealingkey.State, error) {
+	return sealingkey.List(ctx, s.Store, s.c.keys)
 }
 
 // observe registers the gauges of the process.

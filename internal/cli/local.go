@@ -26,14 +26,15 @@ type fault struct {
 }
 
 func checkConfigCommand(
-	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config) config.Problems,
+	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Problems,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
 		Short: "Check the configuration of a server, and report all problems at once",
 		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
-printed with the key, the source of its value and what to do. Files of credentials are read. Nothing is started
-or connected to, except for the store of payloads if that is not the database: a small value is written there and deleted.
+printed with the key, the source of its value and what to do. Files of credentials are read. Nothing is started.
+It connects to the database, if that exists, and reads whether a sealing key is missing that something needs; and to the store of
+payloads, if that is not the database: a small value is written there and deleted.
 Exits with 1 when there is a problem, also for a problem with which a server starts because it may be solved meanwhile:
 a client certificate that has expired, a store of payloads that is unavailable.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,
@@ -47,7 +48,7 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 			if cfg != nil {
 				problems = cfg.Warnings
 				if services != nil {
-					problems = append(problems, services(cmd.Context(), cfg)...)
+					problems = append(problems, services(cmd.Context(), cfg, s.Note)...)
 				}
 			}
 			return printProblems(s, problems)

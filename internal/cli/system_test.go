@@ -164,6 +164,15 @@ func (a *api) CheckRestore(_ context.Context, request *connect.Request[signalbox
 	}), a.platform.refuse
 }
 
+func (a *api) ListSealingKeys(_ context.Context, request *connect.Request[signalboxv1.ListSealingKeysRequest]) (*connect.Response[signalboxv1.ListSealingKeysResponse], error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(request.Msg)
+	return connect.NewResponse(&signalboxv1.ListSealingKeysResponse{
+		Time: before(0), SealingKeys: []*signalboxv1.SealingKey{{Id: "2026-11", Configured: true, Active: true, OpenRuns: 3, LastTime: before(time.Second)}},
+	}), a.platform.refuse
+}
+
 // noon is the server's clock.
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 

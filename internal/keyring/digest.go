@@ -5,14 +5,19 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"slices"
 	"strings"
 )
 
+// fingerprintSize is the size of a fingerprint, in bytes.
+const fingerprintSize = 8
+
 // The texts separate the keys of digests from those that seal values, and from each other.
 const (
-	digestInfo = "signalbox request digest"
-	indexInfo  = "signalbox index"
+	digestInfo      = "signalbox request digest"
+	indexInfo       = "signalbox index"
+	fingerprintInfo = "signalbox fingerprint"
 )
 
 // Digest returns a keyed digest (HMAC-SHA-256) of a value, preceded by the ID of the active key. Without the key the value cannot be guessed
@@ -65,6 +70,19 @@ func (r *Ring) Indexes(value []byte, about ...string) ([]string, error) {
 func (r *Ring) index(id string, value []byte, about []string) (string, error) {
 	sum, err := r.mac(indexInfo, id, context(nil, append(slices.Clip(about), string(value))))
 	return base64.RawURLEncoding.EncodeToString(sum), err
+}
+
+// Fingerprint returns a text by which two processes find out whether a key is the same in both, and which does not reveal it. It returns
+// false where the ring does not have the key.
+func (r *Ring) Fingerprint(id string) (text string, known bool) {
+	if r.keys[id] == nil {
+		return "", false
+	}
+	sum, err := r.mac(fingerprintInfo, id, nil)
+	if err != nil {
+		return "", false
+	}
+	return hex.EncodeToString(sum[:fingerprintSize]), true
 }
 
 func (r *Ring) mac(info, id string, value []byte) ([]byte, error) {

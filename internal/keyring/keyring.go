@@ -13,6 +13,7 @@
 package keyring
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -58,6 +59,9 @@ func New(active string, keys map[string][]byte) (*Ring, error) {
 		if len(key) != KeySize {
 			return nil, fmt.Errorf("key %q has %d bytes, not %d", id, len(key), KeySize)
 		}
+		if bytes.Equal(key, make([]byte, KeySize)) {
+			return nil, fmt.Errorf("key %q is all zeros; make a random one with `%s`", id, MakeKey)
+		}
 		if id == "" || len(id) > maxID {
 			return nil, fmt.Errorf("key ID %q is empty or longer than %d bytes", id, maxID)
 		}
@@ -85,6 +89,12 @@ func (r *Ring) Seals() bool { return !r.openOnly }
 
 // Active returns the ID of the key that seals values.
 func (r *Ring) Active() string { return r.active }
+
+// Current reports whether a sealed value was sealed with the active key.
+func (r *Ring) Current(sealed []byte) bool {
+	id, err := KeyOf(sealed)
+	return err == nil && id == r.active
+}
 
 // Seal seals a value. about names its kind and its owner; Open requires the same.
 func (r *Ring) Seal(plain []byte, about ...string) ([]byte, error) {

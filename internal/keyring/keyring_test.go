@@ -76,6 +76,10 @@ func TestKeysRotate(t *testing.T) {
 	fresh, err := both.Seal([]byte("secret"), "x")
 	require.NoError(t, err)
 
+	require.True(t, both.Current(fresh))
+	require.False(t, both.Current(sealed))
+	require.False(t, both.Current(nil))
+
 	alone, err := keyring.Open("new", []keyring.KeyFile{{ID: "new", File: after}})
 	require.NoError(t, err)
 	_, err = alone.Open(fresh, "x")
@@ -85,6 +89,24 @@ func TestKeysRotate(t *testing.T) {
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, "old", missing.ID)
 	require.ErrorContains(t, err, `key "old", which is not in encryption.keys`)
+}
+
+func TestFingerprintsIdentifyKeys(t *testing.T) {
+	t.Parallel()
+	key, other := bytes.Repeat([]byte{1}, keyring.KeySize), bytes.Repeat([]byte{2}, keyring.KeySize)
+	one, err := keyring.New("a", map[string][]byte{"a": key, "b": other})
+	require.NoError(t, err)
+	two, err := keyring.New("z", map[string][]byte{"z": key})
+	require.NoError(t, err)
+	a, known := one.Fingerprint("a")
+	require.True(t, known)
+	require.Len(t, a, 16)
+	z, _ := two.Fingerprint("z")
+	require.Equal(t, a, z, "it does not depend on the ID")
+	b, _ := one.Fingerprint("b")
+	require.NotEqual(t, a, b)
+	_, known = one.Fingerprint("z")
+	require.False(t, known)
 }
 
 func TestOpeningRingDoesNotSeal(t *testing.T) {
@@ -111,6 +133,8 @@ func TestInvalidKeyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "is not base64; make one with `head -c 32 /dev/urandom | base64`")
 	require.ErrorContains(t, err, "has 5 bytes, not 32")
 	require.ErrorContains(t, err, `keys "d" and "e" are the same`)
+	_, err = keyring.New("zeros", map[string][]byte{"zeros": make([]byte, keyring.KeySize)})
+	require.ErrorContains(t, err, `key "zeros" is all zeros; make a random one`)
 	_, err = keyring.Open("z", []keyring.KeyFile{{ID: "d", File: good}})
 	require.ErrorContains(t, err, `the active key "z" is none of the keys`)
 	_, err = keyring.New("a", map[string][]byte{"a": []byte("short")})

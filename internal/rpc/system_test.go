@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -97,6 +98,13 @@ func (f *fakeSystem) Schedules(context.Context) (int, []string, error) {
 
 func (*fakeSystem) Dispatchers(context.Context) (int, []string, error) {
 	return 9, []string{"shop"}, nil
+}
+
+func (f *fakeSystem) SealingKeys(context.Context) ([]sealingkey.State, error) {
+	return []sealingkey.State{{
+		Key: sealingkey.Key{ID: "2026-11", Fingerprint: "00ff", FirstAt: noon.Add(-time.Hour), LastAt: noon},
+		Use: sealingkey.Use{Runs: 1, Events: 2, Sets: 3, Starts: 4, Webhooks: 5}, Active: true, Configured: true,
+	}}, f.unknown
 }
 
 func (f *fakeSystem) RunsTitle() string { return f.title }
@@ -296,16 +304,28 @@ func TestCheckRestore(t *testing.T) {
 		"lost": {"open": 1, "ended": 2, "young": 4, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
 			"forgottenFrom": "2026-01-31T10:00:00Z", "forgottenUntil": "2026-01-31T11:00:00Z"},
 		"adopted": 5, "failedMissing": 6, "withoutPayload": 7, "schedules": 8, "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
-		"dispatchers": 9, "unownedDispatchers": ["shop"], "complete": false, "errors": {}
+		"dispatchers": 9, "unownedDispatchers": ["shop"], "complete": false, "errors": {},
+		"sealingKeys": [`+sealingKey+`]
 	}`, p.do("GET", "/v1/system/restore", "").body)
 
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
 	p.system.refuse = p.system.unknown
 	a := p.do("GET", "/v1/system/restore", "").ok()
-	require.Equal(t, map[string]any{"schedules": "temporal is away", "comparison": "temporal is away"}, a["errors"])
+	require.Equal(t, map[string]any{"schedules": "temporal is away", "comparison": "temporal is away", "keys": "temporal is away"}, a["errors"])
 	for _, unknown := range []string{"schedules", "comparison", "lost"} {
 		require.NotContains(t, a, unknown, "unknown is not 0")
 	}
+}
+
+const sealingKey = `{"id": "2026-11", "fingerprint": "00ff", "firstTime": "2026-01-31T11:00:00Z", "lastTime": "2026-01-31T12:00:00Z",
+	"configured": true, "active": true, "openRuns": 1, "waitingEvents": 2, "incompleteSets": 3, "scheduledStarts": 4, "webhooks": 5}`
+
+func TestSealingKeysAreListed(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	keys, err := json.Marshal(p.do("GET", "/v1/system/keys", "").ok()["sealingKeys"])
+	require.NoError(t, err)
+	require.JSONEq(t, `[`+sealingKey+`]`, string(keys))
 }
 
 // A process without the API role serves its system status, too, and accepts a reset of the breaker.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
@@ -100,6 +101,17 @@ func (sl *Sealer) sealKeys(project string, list []event.Partial, stored, fresh m
 		hidden[i].Key = fresh[id]
 	}
 	return hidden, nil
+}
+
+// KeyOfSet returns the ID of the key that sealed the stored key of a partial, and false for one that is not sealed.
+func KeyOfSet(stored string) (id string, isSealed bool) {
+	text, isSealed := strings.CutPrefix(stored, sealedKey)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if !isSealed || err != nil {
+		return "", false
+	}
+	id, err = keyring.KeyOf(raw)
+	return id, err == nil
 }
 
 // openKey returns the key of a partial. A key that does not open stays sealed: matching removes a set that it cannot read.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 )
 
 // RestoredRows is what the rows tell about the time since a moment.
@@ -29,6 +30,8 @@ type RestoreSources interface {
 	Schedules(ctx context.Context) (expected int, lacking []string, err error)
 	// Dispatchers returns how many dispatchers there are, and the projects of those without an owner.
 	Dispatchers(ctx context.Context) (all int, unowned []string, err error)
+	// SealingKeys returns the keys that have sealed values, and what needs them.
+	SealingKeys(ctx context.Context) ([]sealingkey.State, error)
 }
 
 // The parts of a check.
@@ -38,6 +41,7 @@ const (
 	PartRows        = "rows"
 	PartSchedules   = "schedules"
 	PartDispatchers = "dispatchers"
+	PartKeys        = "keys"
 )
 
 // RestoreCheck is how the database differs from Temporal.
@@ -55,6 +59,7 @@ type RestoreCheck struct {
 	LackingSchedules   []string
 	Dispatchers        int
 	UnownedDispatchers []string
+	SealingKeys        []sealingkey.State
 	// Errors are why parts are unknown, by part.
 	Errors map[string]string
 }
@@ -71,7 +76,17 @@ func (c RestoreCheck) Complete() bool {
 			left += n
 		}
 	}
+	for _, k := range c.SealingKeys {
+		if k.Needed() && !k.Configured {
+			left++
+		}
+	}
 	return left == 0 && c.Comparison.SearchedUntil.IsZero()
+}
+
+// SealingKeys returns the keys that have sealed values, and what needs them.
+func (s *Service) SealingKeys(ctx context.Context) ([]sealingkey.State, error) {
+	return s.opts.Restore.SealingKeys(ctx)
 }
 
 // CheckRestore compares the database with Temporal after a restore. It changes nothing.
@@ -101,6 +116,10 @@ func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
 	})
 	ask(PartDispatchers, func() (err error) {
 		check.Dispatchers, check.UnownedDispatchers, err = s.opts.Restore.Dispatchers(ctx)
+		return err
+	})
+	ask(PartKeys, func() (err error) {
+		check.SealingKeys, err = s.opts.Restore.SealingKeys(ctx)
 		return err
 	})
 	known, err := s.opts.Restore.Comparisons(ctx)

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
@@ -30,6 +31,10 @@ func (s *fakes) Dispatchers(context.Context) (int, []string, error) {
 	return s.restored.Dispatchers, s.restored.UnownedDispatchers, s.restoreErr
 }
 
+func (s *fakes) SealingKeys(context.Context) ([]sealingkey.State, error) {
+	return s.restored.SealingKeys, s.restoreErr
+}
+
 func TestRestoreCheck(t *testing.T) {
 	t.Parallel()
 	service, s := newService()
@@ -39,6 +44,7 @@ func TestRestoreCheck(t *testing.T) {
 	s.restored = system.RestoreCheck{
 		Comparisons: run.Comparisons{RestoredAt: noon, RestoredTo: backup}, Rows: system.RestoredRows{Newest: backup, Adopted: 7},
 		Schedules: 2, LackingSchedules: []string{"create a"}, Dispatchers: 3, UnownedDispatchers: []string{"shop"},
+		SealingKeys: []sealingkey.State{{Key: sealingkey.Key{ID: "first"}}},
 	}
 	want := s.restored
 	want.At, want.Maintenance, want.Comparison, want.Errors = noon, s.mode, s.report, map[string]string{}
@@ -49,7 +55,7 @@ func TestRestoreCheck(t *testing.T) {
 
 	s.restoreErr = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
 	found := service.CheckRestore(t.Context())
-	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers} {
+	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers, system.PartKeys} {
 		require.Equal(t, "the database is away", found.Errors[part], part)
 		require.False(t, found.Known(part))
 	}
@@ -73,6 +79,10 @@ func TestRestoreCheckIsComplete(t *testing.T) {
 		"withheld":          {check: system.RestoreCheck{Comparison: run.Report{Withheld: 1}}},
 		"a schedule":        {check: system.RestoreCheck{LackingSchedules: []string{"create a"}}},
 		"a dispatcher":      {check: system.RestoreCheck{UnownedDispatchers: []string{"shop"}}},
+		"a missing key":     {check: system.RestoreCheck{SealingKeys: []sealingkey.State{{Use: sealingkey.Use{Runs: 1}}}}},
+		"keys in order": {want: true, check: system.RestoreCheck{SealingKeys: []sealingkey.State{
+			{Use: sealingkey.Use{Runs: 1}, Configured: true}, {Key: sealingkey.Key{ID: "nothing needs it"}},
+		}}},
 		"something unknown": {check: system.RestoreCheck{Errors: map[string]string{system.PartRows: "the database is away"}}},
 	} {
 		require.Equal(t, c.want, c.check.Complete(), name)

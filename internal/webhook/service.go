@@ -12,12 +12,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
 // Keys seals the secret parts of webhooks.
 type Keys interface {
 	Seal(plain []byte, about ...string) ([]byte, error)
 	Open(sealed []byte, about ...string) ([]byte, error)
+	// Seals reports whether values are to be sealed, Current whether a value was sealed with the active key.
+	Seals() bool
+	Current(sealed []byte) bool
 }
 
 // Sender sends a claimed delivery and records the outcome.
@@ -274,6 +278,30 @@ func (s *Service) seal(w *Webhook, t Target) error {
 		return fmt.Errorf("encode the secrets of webhook %q: %w", w.Name, err)
 	}
 	w.Sealed, err = s.o.Keys.Seal(plain, "webhook", w.ID)
+	return err
+}
+
+// Reseal seals the secret parts with the active key that another key has sealed, so that the other one is not needed for them any more. A part
+// that does not open stays as it is.
+func (s *Service) Reseal(ctx context.Context) error {
+	if !s.o.Keys.Seals() {
+		return nil
+	}
+	n, err := s.o.Store.ReplaceSealed(ctx, func(w Webhook) ([]byte, error) {
+		if s.o.Keys.Current(w.Sealed) {
+			return w.Sealed, nil
+		}
+		t, err := s.Open(w)
+		if err != nil {
+			logger.FromContext(ctx).WarnContext(ctx, "The secrets of a webhook cannot be sealed with the active key", "project", w.Project, "webhook", w.Name, "error", err)
+			return w.Sealed, nil
+		}
+		err = s.seal(&w, t)
+		return w.Sealed, err
+	})
+	if n > 0 {
+		logger.FromContext(ctx).InfoContext(ctx, "Sealed the secrets of webhooks with the active key", "count", n)
+	}
 	return err
 }
 

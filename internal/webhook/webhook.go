@@ -233,6 +233,9 @@ type DeliveryCursor struct {
 type Store interface {
 	// ListWebhooks returns the webhooks of a project, by name, with their unfinished deliveries.
 	ListWebhooks(ctx context.Context, project string) ([]Webhook, error)
+	// ReplaceSealed calls replace with each webhook of all projects, writes the sealed values that it returns, and returns how many differ.
+	// A webhook that is changed meanwhile keeps what the change has sealed.
+	ReplaceSealed(ctx context.Context, replace func(Webhook) (sealed []byte, err error)) (int, error)
 	// ChangeWebhook calls change with the webhooks of a project in the transaction that then writes its result.
 	ChangeWebhook(ctx context.Context, project string, change func([]Webhook) (Change, error)) error
 	// InsertTest writes a delivery without an event of the inbox, claimed for the lease, and its audit entry.

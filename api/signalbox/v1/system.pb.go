@@ -2313,8 +2313,10 @@ type CheckRestoreResponse struct {
 	// Number of dispatchers, and the projects of those without an owner. Not set if it is unknown.
 	Dispatchers        *int64   `protobuf:"varint,15,opt,name=dispatchers,proto3,oneof" json:"dispatchers,omitempty"`
 	UnownedDispatchers []string `protobuf:"bytes,16,rep,name=unowned_dispatchers,json=unownedDispatchers,proto3" json:"unowned_dispatchers,omitempty"`
-	// Why parts are unknown, by part: restore, comparison, rows, schedules or dispatchers.
-	Errors        map[string]string `protobuf:"bytes,17,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Why parts are unknown, by part: restore, comparison, rows, schedules, dispatchers or keys.
+	Errors map[string]string `protobuf:"bytes,17,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The keys that have sealed values, the last used first, and what needs each of them.
+	SealingKeys   []*SealingKey `protobuf:"bytes,18,rep,name=sealing_keys,json=sealingKeys,proto3" json:"sealing_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2468,6 +2470,13 @@ func (x *CheckRestoreResponse) GetErrors() map[string]string {
 	return nil
 }
 
+func (x *CheckRestoreResponse) GetSealingKeys() []*SealingKey {
+	if x != nil {
+		return x.SealingKeys
+	}
+	return nil
+}
+
 // LostRows counts executions of runs without a row.
 type LostRows struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2584,6 +2593,229 @@ func (x *LostRows) GetYoung() int64 {
 	return 0
 }
 
+type ListSealingKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSealingKeysRequest) Reset() {
+	*x = ListSealingKeysRequest{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSealingKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSealingKeysRequest) ProtoMessage() {}
+
+func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSealingKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListSealingKeysRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+}
+
+type ListSealingKeysResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	SealingKeys []*SealingKey          `protobuf:"bytes,1,rep,name=sealing_keys,json=sealingKeys,proto3" json:"sealing_keys,omitempty"`
+	// The server's current time, from which clients compute ages.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSealingKeysResponse) Reset() {
+	*x = ListSealingKeysResponse{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSealingKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSealingKeysResponse) ProtoMessage() {}
+
+func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSealingKeysResponse.ProtoReflect.Descriptor instead.
+func (*ListSealingKeysResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListSealingKeysResponse) GetSealingKeys() []*SealingKey {
+	if x != nil {
+		return x.SealingKeys
+	}
+	return nil
+}
+
+func (x *ListSealingKeysResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+// SealingKey is a key that has sealed values, and what needs it.
+type SealingKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID in encryption.keys.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Identifies the key itself, without revealing it. Empty for a key that no server has recorded.
+	Fingerprint string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// First and last time at which it was the active key of a server. Not set for a key that no server has recorded.
+	FirstTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=first_time,json=firstTime,proto3" json:"first_time,omitempty"`
+	LastTime  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
+	// Whether the answering server has it, and whether it seals with it.
+	Configured bool `protobuf:"varint,5,opt,name=configured,proto3" json:"configured,omitempty"`
+	Active     bool `protobuf:"varint,6,opt,name=active,proto3" json:"active,omitempty"`
+	// Open runs that may have values sealed with it: those that were created while it was the active key, or before.
+	OpenRuns int64 `protobuf:"varint,7,opt,name=open_runs,json=openRuns,proto3" json:"open_runs,omitempty"`
+	// Events with sensitive values that wait to be matched or delivered.
+	WaitingEvents int64 `protobuf:"varint,8,opt,name=waiting_events,json=waitingEvents,proto3" json:"waiting_events,omitempty"`
+	// Incomplete sets of events of workflows whose trigger collects several.
+	IncompleteSets int64 `protobuf:"varint,9,opt,name=incomplete_sets,json=incompleteSets,proto3" json:"incomplete_sets,omitempty"`
+	// Workflows whose next start after the end of a run may have been scheduled with it.
+	ScheduledStarts int64 `protobuf:"varint,10,opt,name=scheduled_starts,json=scheduledStarts,proto3" json:"scheduled_starts,omitempty"`
+	// Webhooks whose address and headers it has sealed.
+	Webhooks      int64 `protobuf:"varint,11,opt,name=webhooks,proto3" json:"webhooks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealingKey) Reset() {
+	*x = SealingKey{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealingKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealingKey) ProtoMessage() {}
+
+func (x *SealingKey) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealingKey.ProtoReflect.Descriptor instead.
+func (*SealingKey) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SealingKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SealingKey) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *SealingKey) GetFirstTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstTime
+	}
+	return nil
+}
+
+func (x *SealingKey) GetLastTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastTime
+	}
+	return nil
+}
+
+func (x *SealingKey) GetConfigured() bool {
+	if x != nil {
+		return x.Configured
+	}
+	return false
+}
+
+func (x *SealingKey) GetActive() bool {
+	if x != nil {
+		return x.Active
+	}
+	return false
+}
+
+func (x *SealingKey) GetOpenRuns() int64 {
+	if x != nil {
+		return x.OpenRuns
+	}
+	return 0
+}
+
+func (x *SealingKey) GetWaitingEvents() int64 {
+	if x != nil {
+		return x.WaitingEvents
+	}
+	return 0
+}
+
+func (x *SealingKey) GetIncompleteSets() int64 {
+	if x != nil {
+		return x.IncompleteSets
+	}
+	return 0
+}
+
+func (x *SealingKey) GetScheduledStarts() int64 {
+	if x != nil {
+		return x.ScheduledStarts
+	}
+	return 0
+}
+
+func (x *SealingKey) GetWebhooks() int64 {
+	if x != nil {
+		return x.Webhooks
+	}
+	return 0
+}
+
 type AdoptTemporalRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// If true, report what would be adopted and change nothing.
@@ -2600,7 +2832,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2844,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2857,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -2677,7 +2909,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2921,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2934,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -2767,7 +2999,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +3011,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +3024,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -2827,7 +3059,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +3071,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +3084,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -2886,7 +3118,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3130,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +3143,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -2950,7 +3182,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3194,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3207,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
 }
 
 type GetMaintenanceResponse struct {
@@ -2987,7 +3219,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2999,7 +3231,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3012,7 +3244,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3034,7 +3266,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3278,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3291,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -3086,7 +3318,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3098,7 +3330,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3111,7 +3343,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3332,7 +3564,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
 	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x15\n" +
-	"\x13CheckRestoreRequest\"\xda\b\n" +
+	"\x13CheckRestoreRequest\"\x97\t\n" +
 	"\x14CheckRestoreResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12?\n" +
@@ -3354,7 +3586,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x11lacking_schedules\x18\x0e \x03(\tR\x10lackingSchedules\x12%\n" +
 	"\vdispatchers\x18\x0f \x01(\x03H\x04R\vdispatchers\x88\x01\x01\x12/\n" +
 	"\x13unowned_dispatchers\x18\x10 \x03(\tR\x12unownedDispatchers\x12F\n" +
-	"\x06errors\x18\x11 \x03(\v2..signalbox.v1.CheckRestoreResponse.ErrorsEntryR\x06errors\x1a>\n" +
+	"\x06errors\x18\x11 \x03(\v2..signalbox.v1.CheckRestoreResponse.ErrorsEntryR\x06errors\x12;\n" +
+	"\fsealing_keys\x18\x12 \x03(\v2\x18.signalbox.v1.SealingKeyR\vsealingKeys\x1a>\n" +
 	"\x10DifferencesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
@@ -3379,7 +3612,28 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"newestTime\x12A\n" +
 	"\x0eforgotten_from\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\rforgottenFrom\x12C\n" +
 	"\x0fforgotten_until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0eforgottenUntil\x12\x14\n" +
-	"\x05young\x18\t \x01(\x03R\x05young\"\x7f\n" +
+	"\x05young\x18\t \x01(\x03R\x05young\"\x18\n" +
+	"\x16ListSealingKeysRequest\"\x86\x01\n" +
+	"\x17ListSealingKeysResponse\x12;\n" +
+	"\fsealing_keys\x18\x01 \x03(\v2\x18.signalbox.v1.SealingKeyR\vsealingKeys\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x9e\x03\n" +
+	"\n" +
+	"SealingKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12 \n" +
+	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x129\n" +
+	"\n" +
+	"first_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tfirstTime\x127\n" +
+	"\tlast_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastTime\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x05 \x01(\bR\n" +
+	"configured\x12\x16\n" +
+	"\x06active\x18\x06 \x01(\bR\x06active\x12\x1b\n" +
+	"\topen_runs\x18\a \x01(\x03R\bopenRuns\x12%\n" +
+	"\x0ewaiting_events\x18\b \x01(\x03R\rwaitingEvents\x12'\n" +
+	"\x0fincomplete_sets\x18\t \x01(\x03R\x0eincompleteSets\x12)\n" +
+	"\x10scheduled_starts\x18\n" +
+	" \x01(\x03R\x0fscheduledStarts\x12\x1a\n" +
+	"\bwebhooks\x18\v \x01(\x03R\bwebhooks\"\x7f\n" +
 	"\x14AdoptTemporalRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1c\n" +
@@ -3412,7 +3666,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06active\x18\x01 \x01(\bR\x06active\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"U\n" +
 	"\x16SetMaintenanceResponse\x12;\n" +
-	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xb5\t\n" +
+	"\vmaintenance\x18\x01 \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance2\xb1\n" +
+	"\n" +
 	"\rSystemService\x12g\n" +
 	"\n" +
 	"GetVersion\x12\x1f.signalbox.v1.GetVersionRequest\x1a .signalbox.v1.GetVersionResponse\"\x16\x82\xd3\xe4\x93\x02\r\x12\v/v1/version\x90\x02\x01\x12z\n" +
@@ -3423,7 +3678,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\fResetBreaker\x12!.signalbox.v1.ResetBreakerRequest\x1a\".signalbox.v1.ResetBreakerResponse\"#\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/system/breaker:reset\x12r\n" +
 	"\tReconcile\x12\x1e.signalbox.v1.ReconcileRequest\x1a\x1f.signalbox.v1.ReconcileResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/runs:reconcile\x12~\n" +
 	"\rAdoptTemporal\x12\".signalbox.v1.AdoptTemporalRequest\x1a#.signalbox.v1.AdoptTemporalResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/system/temporal:adopt\x12t\n" +
-	"\fCheckRestore\x12!.signalbox.v1.CheckRestoreRequest\x1a\".signalbox.v1.CheckRestoreResponse\"\x1d\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/system/restore\x90\x02\x01\x12~\n" +
+	"\fCheckRestore\x12!.signalbox.v1.CheckRestoreRequest\x1a\".signalbox.v1.CheckRestoreResponse\"\x1d\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/system/restore\x90\x02\x01\x12z\n" +
+	"\x0fListSealingKeys\x12$.signalbox.v1.ListSealingKeysRequest\x1a%.signalbox.v1.ListSealingKeysResponse\"\x1a\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/system/keys\x90\x02\x01\x12~\n" +
 	"\x0eGetMaintenance\x12#.signalbox.v1.GetMaintenanceRequest\x1a$.signalbox.v1.GetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/system/maintenance\x90\x02\x01\x12~\n" +
 	"\x0eSetMaintenance\x12#.signalbox.v1.SetMaintenanceRequest\x1a$.signalbox.v1.SetMaintenanceResponse\"!\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/system/maintenanceBAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
@@ -3439,144 +3695,154 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_signalbox_v1_system_proto_goTypes = []any{
-	(*GetVersionRequest)(nil),      // 0: signalbox.v1.GetVersionRequest
-	(*GetVersionResponse)(nil),     // 1: signalbox.v1.GetVersionResponse
-	(*Connection)(nil),             // 2: signalbox.v1.Connection
-	(*GetConnectionRequest)(nil),   // 3: signalbox.v1.GetConnectionRequest
-	(*GetConnectionResponse)(nil),  // 4: signalbox.v1.GetConnectionResponse
-	(*Breaker)(nil),                // 5: signalbox.v1.Breaker
-	(*ConnectionStatistics)(nil),   // 6: signalbox.v1.ConnectionStatistics
-	(*WorkerSet)(nil),              // 7: signalbox.v1.WorkerSet
-	(*QueueMode)(nil),              // 8: signalbox.v1.QueueMode
-	(*Reconciler)(nil),             // 9: signalbox.v1.Reconciler
-	(*Worker)(nil),                 // 10: signalbox.v1.Worker
-	(*GetStatusRequest)(nil),       // 11: signalbox.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),      // 12: signalbox.v1.GetStatusResponse
-	(*StoreFacts)(nil),             // 13: signalbox.v1.StoreFacts
-	(*ConnectionPool)(nil),         // 14: signalbox.v1.ConnectionPool
-	(*ListQueuesRequest)(nil),      // 15: signalbox.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),     // 16: signalbox.v1.ListQueuesResponse
-	(*Queue)(nil),                  // 17: signalbox.v1.Queue
-	(*QueueLine)(nil),              // 18: signalbox.v1.QueueLine
-	(*Dependency)(nil),             // 19: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),    // 20: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),   // 21: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),       // 22: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),      // 23: signalbox.v1.ReconcileResponse
-	(*ForeignRuns)(nil),            // 24: signalbox.v1.ForeignRuns
-	(*Correction)(nil),             // 25: signalbox.v1.Correction
-	(*CheckRestoreRequest)(nil),    // 26: signalbox.v1.CheckRestoreRequest
-	(*CheckRestoreResponse)(nil),   // 27: signalbox.v1.CheckRestoreResponse
-	(*LostRows)(nil),               // 28: signalbox.v1.LostRows
-	(*AdoptTemporalRequest)(nil),   // 29: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),  // 30: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),      // 31: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),               // 32: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),            // 33: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),  // 34: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil), // 35: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),  // 36: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil), // 37: signalbox.v1.SetMaintenanceResponse
-	nil,                            // 38: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                            // 39: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),  // 40: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 41: google.protobuf.Duration
+	(*GetVersionRequest)(nil),       // 0: signalbox.v1.GetVersionRequest
+	(*GetVersionResponse)(nil),      // 1: signalbox.v1.GetVersionResponse
+	(*Connection)(nil),              // 2: signalbox.v1.Connection
+	(*GetConnectionRequest)(nil),    // 3: signalbox.v1.GetConnectionRequest
+	(*GetConnectionResponse)(nil),   // 4: signalbox.v1.GetConnectionResponse
+	(*Breaker)(nil),                 // 5: signalbox.v1.Breaker
+	(*ConnectionStatistics)(nil),    // 6: signalbox.v1.ConnectionStatistics
+	(*WorkerSet)(nil),               // 7: signalbox.v1.WorkerSet
+	(*QueueMode)(nil),               // 8: signalbox.v1.QueueMode
+	(*Reconciler)(nil),              // 9: signalbox.v1.Reconciler
+	(*Worker)(nil),                  // 10: signalbox.v1.Worker
+	(*GetStatusRequest)(nil),        // 11: signalbox.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 12: signalbox.v1.GetStatusResponse
+	(*StoreFacts)(nil),              // 13: signalbox.v1.StoreFacts
+	(*ConnectionPool)(nil),          // 14: signalbox.v1.ConnectionPool
+	(*ListQueuesRequest)(nil),       // 15: signalbox.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),      // 16: signalbox.v1.ListQueuesResponse
+	(*Queue)(nil),                   // 17: signalbox.v1.Queue
+	(*QueueLine)(nil),               // 18: signalbox.v1.QueueLine
+	(*Dependency)(nil),              // 19: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),     // 20: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),    // 21: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),        // 22: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),       // 23: signalbox.v1.ReconcileResponse
+	(*ForeignRuns)(nil),             // 24: signalbox.v1.ForeignRuns
+	(*Correction)(nil),              // 25: signalbox.v1.Correction
+	(*CheckRestoreRequest)(nil),     // 26: signalbox.v1.CheckRestoreRequest
+	(*CheckRestoreResponse)(nil),    // 27: signalbox.v1.CheckRestoreResponse
+	(*LostRows)(nil),                // 28: signalbox.v1.LostRows
+	(*ListSealingKeysRequest)(nil),  // 29: signalbox.v1.ListSealingKeysRequest
+	(*ListSealingKeysResponse)(nil), // 30: signalbox.v1.ListSealingKeysResponse
+	(*SealingKey)(nil),              // 31: signalbox.v1.SealingKey
+	(*AdoptTemporalRequest)(nil),    // 32: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),   // 33: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),       // 34: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),                // 35: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),             // 36: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),   // 37: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil),  // 38: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),   // 39: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil),  // 40: signalbox.v1.SetMaintenanceResponse
+	nil,                             // 41: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                             // 42: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	40, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	40, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	41, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	40, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	43, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	43, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	44, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	43, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	40, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	40, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	40, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	41, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	41, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	41, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	41, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	40, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	40, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	40, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	41, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	40, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	40, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	40, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	40, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	40, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	43, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	43, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	43, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	43, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	44, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	44, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	44, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	44, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	43, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	43, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	43, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	44, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	43, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	43, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	43, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	43, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	43, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	40, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	43, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	33, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	36, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	41, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	44, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
 	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	40, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	43, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
 	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
 	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	40, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	41, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	40, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	43, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	44, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	43, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	40, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	43, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
 	25, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	41, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	40, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	44, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	43, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
 	24, // 46: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	40, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	40, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	40, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	40, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	40, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	33, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	43, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	43, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	43, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	43, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	43, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	36, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	23, // 53: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	38, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	41, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
 	28, // 55: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	39, // 56: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	40, // 57: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	40, // 58: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	40, // 59: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	31, // 60: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	40, // 61: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	31, // 62: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	32, // 63: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	40, // 64: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	33, // 65: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	33, // 66: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 67: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 68: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 69: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 70: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 71: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 72: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	29, // 73: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	26, // 74: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	34, // 75: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	36, // 76: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 77: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 78: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 79: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 80: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 81: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 82: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	30, // 83: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	27, // 84: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	35, // 85: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	37, // 86: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	77, // [77:87] is the sub-list for method output_type
-	67, // [67:77] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	42, // 56: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	31, // 57: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	43, // 58: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	43, // 59: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	43, // 60: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	31, // 61: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	43, // 62: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	43, // 63: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	43, // 64: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	34, // 65: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	43, // 66: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	34, // 67: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	35, // 68: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	43, // 69: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	36, // 70: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	36, // 71: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 72: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 73: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 74: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 75: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 76: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 77: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	32, // 78: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	26, // 79: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	29, // 80: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	37, // 81: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	39, // 82: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 83: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 84: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 85: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 86: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 87: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 88: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	33, // 89: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	27, // 90: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	30, // 91: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	38, // 92: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	40, // 93: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	83, // [83:94] is the sub-list for method output_type
+	72, // [72:83] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -3593,7 +3859,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

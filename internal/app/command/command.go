@@ -41,7 +41,7 @@ func Main() cli.Options {
 	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
 	return cli.Options{
 		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
-		CheckServices: app.CheckPayloads,
+		CheckServices: app.CheckServices,
 		Bootstrap:     Bootstrap(env, []config.Layer{temporal}),
 		Commands:      []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}

@@ -144,6 +144,7 @@ func fields(s *session.Session, c *signalboxv1.CheckRestoreResponse) []output.Fi
 		{Name: "large values", Value: part(c, "rows", payloads(s, c))},
 		{Name: "schedules", Value: part(c, "schedules", lacking(c.GetSchedules(), "schedule", c.GetLackingSchedules(), "not as in Temporal"))},
 		{Name: "dispatchers", Value: part(c, "dispatchers", lacking(c.GetDispatchers(), "dispatcher", c.GetUnownedDispatchers(), "without an owner"))},
+		{Name: "sealing keys", Value: part(c, "keys", keys(c))},
 		{Name: "result", Value: result(s, c)},
 	}
 }
@@ -265,6 +266,19 @@ func lacking(all int64, noun string, list []string, what string) string {
 		line += fmt.Sprintf(", %d %s: %s", len(list), what, output.Visible(names))
 	}
 	return line
+}
+
+// keys are the keys that have sealed values, with the open runs that need them.
+func keys(c *signalboxv1.CheckRestoreResponse) string {
+	var parts []string
+	for _, k := range c.GetSealingKeys() {
+		line := fmt.Sprintf("%s: %s", output.Visible(k.GetId()), output.Count(k.GetOpenRuns(), "open run"))
+		if !k.GetConfigured() {
+			line += ", this server does not have it"
+		}
+		parts = append(parts, line)
+	}
+	return cmp.Or(strings.Join(parts, "; "), "nothing was sealed yet")
 }
 
 func result(s *session.Session, c *signalboxv1.CheckRestoreResponse) string {

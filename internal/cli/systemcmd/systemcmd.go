@@ -21,7 +21,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *session.Session) *cobra.Command {
 	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), adoptCommand(s), maintenanceCommand(s))
+	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), adoptCommand(s), maintenanceCommand(s), keysCommand(s))
 	return noun
 }
 

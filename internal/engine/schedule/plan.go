@@ -33,13 +33,18 @@ type listed struct {
 	Paused   bool
 }
 
-// note describes a schedule. It also shows whether the schedule in Temporal is up to date.
-func note(t event.Timer) string {
+// note describes a schedule, whose arguments were sealed with a key; empty: they are not sealed. It also shows whether the schedule in Temporal
+// is up to date.
+func note(t event.Timer, key string) string {
 	when := fmt.Sprintf("cron %q (UTC)", t.Spec.Cron)
 	if t.Spec.Cron == "" {
 		when = fmt.Sprintf("every %s from %s", t.Spec.Every, t.Since.UTC().Format(time.RFC3339))
 	}
-	return fmt.Sprintf("workflow %s@%s of project %s: %s", t.Workflow, t.Version, t.Project, when)
+	text := fmt.Sprintf("workflow %s@%s of project %s: %s", t.Workflow, t.Version, t.Project, when)
+	if key != "" {
+		text += fmt.Sprintf(", sealed with key %q", key)
+	}
+	return text
 }
 
 // changeKind is the kind of a change of a schedule.
@@ -56,11 +61,12 @@ type change struct {
 	Kind  changeKind
 	ID    string
 	Timer event.Timer // none for remove
+	Note  string      // none for remove
 }
 
-// plan returns the changes that align the existing schedules with the timers, ordered by ID. It leaves schedules of
+// plan returns the changes that align the existing schedules with the timers and the active sealing key, ordered by ID. It leaves schedules of
 // unknown projects alone: another installation may use the same namespace.
-func plan(timers []event.Timer, existing []listed, owned func(project string) bool) []change {
+func plan(timers []event.Timer, existing []listed, key string, owned func(project string) bool) []change {
 	var changes []change
 	desired := map[string]bool{}
 	byID := make(map[string]listed, len(existing))
@@ -73,11 +79,12 @@ func plan(timers []event.Timer, existing []listed, owned func(project string) bo
 		}
 		id := ID(t.Project, t.Workflow)
 		desired[id] = true
+		text := note(t, key)
 		switch f, exists := byID[id]; {
 		case !exists:
-			changes = append(changes, change{create, id, t})
-		case f.Note != note(t) || f.Paused != t.Paused:
-			changes = append(changes, change{update, id, t})
+			changes = append(changes, change{create, id, t, text})
+		case f.Note != text || f.Paused != t.Paused:
+			changes = append(changes, change{update, id, t, text})
 		}
 	}
 	for _, f := range existing {

@@ -65,7 +65,9 @@ type Options struct {
 	Client func() (client.Client, error)
 	Timers event.TimerStore
 	Store  Store
-	Now    func() time.Time
+	// Key is the ID of the key that seals the arguments of schedules; empty: they are not sealed.
+	Key string
+	Now func() time.Time
 }
 
 // Reconciler aligns Temporal's schedules with the published workflows.
@@ -147,7 +149,7 @@ func (r *Reconciler) read(ctx context.Context, c client.Client) (timers []event.
 	if err != nil {
 		return nil, nil, err
 	}
-	return timers, plan(timers, existing, func(name string) bool { return owned[name] }), nil
+	return timers, plan(timers, existing, r.opts.Key, func(name string) bool { return owned[name] }), nil
 }
 
 // Lacking returns how many schedules Temporal must have, and the changes that it lacks, one line each. It changes nothing.
@@ -256,7 +258,7 @@ func desired(change change) client.Schedule {
 		},
 		// A fire workflow is short, and one that waits for a worker must not delay the next fire.
 		Policy: &client.SchedulePolicies{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL, CatchupWindow: catchUp},
-		State:  &client.ScheduleState{Note: note(t), Paused: t.Paused},
+		State:  &client.ScheduleState{Note: change.Note, Paused: t.Paused},
 	}
 }
 

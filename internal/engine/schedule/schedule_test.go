@@ -27,7 +27,7 @@ func TestPlan(t *testing.T) {
 	after := timer("after", event.TimerSpec{After: time.Minute})
 	all := []event.Timer{every, cron, after}
 	is := func(t event.Timer) listed {
-		return listed{ID: ID(t.Project, t.Workflow), Note: note(t), Paused: t.Paused}
+		return listed{ID: ID(t.Project, t.Workflow), Note: note(t, "k1"), Paused: t.Paused}
 	}
 	paused, newer := cron, cron
 	paused.Paused, newer.Version = true, "1.1.0"
@@ -36,11 +36,12 @@ func TestPlan(t *testing.T) {
 		existing []listed
 		want     []change
 	}{
-		"no schedules":          {all, nil, []change{{create, "signalbox-schedule/shop/orders/cron", cron}, {create, "signalbox-schedule/shop/orders/every", every}}},
+		"no schedules":          {all, nil, []change{{create, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}, {create, "signalbox-schedule/shop/orders/every", every, note(every, "k1")}}},
 		"all schedules":         {all, []listed{is(every), is(cron)}, nil},
-		"paused since":          {[]event.Timer{paused}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", paused}}},
-		"unpaused":              {[]event.Timer{cron}, []listed{is(paused)}, []change{{update, "signalbox-schedule/shop/orders/cron", cron}}},
-		"a newer version":       {[]event.Timer{newer}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", newer}}},
+		"paused since":          {[]event.Timer{paused}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", paused, note(paused, "k1")}}},
+		"unpaused":              {[]event.Timer{cron}, []listed{is(paused)}, []change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
+		"a newer version":       {[]event.Timer{newer}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", newer, note(newer, "k1")}}},
+		"another key":           {[]event.Timer{cron}, []listed{{ID: is(cron).ID, Note: note(cron, "k0")}}, []change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
 		"unpublished":           {nil, []listed{is(cron)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
 		"no pause at all":       {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
 		"after instead":         {[]event.Timer{after}, []listed{is(after)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
@@ -48,7 +49,7 @@ func TestPlan(t *testing.T) {
 		"of another program":    {nil, []listed{{ID: "nightly"}}, nil},
 	}
 	for name, tt := range tests {
-		require.Equal(t, tt.want, plan(tt.timers, tt.existing, func(p string) bool { return p == "shop" }), name)
+		require.Equal(t, tt.want, plan(tt.timers, tt.existing, "k1", func(p string) bool { return p == "shop" }), name)
 	}
 }
 

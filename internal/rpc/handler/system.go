@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
@@ -46,6 +47,7 @@ type SystemService interface {
 	ResetBreaker(ctx context.Context) conntype.Status
 	Reconcile(ctx context.Context, dryRun bool, since time.Time) (run.Report, error)
 	CheckRestore(ctx context.Context) system.RestoreCheck
+	SealingKeys(ctx context.Context) ([]sealingkey.State, error)
 	Mismatch() string
 	AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
 	Maintenance(ctx context.Context) (maintenance.State, error)
@@ -214,7 +216,7 @@ func (h *System) CheckRestore(
 	c := h.service.CheckRestore(ctx)
 	res := &signalboxv1.CheckRestoreResponse{
 		Time: message.Timestamp(c.At), Complete: c.Complete(), RestoredTime: message.Timestamp(c.RestoredAt), BackupTime: message.Timestamp(c.RestoredTo),
-		LackingSchedules: c.LackingSchedules, UnownedDispatchers: c.UnownedDispatchers, Errors: c.Errors,
+		LackingSchedules: c.LackingSchedules, UnownedDispatchers: c.UnownedDispatchers, Errors: c.Errors, SealingKeys: keyMessages(c.SealingKeys),
 	}
 	if c.Maintenance != nil {
 		res.Maintenance = maintenanceMessage(*c.Maintenance)
@@ -238,6 +240,25 @@ func (h *System) CheckRestore(
 		res.Dispatchers = new(int64(c.Dispatchers))
 	}
 	return connect.NewResponse(res), nil
+}
+
+// ListSealingKeys returns the keys that have sealed values.
+func (h *System) ListSealingKeys(
+	ctx context.Context, _ *connect.Request[signalboxv1.ListSealingKeysRequest],
+) (*connect.Response[signalboxv1.ListSealingKeysResponse], error) {
+	keys, err := h.service.SealingKeys(ctx)
+	return message.Reply(&signalboxv1.ListSealingKeysResponse{SealingKeys: keyMessages(keys), Time: timestamppb.Now()}, err)
+}
+
+func keyMessages(keys []sealingkey.State) (list []*signalboxv1.SealingKey) {
+	for _, k := range keys {
+		list = append(list, &signalboxv1.SealingKey{
+			Id: k.ID, Fingerprint: k.Fingerprint, FirstTime: message.Timestamp(k.FirstAt), LastTime: message.Timestamp(k.LastAt),
+			Configured: k.Configured, Active: k.Active, OpenRuns: k.Runs, WaitingEvents: k.Events, IncompleteSets: k.Sets, ScheduledStarts: k.Starts,
+			Webhooks: k.Webhooks,
+		})
+	}
+	return list
 }
 
 func lostMessage(l run.Lost) *signalboxv1.LostRows {

@@ -86,6 +86,7 @@ func system() []Rule {
 		{"Reconcile", auth.Admin, Everywhere, ""},
 		{"AdoptTemporal", auth.Admin, Everywhere, ""},
 		{"CheckRestore", auth.Admin, Everywhere, ""},
+		{"ListSealingKeys", auth.Admin, Everywhere, ""},
 		{"GetMaintenance", "", Nowhere, "the page of every project shows it"},
 		{"SetMaintenance", auth.Admin, Everywhere, ""},
 	}

@@ -374,6 +374,10 @@ func fixtures() map[int64]fixture {
 			insert: []string{`UPDATE runs_home SET foreign_runs = '[]'`},
 			want:   map[string]string{`SELECT foreign_runs FROM runs_home`: "[]"},
 		},
+		54: {
+			insert: []string{`INSERT INTO sealing_keys (id, fingerprint, first_at, last_at) VALUES ('k54', 'f54', 1, 2)`},
+			want:   map[string]string{`SELECT fingerprint FROM sealing_keys WHERE id = 'k54'`: "f54"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

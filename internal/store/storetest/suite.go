@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/payloads"
@@ -54,6 +55,7 @@ type Store interface {
 	credentials
 	waited
 	sealedValues
+	sealingkey.Store
 	Batches() *Batches
 	retention.Store
 	Quotas() *quotas.Store
@@ -208,6 +210,7 @@ func cases() []test {
 		{"home", testHome},
 		{"left runs", testLeftRuns},
 		{"restored rows", testRestoredRows},
+		{"sealing keys", testSealingKeys},
 		{"Temporal servers of workers", testWorkerPlaces},
 		{"updates in bulk", testUpdatesInBulk},
 		{"concurrent updates", testConcurrentUpdates},

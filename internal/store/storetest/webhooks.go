@@ -106,6 +106,23 @@ func testWebhooks(t *testing.T, open Opener) {
 		Sealed: []byte{1, 0, 2}, Since: 1, Creator: "ada", Updater: "ada", CreatedAt: at(1), UpdatedAt: at(1),
 	}, w}, list)
 
+	replaced, err := s.Webhooks().ReplaceSealed(ctx, func(w webhook.Webhook) ([]byte, error) {
+		if w.ID == "a" {
+			return w.Sealed, nil
+		}
+		changeWebhook(t, s, "b", func(w *webhook.Webhook) webhook.Change {
+			w.Sealed = []byte{2}
+			return webhook.Change{}
+		})
+		return []byte{9}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, replaced)
+	require.Equal(t, []byte{2}, getWebhook(t, s, "b").Sealed, "a change in the meantime stays")
+	_, err = s.Webhooks().ReplaceSealed(ctx, func(w webhook.Webhook) ([]byte, error) { return append([]byte(w.ID), w.Sealed...), nil })
+	require.NoError(t, err)
+	require.Equal(t, []byte{'b', 2}, getWebhook(t, s, "b").Sealed)
+
 	changeWebhook(t, s, "b", func(w *webhook.Webhook) webhook.Change {
 		w.URL, w.Sealed, w.Updater, w.UpdatedAt, w.PausedAt, w.PauseReason = "https://example.org/", []byte{3}, "bob", at(5), at(5), "later"
 		return webhook.Change{Stop: true}

@@ -8,6 +8,7 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/signalbox-dev/signalbox/internal/store/events"
@@ -67,6 +68,36 @@ func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhoo
 		return err
 	})
 	return list, err
+}
+
+// ReplaceSealed implements [webhook.Store].
+func (s *Store) ReplaceSealed(ctx context.Context, replace func(webhook.Webhook) ([]byte, error)) (replaced int, err error) {
+	var list []webhook.Webhook
+	err = s.db.Read(ctx, "read sealed parts of webhooks", func(ctx context.Context, c sqldb.Conn) error {
+		list, err = sqlrow.Collect(ctx, c, selectWebhooks+` ORDER BY w.id`, nil, scanWebhook)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, w := range list {
+		sealed, err := replace(w)
+		if err != nil {
+			return replaced, err
+		}
+		if bytes.Equal(sealed, w.Sealed) {
+			continue
+		}
+		err = s.db.Exec(ctx, "replace the sealed part of a webhook", func(ctx context.Context, c sqldb.Conn) error {
+			_, err := c.ExecContext(ctx, `UPDATE webhooks SET sealed = $1 WHERE id = $2 AND sealed = $3`, sealed, w.ID, w.Sealed)
+			return err
+		})
+		if err != nil {
+			return replaced, err
+		}
+		replaced++
+	}
+	return replaced, nil
 }
 
 // ChangeWebhook implements [webhook.Store]. It locks the position of the project, so that changes and matching follow each other.

@@ -92,6 +92,8 @@ function others(check: CheckRestoreResponse): Fact[] {
     `${plural(all ?? 0n, noun)}${those.length === 0 ? '' : `, ${those.length} ${what}: ${those.slice(0, 5).join(', ')}`}`
   return [
     ['Large values', known(check, 'rows', () => (check.withoutPayload ?? 0n) === 0n ? 'no run is known to lack one' : <Link to="/problems">{plural(check.withoutPayload ?? 0n, 'run')} stuck without one</Link>)],
+    ['Sealing keys', known(check, 'keys', () => check.sealingKeys.length === 0 ? 'nothing was sealed yet' : check.sealingKeys.map(
+      (k) => `${k.id}: ${plural(k.openRuns, 'open run')}${k.configured ? '' : ', this server does not have it'}`).join('; '))],
     ['Schedules', known(check, 'schedules', () => list(check.schedules, 'schedule', check.lackingSchedules, 'not as in Temporal'))],
     ['Dispatchers', known(check, 'dispatchers', () => list(check.dispatchers, 'dispatcher', check.unownedDispatchers, 'without an owner'))],
   ]

@@ -55,6 +55,9 @@ const (
 	// SystemServiceCheckRestoreProcedure is the fully-qualified name of the SystemService's
 	// CheckRestore RPC.
 	SystemServiceCheckRestoreProcedure = "/signalbox.v1.SystemService/CheckRestore"
+	// SystemServiceListSealingKeysProcedure is the fully-qualified name of the SystemService's
+	// ListSealingKeys RPC.
+	SystemServiceListSealingKeysProcedure = "/signalbox.v1.SystemService/ListSealingKeys"
 	// SystemServiceGetMaintenanceProcedure is the fully-qualified name of the SystemService's
 	// GetMaintenance RPC.
 	SystemServiceGetMaintenanceProcedure = "/signalbox.v1.SystemService/GetMaintenance"
@@ -91,6 +94,9 @@ type SystemServiceClient interface {
 	// CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
 	// lacks. It changes nothing: comparisons in the background, or Reconcile, correct it.
 	CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error)
+	// ListSealingKeys returns the keys that have sealed values, the last used first, and what still needs each of them. A server
+	// without a key that something needs does not start.
+	ListSealingKeys(context.Context, *connect.Request[v1.ListSealingKeysRequest]) (*connect.Response[v1.ListSealingKeysResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -163,6 +169,13 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listSealingKeys: connect.NewClient[v1.ListSealingKeysRequest, v1.ListSealingKeysResponse](
+			httpClient,
+			baseURL+SystemServiceListSealingKeysProcedure,
+			connect.WithSchema(systemServiceMethods.ByName("ListSealingKeys")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		getMaintenance: connect.NewClient[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse](
 			httpClient,
 			baseURL+SystemServiceGetMaintenanceProcedure,
@@ -181,16 +194,17 @@ func NewSystemServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // systemServiceClient implements SystemServiceClient.
 type systemServiceClient struct {
-	getVersion     *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
-	getConnection  *connect.Client[v1.GetConnectionRequest, v1.GetConnectionResponse]
-	getStatus      *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
-	listQueues     *connect.Client[v1.ListQueuesRequest, v1.ListQueuesResponse]
-	resetBreaker   *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
-	reconcile      *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
-	adoptTemporal  *connect.Client[v1.AdoptTemporalRequest, v1.AdoptTemporalResponse]
-	checkRestore   *connect.Client[v1.CheckRestoreRequest, v1.CheckRestoreResponse]
-	getMaintenance *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
-	setMaintenance *connect.Client[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse]
+	getVersion      *connect.Client[v1.GetVersionRequest, v1.GetVersionResponse]
+	getConnection   *connect.Client[v1.GetConnectionRequest, v1.GetConnectionResponse]
+	getStatus       *connect.Client[v1.GetStatusRequest, v1.GetStatusResponse]
+	listQueues      *connect.Client[v1.ListQueuesRequest, v1.ListQueuesResponse]
+	resetBreaker    *connect.Client[v1.ResetBreakerRequest, v1.ResetBreakerResponse]
+	reconcile       *connect.Client[v1.ReconcileRequest, v1.ReconcileResponse]
+	adoptTemporal   *connect.Client[v1.AdoptTemporalRequest, v1.AdoptTemporalResponse]
+	checkRestore    *connect.Client[v1.CheckRestoreRequest, v1.CheckRestoreResponse]
+	listSealingKeys *connect.Client[v1.ListSealingKeysRequest, v1.ListSealingKeysResponse]
+	getMaintenance  *connect.Client[v1.GetMaintenanceRequest, v1.GetMaintenanceResponse]
+	setMaintenance  *connect.Client[v1.SetMaintenanceRequest, v1.SetMaintenanceResponse]
 }
 
 // GetVersion calls signalbox.v1.SystemService.GetVersion.
@@ -233,6 +247,11 @@ func (c *systemServiceClient) CheckRestore(ctx context.Context, req *connect.Req
 	return c.checkRestore.CallUnary(ctx, req)
 }
 
+// ListSealingKeys calls signalbox.v1.SystemService.ListSealingKeys.
+func (c *systemServiceClient) ListSealingKeys(ctx context.Context, req *connect.Request[v1.ListSealingKeysRequest]) (*connect.Response[v1.ListSealingKeysResponse], error) {
+	return c.listSealingKeys.CallUnary(ctx, req)
+}
+
 // GetMaintenance calls signalbox.v1.SystemService.GetMaintenance.
 func (c *systemServiceClient) GetMaintenance(ctx context.Context, req *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {
 	return c.getMaintenance.CallUnary(ctx, req)
@@ -271,6 +290,9 @@ type SystemServiceHandler interface {
 	// CheckRestore compares the database with Temporal after the restore of a backup, and reports what the one has and the other
 	// lacks. It changes nothing: comparisons in the background, or Reconcile, correct it.
 	CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error)
+	// ListSealingKeys returns the keys that have sealed values, the last used first, and what still needs each of them. A server
+	// without a key that something needs does not start.
+	ListSealingKeys(context.Context, *connect.Request[v1.ListSealingKeysRequest]) (*connect.Response[v1.ListSealingKeysResponse], error)
 	// GetMaintenance returns whether the platform is in maintenance.
 	GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error)
 	// SetMaintenance switches the maintenance mode on or off. While it is on, no server starts new runs: requests for runs
@@ -339,6 +361,13 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	systemServiceListSealingKeysHandler := connect.NewUnaryHandler(
+		SystemServiceListSealingKeysProcedure,
+		svc.ListSealingKeys,
+		connect.WithSchema(systemServiceMethods.ByName("ListSealingKeys")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	systemServiceGetMaintenanceHandler := connect.NewUnaryHandler(
 		SystemServiceGetMaintenanceProcedure,
 		svc.GetMaintenance,
@@ -370,6 +399,8 @@ func NewSystemServiceHandler(svc SystemServiceHandler, opts ...connect.HandlerOp
 			systemServiceAdoptTemporalHandler.ServeHTTP(w, r)
 		case SystemServiceCheckRestoreProcedure:
 			systemServiceCheckRestoreHandler.ServeHTTP(w, r)
+		case SystemServiceListSealingKeysProcedure:
+			systemServiceListSealingKeysHandler.ServeHTTP(w, r)
 		case SystemServiceGetMaintenanceProcedure:
 			systemServiceGetMaintenanceHandler.ServeHTTP(w, r)
 		case SystemServiceSetMaintenanceProcedure:
@@ -413,6 +444,10 @@ func (UnimplementedSystemServiceHandler) AdoptTemporal(context.Context, *connect
 
 func (UnimplementedSystemServiceHandler) CheckRestore(context.Context, *connect.Request[v1.CheckRestoreRequest]) (*connect.Response[v1.CheckRestoreResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.CheckRestore is not implemented"))
+}
+
+func (UnimplementedSystemServiceHandler) ListSealingKeys(context.Context, *connect.Request[v1.ListSealingKeysRequest]) (*connect.Response[v1.ListSealingKeysResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.SystemService.ListSealingKeys is not implemented"))
 }
 
 func (UnimplementedSystemServiceHandler) GetMaintenance(context.Context, *connect.Request[v1.GetMaintenanceRequest]) (*connect.Response[v1.GetMaintenanceResponse], error) {

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
+	"github.com/signalbox-dev/signalbox/internal/sealingkey"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// checkTimeout bounds the check of each service.
+const checkTimeout = 10 * time.Second
+
+// CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration does not start, or
+// cannot store values. note tells what could not be checked.
+func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems {
+	refused, err := checkKeys(ctx, cfg)
+	if err != nil {
+		note("whether a sealing key is missing that something needs is unknown: %v", err)
+	}
+	return append(refused, CheckPayloads(ctx, cfg)...)
+}
+
+// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no problems.
+func checkKeys(ctx context.Context, cfg *config.Config) (config.Problems, error) {
+	ring, err := sealconfig.Ring(cfg.Encryption)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the configuration reports it
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if sqldb.Driver(cfg.Store.Driver) == sqldb.SQLite {
+		file, _, _ := strings.Cut(cfg.Store.DSN.Reveal(), "?")
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+			return nil, nil // a server creates it
+		}
+	}
+	opened, err := store.Open(ctx, store.Options{Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = opened.Stop(ctx) }()
+	facts := opened.Facts(ctx)
+	if facts.Error != "" {
+		return nil, errors.New(facts.Error)
+	}
+	if facts.Schema < facts.Required {
+		return nil, nil // a server migrates it, or does not start for that reason
+	}
+	err = sealingkey.Check(ctx, opened, ring)
+	if refused, is := errors.AsType[*sealingkey.RefusedError](err); is {
+		var problems config.Problems
+		for _, p := range refused.Problems {
+			problems = append(problems, config.Problem{Path: "encryption.keys", Message: p})
+		}
+		return problems, nil
+	}
+	return nil, err
+}

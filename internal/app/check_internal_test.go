@@ -1,0 +1,55 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/store"
+)
+
+func keyFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, keyring.Generate(), 0o600))
+	return file
+}
+
+func TestCheckOfSealingKeys(t *testing.T) {
+	t.Parallel()
+	dsn, right := filepath.Join(t.TempDir(), "signalbox.db"), keyFile(t)
+	checks := func(key, dsn string) (config.Problems, []string) {
+		t.Helper()
+		var notes []string
+		cfg := load(t, map[string]string{"SIGNALBOX_ENCRYPTION_KEYS": "k1=" + key, "SIGNALBOX_STORE_DSN": dsn})
+		return CheckServices(t.Context(), cfg, func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }), notes
+	}
+	problems, notes := checks(right, dsn)
+	require.Empty(t, problems)
+	require.Empty(t, notes)
+	require.NoFileExists(t, dsn, "a check creates no database")
+
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: dsn, AutoMigrate: true})
+	require.NoError(t, err)
+	problems, notes = checks(right, dsn)
+	require.Empty(t, problems, "the database has no tables yet")
+	require.Empty(t, notes)
+	require.NoError(t, s.Start(t.Context()))
+	require.NoError(t, s.RecordSealingKey(t.Context(), "k1", "another"))
+	require.NoError(t, s.Stop(t.Context()))
+	problems, notes = checks(right, dsn)
+	require.Len(t, problems, 1)
+	require.Equal(t, "encryption.keys", problems[0].Path)
+	require.Contains(t, problems[0].Message, `the key "k1" is not the one that sealed values here`)
+	require.Empty(t, notes)
+
+	require.NoError(t, os.WriteFile(dsn, []byte("this is not a database, but a file of the same name and size"), 0o600))
+	problems, notes = checks(right, dsn)
+	require.Empty(t, problems)
+	require.Len(t, notes, 1, "unknown is not fine")
+}
