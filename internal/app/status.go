@@ -60,6 +60,11 @@ type restoreSources struct {
 	c *components
 }
 
+// LacksPayload implements [system.RestoreSources].
+func (s restoreSources) LacksPayload(ctx context.Context, runID string) (bool, error) {
+	return s.c.connection.engine.LacksPayload(ctx, runID)
+}
+
 // Schedules implements [system.RestoreSources].
 func (s restoreSources) Schedules(ctx context.Context) (expected int, lacking []string, err error) {
 	return s.c.definitions.schedules.Lacking(ctx)

@@ -89,7 +89,7 @@ func (*fakeSystem) Comparisons(context.Context) (run.Comparisons, error) {
 }
 
 func (*fakeSystem) RestoredRows(context.Context, time.Time) (system.RestoredRows, error) {
-	return system.RestoredRows{Newest: noon.Add(-time.Hour), Adopted: 5, Missing: 6, WithoutPayload: 7}, nil
+	return system.RestoredRows{Newest: noon.Add(-time.Hour), Adopted: 5, Missing: 6}, nil
 }
 
 func (f *fakeSystem) Schedules(context.Context) (int, []string, error) {
@@ -98,6 +98,14 @@ func (f *fakeSystem) Schedules(context.Context) (int, []string, error) {
 
 func (*fakeSystem) Dispatchers(context.Context) (int, []string, error) {
 	return 9, []string{"shop"}, nil
+}
+
+func (*fakeSystem) OpenRuns(context.Context, string, int) ([]run.Run, error) {
+	return []run.Run{{ID: "lacks"}, {ID: "has"}}, nil
+}
+
+func (*fakeSystem) LacksPayload(_ context.Context, id string) (bool, error) {
+	return id == "lacks", nil
 }
 
 func (f *fakeSystem) SealingKeys(context.Context) ([]sealingkey.State, error) {
@@ -303,7 +311,7 @@ func TestCheckRestore(t *testing.T) {
 		"differences": {"adopted": 3, "forgotten_executions": 1},
 		"lost": {"open": 1, "ended": 2, "young": 4, "upToHour": 1, "upToDay": 1, "older": 1, "newestTime": "2026-01-31T12:00:00Z",
 			"forgottenFrom": "2026-01-31T10:00:00Z", "forgottenUntil": "2026-01-31T11:00:00Z"},
-		"adopted": 5, "failedMissing": 6, "withoutPayload": 7, "schedules": 8, "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
+		"adopted": 5, "failedMissing": 6, "lostPayloads": {"runs": 1, "sampleRunIds": ["lacks"], "searched": 2, "allSearched": true}, "schedules": 8, "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
 		"dispatchers": 9, "unownedDispatchers": ["shop"], "complete": false, "errors": {},
 		"sealingKeys": [`+sealingKey+`]
 	}`, p.do("GET", "/v1/system/restore", "").body)

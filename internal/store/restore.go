@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -20,8 +19,6 @@ func (s *Store) RestoredRows(ctx context.Context, since time.Time) (found system
 		if err != nil {
 			return err
 		}
-		found.WithoutPayload, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
-WHERE v.cause = $1`, run.PayloadMissing)
 		if err != nil || since.IsZero() {
 			return err
 		}

@@ -2,6 +2,8 @@ package system
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +18,16 @@ type RestoredRows struct {
 	Newest time.Time
 	// Adopted counts the runs that got their row from Temporal since then, Missing the runs that failed because Temporal does not have them.
 	Adopted, Missing int64
-	// WithoutPayload counts the open runs that are stuck because the database lacks one of their large values.
-	WithoutPayload int64
+}
+
+// LostPayloads are the open runs whose history refers to a large value that no store has.
+type LostPayloads struct {
+	// Searched counts the open runs whose histories were searched; All is false if there are more, for which there was no time.
+	Searched int
+	All      bool
+	// Runs counts those that lack a value, RunIDs are some of them.
+	Runs   int
+	RunIDs []string
 }
 
 // RestoreSources are what a restored database is compared with, beside the runs in Temporal.
@@ -26,6 +36,10 @@ type RestoreSources interface {
 	Comparisons(ctx context.Context) (run.Comparisons, error)
 	// RestoredRows returns what the rows tell about the time since a moment.
 	RestoredRows(ctx context.Context, since time.Time) (RestoredRows, error)
+	// OpenRuns returns up to limit open runs with an ID beyond one, in the order of their IDs.
+	OpenRuns(ctx context.Context, after string, limit int) ([]run.Run, error)
+	// LacksPayload reports whether the history of a run refers to a large value that no store has.
+	LacksPayload(ctx context.Context, runID string) (bool, error)
 	// Schedules returns how many schedules Temporal must have, and the changes that it lacks, one line each.
 	Schedules(ctx context.Context) (expected int, lacking []string, err error)
 	// Dispatchers returns how many dispatchers there are, and the projects of those without an owner.
@@ -42,6 +56,7 @@ const (
 	PartSchedules   = "schedules"
 	PartDispatchers = "dispatchers"
 	PartKeys        = "keys"
+	PartPayloads    = "payloads"
 )
 
 // RestoreCheck is how the database differs from Temporal.
@@ -55,6 +70,7 @@ type RestoreCheck struct {
 	// Rows are since RestoredTo.
 	Rows RestoredRows
 
+	Payloads           LostPayloads
 	Schedules          int
 	LackingSchedules   []string
 	Dispatchers        int
@@ -118,6 +134,10 @@ func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
 		check.Dispatchers, check.UnownedDispatchers, err = s.opts.Restore.Dispatchers(ctx)
 		return err
 	})
+	ask(PartPayloads, func() (err error) {
+		check.Payloads, err = s.searchPayloads(ctx)
+		return err
+	})
 	ask(PartKeys, func() (err error) {
 		check.SealingKeys, err = s.opts.Restore.SealingKeys(ctx)
 		return err
@@ -131,4 +151,69 @@ func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
 	})
 	asking.Wait()
 	return check
+}
+
+const (
+	// searchFor bounds the search for lost payloads, searchers how many histories are read at once.
+	searchFor = 15 * time.Second
+	searchers = 8
+	// searchPage is the number of open runs that are read at once, sampleRuns that of the IDs that are returned.
+	searchPage, sampleRuns = 500, 5
+)
+
+// searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it has time.
+func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err error) {
+	bounded, cancel := context.WithTimeout(ctx, searchFor)
+	defer cancel()
+	var mu sync.Mutex
+	for after := ""; ; {
+		page, err := s.opts.Restore.OpenRuns(bounded, after, searchPage)
+		if err != nil {
+			return found, outOfTime(bounded, err)
+		}
+		var failed error
+		var searching sync.WaitGroup
+		next := make(chan string)
+		for range searchers {
+			searching.Go(func() {
+				for id := range next {
+					lacks, err := s.opts.Restore.LacksPayload(bounded, id)
+					mu.Lock()
+					if err != nil {
+						failed = errors.Join(failed, err)
+					} else {
+						found.Searched++
+					}
+					if lacks {
+						found.Runs++
+						found.RunIDs = append(found.RunIDs, id)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		for _, r := range page {
+			next <- r.ID
+		}
+		close(next)
+		searching.Wait()
+		slices.Sort(found.RunIDs)
+		found.RunIDs = found.RunIDs[:min(len(found.RunIDs), sampleRuns)]
+		if failed != nil {
+			return found, outOfTime(bounded, failed)
+		}
+		if len(page) < searchPage {
+			found.All = true
+			return found, nil
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+// outOfTime returns no error if the time of a search has run out: what was found until then counts.
+func outOfTime(bounded context.Context, err error) error {
+	if bounded.Err() != nil && errors.Is(context.Cause(bounded), context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }

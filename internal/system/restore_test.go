@@ -2,7 +2,10 @@ package system_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +34,50 @@ func (s *fakes) Dispatchers(context.Context) (int, []string, error) {
 	return s.restored.Dispatchers, s.restored.UnownedDispatchers, s.restoreErr
 }
 
+func (s *fakes) OpenRuns(_ context.Context, after string, limit int) (list []run.Run, err error) {
+	for n := range s.openRuns {
+		if id := fmt.Sprintf("%05d", n); id > after && len(list) < limit {
+			list = append(list, run.Run{ID: id})
+		}
+	}
+	return list, s.restoreErr
+}
+
+func (s *fakes) LacksPayload(ctx context.Context, id string) (bool, error) {
+	if s.historyTakes > 0 {
+		select {
+		case <-time.After(s.historyTakes):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return strings.HasSuffix(id, "00"), s.historyErr
+}
+
+func TestOpenRunsAreSearchedForLostPayloads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service, s := newService()
+		require.Equal(t, system.LostPayloads{All: true}, service.CheckRestore(t.Context()).Payloads)
+		s.openRuns = 1234
+		found := service.CheckRestore(t.Context())
+		want := system.LostPayloads{Searched: 1234, All: true, Runs: 13, RunIDs: []string{"00000", "00100", "00200", "00300", "00400"}}
+		require.Equal(t, want, found.Payloads)
+		require.True(t, found.Known(system.PartPayloads))
+		require.True(t, found.Complete(), "what is lost cannot be corrected")
+
+		s.historyTakes = time.Second
+		found = service.CheckRestore(t.Context())
+		require.False(t, found.Payloads.All)
+		require.InDelta(t, 8*15, found.Payloads.Searched, 8)
+		require.True(t, found.Known(system.PartPayloads), "what was found until then counts")
+
+		s.historyTakes, s.historyErr = 0, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
+		found = service.CheckRestore(t.Context())
+		require.Contains(t, found.Errors[system.PartPayloads], "temporal is away")
+	})
+}
+
 func (s *fakes) SealingKeys(context.Context) ([]sealingkey.State, error) {
 	return s.restored.SealingKeys, s.restoreErr
 }
@@ -44,7 +91,7 @@ func TestRestoreCheck(t *testing.T) {
 	s.restored = system.RestoreCheck{
 		Comparisons: run.Comparisons{RestoredAt: noon, RestoredTo: backup}, Rows: system.RestoredRows{Newest: backup, Adopted: 7},
 		Schedules: 2, LackingSchedules: []string{"create a"}, Dispatchers: 3, UnownedDispatchers: []string{"shop"},
-		SealingKeys: []sealingkey.State{{Key: sealingkey.Key{ID: "first"}}},
+		SealingKeys: []sealingkey.State{{Key: sealingkey.Key{ID: "first"}}}, Payloads: system.LostPayloads{All: true},
 	}
 	want := s.restored
 	want.At, want.Maintenance, want.Comparison, want.Errors = noon, s.mode, s.report, map[string]string{}
@@ -55,7 +102,7 @@ func TestRestoreCheck(t *testing.T) {
 
 	s.restoreErr = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
 	found := service.CheckRestore(t.Context())
-	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers, system.PartKeys} {
+	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers, system.PartKeys, system.PartPayloads} {
 		require.Equal(t, "the database is away", found.Errors[part], part)
 		require.False(t, found.Known(part))
 	}

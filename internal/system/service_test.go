@@ -54,6 +54,10 @@ type fakes struct {
 	queue      func(project string) (diagnose.QueueState, error)
 	restored   system.RestoreCheck // the answers of the sources of a restore
 	restoreErr error
+	// openRuns is the number of open runs; historyTakes and historyErr are how each history is read.
+	openRuns     int
+	historyTakes time.Duration
+	historyErr   error
 }
 
 // mode is the maintenance mode of the fakes.

@@ -96,6 +96,13 @@ func TestStoreOfPayloadsIsChangedWithoutCopying(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, report, `"payloads"`)
 
+	// A value is lost.
+	lost := startLarge(t, s, workflow)
+	check := func() string { return s.CLI(t, "restore", "check").Stdout }
+	require.Contains(t, check(), "none is lost of the 1 open run searched")
+	require.NoError(t, os.RemoveAll(filepath.Join(root, folderOf(t, root, lost))))
+	require.Contains(t, check(), "1 of 1 open run searched: stuck with PAYLOAD_MISSING where they need it: "+lost)
+
 	// The disk of the folder is lost: it is shown, and the platform goes on.
 	require.NoError(t, os.RemoveAll(root))
 	platform.Eventually(t, soon, func() string {
@@ -104,6 +111,19 @@ func TestStoreOfPayloadsIsChangedWithoutCopying(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// folderOf returns the folder of a run's values, below the root.
+func folderOf(t *testing.T, root, runID string) (folder string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == runID {
+			folder, err = filepath.Rel(root, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, folder)
+	return folder
 }
 
 // sealedFiles counts the files below a folder by run, and requires that none has the planted text.

@@ -2305,15 +2305,15 @@ type CheckRestoreResponse struct {
 	// failed because Temporal does not have them.
 	Adopted       *int64 `protobuf:"varint,10,opt,name=adopted,proto3,oneof" json:"adopted,omitempty"`
 	FailedMissing *int64 `protobuf:"varint,11,opt,name=failed_missing,json=failedMissing,proto3,oneof" json:"failed_missing,omitempty"`
-	// Open runs that are stuck because the database lacks one of their large values. Not set if it is unknown.
-	WithoutPayload *int64 `protobuf:"varint,12,opt,name=without_payload,json=withoutPayload,proto3,oneof" json:"without_payload,omitempty"`
+	// Open runs whose histories refer to a large value that no store has. Not set if it is unknown.
+	LostPayloads *LostPayloads `protobuf:"bytes,12,opt,name=lost_payloads,json=lostPayloads,proto3" json:"lost_payloads,omitempty"`
 	// Number of schedules that Temporal must have, and the changes that it lacks. Not set if it is unknown.
 	Schedules        *int64   `protobuf:"varint,13,opt,name=schedules,proto3,oneof" json:"schedules,omitempty"`
 	LackingSchedules []string `protobuf:"bytes,14,rep,name=lacking_schedules,json=lackingSchedules,proto3" json:"lacking_schedules,omitempty"`
 	// Number of dispatchers, and the projects of those without an owner. Not set if it is unknown.
 	Dispatchers        *int64   `protobuf:"varint,15,opt,name=dispatchers,proto3,oneof" json:"dispatchers,omitempty"`
 	UnownedDispatchers []string `protobuf:"bytes,16,rep,name=unowned_dispatchers,json=unownedDispatchers,proto3" json:"unowned_dispatchers,omitempty"`
-	// Why parts are unknown, by part: restore, comparison, rows, schedules, dispatchers or keys.
+	// Why parts are unknown, by part: restore, comparison, rows, schedules, dispatchers, keys or payloads.
 	Errors map[string]string `protobuf:"bytes,17,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The keys that have sealed values, the last used first, and what needs each of them.
 	SealingKeys   []*SealingKey `protobuf:"bytes,18,rep,name=sealing_keys,json=sealingKeys,proto3" json:"sealing_keys,omitempty"`
@@ -2428,11 +2428,11 @@ func (x *CheckRestoreResponse) GetFailedMissing() int64 {
 	return 0
 }
 
-func (x *CheckRestoreResponse) GetWithoutPayload() int64 {
-	if x != nil && x.WithoutPayload != nil {
-		return *x.WithoutPayload
+func (x *CheckRestoreResponse) GetLostPayloads() *LostPayloads {
+	if x != nil {
+		return x.LostPayloads
 	}
-	return 0
+	return nil
 }
 
 func (x *CheckRestoreResponse) GetSchedules() int64 {
@@ -2477,6 +2477,77 @@ func (x *CheckRestoreResponse) GetSealingKeys() []*SealingKey {
 	return nil
 }
 
+// LostPayloads counts the open runs whose histories refer to a large value that no store has: they get stuck where they need it.
+type LostPayloads struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Runs  int64                  `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
+	// IDs of some of them, at most 5.
+	SampleRunIds []string `protobuf:"bytes,2,rep,name=sample_run_ids,json=sampleRunIds,proto3" json:"sample_run_ids,omitempty"`
+	// Number of open runs whose histories were searched, and whether these are all: the search is bounded in time.
+	Searched      int64 `protobuf:"varint,3,opt,name=searched,proto3" json:"searched,omitempty"`
+	AllSearched   bool  `protobuf:"varint,4,opt,name=all_searched,json=allSearched,proto3" json:"all_searched,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostPayloads) Reset() {
+	*x = LostPayloads{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostPayloads) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostPayloads) ProtoMessage() {}
+
+func (x *LostPayloads) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostPayloads.ProtoReflect.Descriptor instead.
+func (*LostPayloads) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LostPayloads) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *LostPayloads) GetSampleRunIds() []string {
+	if x != nil {
+		return x.SampleRunIds
+	}
+	return nil
+}
+
+func (x *LostPayloads) GetSearched() int64 {
+	if x != nil {
+		return x.Searched
+	}
+	return 0
+}
+
+func (x *LostPayloads) GetAllSearched() bool {
+	if x != nil {
+		return x.AllSearched
+	}
+	return false
+}
+
 // LostRows counts executions of runs without a row.
 type LostRows struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2502,7 +2573,7 @@ type LostRows struct {
 
 func (x *LostRows) Reset() {
 	*x = LostRows{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2585,7 @@ func (x *LostRows) String() string {
 func (*LostRows) ProtoMessage() {}
 
 func (x *LostRows) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2598,7 @@ func (x *LostRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostRows.ProtoReflect.Descriptor instead.
 func (*LostRows) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LostRows) GetOpen() int64 {
@@ -2601,7 +2672,7 @@ type ListSealingKeysRequest struct {
 
 func (x *ListSealingKeysRequest) Reset() {
 	*x = ListSealingKeysRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2684,7 @@ func (x *ListSealingKeysRequest) String() string {
 func (*ListSealingKeysRequest) ProtoMessage() {}
 
 func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2697,7 @@ func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 type ListSealingKeysResponse struct {
@@ -2640,7 +2711,7 @@ type ListSealingKeysResponse struct {
 
 func (x *ListSealingKeysResponse) Reset() {
 	*x = ListSealingKeysResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2723,7 @@ func (x *ListSealingKeysResponse) String() string {
 func (*ListSealingKeysResponse) ProtoMessage() {}
 
 func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2736,7 @@ func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListSealingKeysResponse) GetSealingKeys() []*SealingKey {
@@ -2711,7 +2782,7 @@ type SealingKey struct {
 
 func (x *SealingKey) Reset() {
 	*x = SealingKey{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2794,7 @@ func (x *SealingKey) String() string {
 func (*SealingKey) ProtoMessage() {}
 
 func (x *SealingKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2807,7 @@ func (x *SealingKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealingKey.ProtoReflect.Descriptor instead.
 func (*SealingKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SealingKey) GetId() string {
@@ -2832,7 +2903,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2915,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +2928,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -2909,7 +2980,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +2992,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3005,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -2999,7 +3070,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +3082,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +3095,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -3059,7 +3130,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3142,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3155,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -3118,7 +3189,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3201,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3214,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -3182,7 +3253,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3265,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3278,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
 }
 
 type GetMaintenanceResponse struct {
@@ -3219,7 +3290,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3302,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3315,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3266,7 +3337,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +3349,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +3362,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -3318,7 +3389,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3401,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3414,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3564,7 +3635,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n" +
 	"\aapplied\x18\x05 \x01(\bR\aapplied\"\x15\n" +
-	"\x13CheckRestoreRequest\"\x97\t\n" +
+	"\x13CheckRestoreRequest\"\x96\t\n" +
 	"\x14CheckRestoreResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12?\n" +
@@ -3580,11 +3651,11 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x04lost\x18\t \x01(\v2\x16.signalbox.v1.LostRowsR\x04lost\x12\x1d\n" +
 	"\aadopted\x18\n" +
 	" \x01(\x03H\x00R\aadopted\x88\x01\x01\x12*\n" +
-	"\x0efailed_missing\x18\v \x01(\x03H\x01R\rfailedMissing\x88\x01\x01\x12,\n" +
-	"\x0fwithout_payload\x18\f \x01(\x03H\x02R\x0ewithoutPayload\x88\x01\x01\x12!\n" +
-	"\tschedules\x18\r \x01(\x03H\x03R\tschedules\x88\x01\x01\x12+\n" +
+	"\x0efailed_missing\x18\v \x01(\x03H\x01R\rfailedMissing\x88\x01\x01\x12?\n" +
+	"\rlost_payloads\x18\f \x01(\v2\x1a.signalbox.v1.LostPayloadsR\flostPayloads\x12!\n" +
+	"\tschedules\x18\r \x01(\x03H\x02R\tschedules\x88\x01\x01\x12+\n" +
 	"\x11lacking_schedules\x18\x0e \x03(\tR\x10lackingSchedules\x12%\n" +
-	"\vdispatchers\x18\x0f \x01(\x03H\x04R\vdispatchers\x88\x01\x01\x12/\n" +
+	"\vdispatchers\x18\x0f \x01(\x03H\x03R\vdispatchers\x88\x01\x01\x12/\n" +
 	"\x13unowned_dispatchers\x18\x10 \x03(\tR\x12unownedDispatchers\x12F\n" +
 	"\x06errors\x18\x11 \x03(\v2..signalbox.v1.CheckRestoreResponse.ErrorsEntryR\x06errors\x12;\n" +
 	"\fsealing_keys\x18\x12 \x03(\v2\x18.signalbox.v1.SealingKeyR\vsealingKeys\x1a>\n" +
@@ -3596,11 +3667,15 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
 	"\b_adoptedB\x11\n" +
-	"\x0f_failed_missingB\x12\n" +
-	"\x10_without_payloadB\f\n" +
+	"\x0f_failed_missingB\f\n" +
 	"\n" +
 	"_schedulesB\x0e\n" +
-	"\f_dispatchers\"\xdf\x02\n" +
+	"\f_dispatchers\"\x87\x01\n" +
+	"\fLostPayloads\x12\x12\n" +
+	"\x04runs\x18\x01 \x01(\x03R\x04runs\x12$\n" +
+	"\x0esample_run_ids\x18\x02 \x03(\tR\fsampleRunIds\x12\x1a\n" +
+	"\bsearched\x18\x03 \x01(\x03R\bsearched\x12!\n" +
+	"\fall_searched\x18\x04 \x01(\bR\vallSearched\"\xdf\x02\n" +
 	"\bLostRows\x12\x12\n" +
 	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\x03R\x05ended\x12\x1c\n" +
@@ -3695,7 +3770,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),       // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),      // 1: signalbox.v1.GetVersionResponse
@@ -3725,124 +3800,126 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*Correction)(nil),              // 25: signalbox.v1.Correction
 	(*CheckRestoreRequest)(nil),     // 26: signalbox.v1.CheckRestoreRequest
 	(*CheckRestoreResponse)(nil),    // 27: signalbox.v1.CheckRestoreResponse
-	(*LostRows)(nil),                // 28: signalbox.v1.LostRows
-	(*ListSealingKeysRequest)(nil),  // 29: signalbox.v1.ListSealingKeysRequest
-	(*ListSealingKeysResponse)(nil), // 30: signalbox.v1.ListSealingKeysResponse
-	(*SealingKey)(nil),              // 31: signalbox.v1.SealingKey
-	(*AdoptTemporalRequest)(nil),    // 32: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),   // 33: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),       // 34: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),                // 35: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),             // 36: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),   // 37: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil),  // 38: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),   // 39: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil),  // 40: signalbox.v1.SetMaintenanceResponse
-	nil,                             // 41: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                             // 42: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),   // 43: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 44: google.protobuf.Duration
+	(*LostPayloads)(nil),            // 28: signalbox.v1.LostPayloads
+	(*LostRows)(nil),                // 29: signalbox.v1.LostRows
+	(*ListSealingKeysRequest)(nil),  // 30: signalbox.v1.ListSealingKeysRequest
+	(*ListSealingKeysResponse)(nil), // 31: signalbox.v1.ListSealingKeysResponse
+	(*SealingKey)(nil),              // 32: signalbox.v1.SealingKey
+	(*AdoptTemporalRequest)(nil),    // 33: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),   // 34: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),       // 35: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),                // 36: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),             // 37: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),   // 38: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil),  // 39: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),   // 40: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil),  // 41: signalbox.v1.SetMaintenanceResponse
+	nil,                             // 42: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                             // 43: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),   // 44: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 45: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	43, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	43, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	44, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	43, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	44, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	44, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	45, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	44, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	43, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	43, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	43, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	43, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	44, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	44, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	44, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	44, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	43, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	43, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	43, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	44, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	43, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	43, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	43, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	43, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	43, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	44, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	44, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	44, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	45, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	45, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	45, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	45, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	44, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	44, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	44, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	45, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	44, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	44, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	44, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	44, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	44, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	43, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
 	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	36, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	37, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	44, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	45, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
 	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	43, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
 	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
 	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	43, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	44, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	43, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	44, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	45, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	44, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
 	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	43, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	44, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
 	25, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	44, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	43, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	45, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	44, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
 	24, // 46: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	43, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	43, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	43, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	43, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	43, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	36, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	44, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	44, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	44, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	44, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	37, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
 	23, // 53: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	41, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	28, // 55: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	42, // 56: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	31, // 57: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	43, // 58: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	43, // 59: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	43, // 60: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	31, // 61: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	43, // 62: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
-	43, // 63: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
-	43, // 64: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
-	34, // 65: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	43, // 66: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	34, // 67: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	35, // 68: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	43, // 69: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	36, // 70: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	36, // 71: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 72: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 73: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 74: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 75: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 76: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 77: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	32, // 78: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	26, // 79: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	29, // 80: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
-	37, // 81: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	39, // 82: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 83: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 84: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 85: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 86: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 87: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 88: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	33, // 89: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	27, // 90: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	30, // 91: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
-	38, // 92: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	40, // 93: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	83, // [83:94] is the sub-list for method output_type
-	72, // [72:83] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	42, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	29, // 55: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	28, // 56: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
+	43, // 57: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	32, // 58: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	44, // 59: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	44, // 60: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	44, // 61: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	32, // 62: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	44, // 63: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 64: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	44, // 65: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	35, // 66: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	44, // 67: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 68: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	36, // 69: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	44, // 70: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	37, // 71: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	37, // 72: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 73: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 74: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 75: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 76: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 77: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 78: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	33, // 79: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	26, // 80: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	30, // 81: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	38, // 82: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	40, // 83: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 84: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 85: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 86: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 87: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 88: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 89: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	34, // 90: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	27, // 91: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	31, // 92: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	39, // 93: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	41, // 94: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	84, // [84:95] is the sub-list for method output_type
+	73, // [73:84] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -3859,7 +3936,7 @@ func file_signalbox_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

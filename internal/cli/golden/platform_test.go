@@ -143,7 +143,7 @@ func systemExamples() []example {
 		{name: "restore-check", line: "restore check", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "restoredTime": "2026-11-24T02:59:00Z", "backupTime": "2026-11-24T02:00:00Z", "newestRowTime": "2026-11-24T01:59:40Z",
 			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"},
 			"comparison": {"checked": "12", "open": "12", "total": "7", "failed": "1", "failedBecause": "run ` + failedID + `: its history cannot be read", "took": "0.5s", "searchedUntil": "2026-11-24T02:30:00Z", "foreign": [{"project": "shop", "workflow": "a/b", "version": "1.0.0", "reason": "its document is not stored", "count": "1", "open": "1"}]},
-			"differences": {"adopted": "3", "execution_missing": "2", "finished": "1", "forgotten_executions": "1"}, "adopted": "40", "failedMissing": "2", "withoutPayload": "1",
+			"differences": {"adopted": "3", "execution_missing": "2", "finished": "1", "forgotten_executions": "1"}, "adopted": "40", "failedMissing": "2", "lostPayloads": {"runs": "7", "sampleRunIds": ["` + openID + `"], "searched": "4000"},
 			"lost": {"open": "1", "ended": "2", "young": "2", "upToHour": "2", "upToDay": "1", "newestTime": "2026-11-24T02:45:00Z", "forgottenFrom": "2026-11-24T01:58:00Z", "forgottenUntil": "2026-11-24T02:10:00Z"},
 			"schedules": "2", "lackingSchedules": ["create signalbox-schedule/shop/nightly"],
 			"sealingKeys": [{"id": "2027-05", "fingerprint": "0011223344556677", "configured": true, "active": true, "openRuns": "3"}, {"id": "2026-11", "openRuns": "2"}], "errors": {"dispatchers": "the leases cannot be read"}}`}},
@@ -152,7 +152,7 @@ func systemExamples() []example {
 			{"id": "2026-11", "fingerprint": "8899aabbccddeeff", "firstTime": "2026-01-01T00:00:00Z", "lastTime": "2026-11-23T03:01:00Z", "configured": true, "openRuns": "2", "waitingEvents": "1", "incompleteSets": "4", "scheduledStarts": "1", "webhooks": "1"},
 			{"id": "2025-11", "fingerprint": "0123456789abcdef", "firstTime": "2025-01-01T00:00:00Z", "lastTime": "2026-01-01T00:00:00Z", "configured": true}, {"id": "lost", "webhooks": "1"}]}`}},
 		{name: "system-keys-none", line: "system keys", answers: answers{"ListSealingKeys": `{"time": "2026-11-24T03:00:00Z"}`}},
-		{name: "restore-check-complete", line: "restore check --fix", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "complete": true, "newestRowTime": "2026-11-24T02:59:40Z", "withoutPayload": "0", "schedules": "1", "dispatchers": "1", "comparison": {"checked": "12", "open": "12", "took": "0.5s"}, "lost": {},
+		{name: "restore-check-complete", line: "restore check --fix", answers: answers{"CheckRestore": `{"time": "2026-11-24T03:00:00Z", "complete": true, "newestRowTime": "2026-11-24T02:59:40Z", "lostPayloads": {"searched": "12", "allSearched": true}, "schedules": "1", "dispatchers": "1", "comparison": {"checked": "12", "open": "12", "took": "0.5s"}, "lost": {},
 			"maintenance": {"active": true, "reason": "the database was restored", "actor": "system", "since": "2026-11-24T02:59:00Z"}}`}},
 		{name: "system-reconcile-nothing", line: "system reconcile --dry-run", answers: answers{"Reconcile": `{"checked": "12", "open": "12", "took": "0.5s", "dryRun": true}`}},
 	}

@@ -141,7 +141,7 @@ func fields(s *session.Session, c *signalboxv1.CheckRestoreResponse) []output.Fi
 		{Name: "behind Temporal", Value: part(c, "comparison", output.Count(c.GetDifferences()["finished"]+c.GetDifferences()["caught_up"], "run"))},
 		{Name: "only reported", Value: part(c, "comparison", reported(c))},
 		{Name: "not compared", Value: part(c, "comparison", notCompared(c))},
-		{Name: "large values", Value: part(c, "rows", payloads(s, c))},
+		{Name: "large values", Value: part(c, "payloads", payloads(c))},
 		{Name: "schedules", Value: part(c, "schedules", lacking(c.GetSchedules(), "schedule", c.GetLackingSchedules(), "not as in Temporal"))},
 		{Name: "dispatchers", Value: part(c, "dispatchers", lacking(c.GetDispatchers(), "dispatcher", c.GetUnownedDispatchers(), "without an owner"))},
 		{Name: "sealing keys", Value: part(c, "keys", keys(c))},
@@ -249,12 +249,20 @@ func notCompared(c *signalboxv1.CheckRestoreResponse) string {
 	return strings.Join(parts, "; ")
 }
 
-func payloads(s *session.Session, c *signalboxv1.CheckRestoreResponse) string {
-	n := c.GetWithoutPayload()
-	if n == 0 {
-		return "no run is known to lack one"
+// payloads are the open runs that refer to a lost value.
+func payloads(c *signalboxv1.CheckRestoreResponse) string {
+	found := c.GetLostPayloads()
+	line := fmt.Sprintf("none is lost of the %s searched", output.Count(found.GetSearched(), "open run"))
+	if n := found.GetRuns(); n > 0 {
+		line = fmt.Sprintf("%d of %s searched: stuck with PAYLOAD_MISSING where they need it: %s", n, output.Count(found.GetSearched(), "open run"), strings.Join(found.GetSampleRunIds(), ", "))
+		if int(n) > len(found.GetSampleRunIds()) {
+			line += ", …"
+		}
 	}
-	return fmt.Sprintf("%s stuck with PAYLOAD_MISSING: \"%s\"", output.Count(n, "run"), s.Command("problem list"))
+	if !found.GetAllSearched() {
+		line += "; there was no time for the others"
+	}
+	return line
 }
 
 // lacking is a number of things with those that are not in order.

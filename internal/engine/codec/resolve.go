@@ -38,22 +38,64 @@ func (s *Storage) Resolve(ctx context.Context, message proto.Message) error {
 	return nil
 }
 
+// Lacks reports whether a message has a reference to a value that no store has now, also if this process has it in its cache.
+func (s *Storage) Lacks(ctx context.Context, message proto.Message) (lacks bool, err error) {
+	err = proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
+		SkipSearchAttributes: true,
+		Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+			for _, p := range payloads {
+				if lacks || !isReference(p) {
+					continue
+				}
+				claim, err := claimOf(p)
+				if err != nil {
+					return nil, err
+				}
+				k := keyOf(claim)
+				found := false
+				err = s.retry(ctx, func(ctx context.Context) (err error) {
+					_, found, err = s.values.Get(ctx, k.run, k.digest)
+					return err
+				})
+				if err != nil {
+					return nil, err
+				}
+				lacks = !found
+			}
+			return payloads, nil
+		},
+	})
+	if err != nil {
+		return false, fmt.Errorf("search for large payloads: %w", err)
+	}
+	return lacks, nil
+}
+
 func (s *Storage) resolve(ctx context.Context, p *commonpb.Payload) (*commonpb.Payload, error) {
 	if !isReference(p) {
 		return p, nil
 	}
-	var reference sdkpb.ExternalStorageReference
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p.GetData(), &reference); err != nil {
-		return nil, fmt.Errorf("read a reference: %w", err)
+	claim, err := claimOf(p)
+	if err != nil {
+		return nil, err
 	}
-	if reference.GetDriverName() != name {
-		return nil, fmt.Errorf("read a reference: unknown storage driver %q", reference.GetDriverName())
-	}
-	values, err := s.Retrieve(converter.StorageDriverRetrieveContext{Context: ctx}, []converter.StorageDriverClaim{{ClaimData: reference.GetClaimData()}})
+	values, err := s.Retrieve(converter.StorageDriverRetrieveContext{Context: ctx}, []converter.StorageDriverClaim{claim})
 	if err != nil {
 		return nil, err
 	}
 	return values[0], nil
+}
+
+// claimOf reads a reference.
+func claimOf(p *commonpb.Payload) (claim converter.StorageDriverClaim, err error) {
+	var reference sdkpb.ExternalStorageReference
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p.GetData(), &reference); err != nil {
+		return claim, fmt.Errorf("read a reference: %w", err)
+	}
+	if reference.GetDriverName() != name {
+		return claim, fmt.Errorf("read a reference: unknown storage driver %q", reference.GetDriverName())
+	}
+	return converter.StorageDriverClaim{ClaimData: reference.GetClaimData()}, nil
 }
 
 // isReference reports whether a payload is a reference as written by the SDK.

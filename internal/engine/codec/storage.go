@@ -71,6 +71,10 @@ type Options struct {
 // key identifies a value.
 type key struct{ run, digest string }
 
+func keyOf(c converter.StorageDriverClaim) key {
+	return key{c.ClaimData[claimRun], c.ClaimData[claimDigest]}
+}
+
 // Storage stores the large payloads of one process. It is safe for concurrent use.
 type Storage struct {
 	values    Values
@@ -203,7 +207,7 @@ func (s *Storage) turn(ctx context.Context, size int) (end func()) {
 func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(claims))
 	for i, claim := range claims {
-		k := key{claim.ClaimData[claimRun], claim.ClaimData[claimDigest]}
+		k := keyOf(claim)
 		var value []byte
 		err := ctx.GetLimiter().Permit(ctx.Context, claim, func() (err error) {
 			value, err = s.read(ctx.Context, k)

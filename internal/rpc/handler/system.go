@@ -228,9 +228,14 @@ func (h *System) CheckRestore(
 		}
 	}
 	if c.Known(system.PartRows) {
-		res.NewestRowTime, res.WithoutPayload = message.Timestamp(c.Rows.Newest), &c.Rows.WithoutPayload
+		res.NewestRowTime = message.Timestamp(c.Rows.Newest)
 		if !c.RestoredAt.IsZero() {
 			res.Adopted, res.FailedMissing = &c.Rows.Adopted, &c.Rows.Missing
+		}
+	}
+	if c.Known(system.PartPayloads) {
+		res.LostPayloads = &signalboxv1.LostPayloads{
+			Runs: int64(c.Payloads.Runs), SampleRunIds: c.Payloads.RunIDs, Searched: int64(c.Payloads.Searched), AllSearched: c.Payloads.All,
 		}
 	}
 	if c.Known(system.PartSchedules) {

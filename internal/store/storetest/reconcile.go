@@ -9,7 +9,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -235,7 +234,7 @@ func testHome(t *testing.T, open Opener) {
 	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)}, known())
 }
 
-// testRestoredRows counts what the audit log and the verdicts tell about the time since a backup.
+// testRestoredRows counts what the audit log tells about the time since a backup.
 func testRestoredRows(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	rows := func(since time.Time) system.RestoredRows {
@@ -254,12 +253,7 @@ func testRestoredRows(t *testing.T, open Opener) {
 	}
 	require.Equal(t, system.RestoredRows{Newest: at(5)}, rows(time.Time{}), "no restore was found")
 	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 2, Missing: 1}, rows(at(1)))
-	stuck := verdictOf(run.TaskFailing)
-	stuck.Cause = run.PayloadMissing
-	_, err := s.Verdicts().ChangeVerdicts(ctx, here, at(9), []diagnose.Change{{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: stuck}})
-	require.NoError(t, err)
-	giveVerdict(t, s, here, "r2", run.Backlog)
-	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1, WithoutPayload: 1}, rows(at(3)))
+	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1}, rows(at(3)))
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.

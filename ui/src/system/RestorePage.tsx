@@ -91,7 +91,13 @@ function others(check: CheckRestoreResponse): Fact[] {
   const list = (all: bigint | undefined, noun: string, those: string[], what: string) =>
     `${plural(all ?? 0n, noun)}${those.length === 0 ? '' : `, ${those.length} ${what}: ${those.slice(0, 5).join(', ')}`}`
   return [
-    ['Large values', known(check, 'rows', () => (check.withoutPayload ?? 0n) === 0n ? 'no run is known to lack one' : <Link to="/problems">{plural(check.withoutPayload ?? 0n, 'run')} stuck without one</Link>)],
+    ['Large values', known(check, 'payloads', () => {
+      const { runs = 0n, searched = 0n, sampleRunIds = [], allSearched = false } = check.lostPayloads ?? {}
+      const others = allSearched ? '' : '; there was no time for the others'
+      return runs === 0n ? `none is lost of the ${plural(searched, 'open run')} searched${others}` : (
+        <>{formatCount(runs)} of {plural(searched, 'open run')} searched <Link to="/problems">get stuck</Link> with PAYLOAD_MISSING: {sampleRunIds.join(', ')}{others}</>
+      )
+    })],
     ['Sealing keys', known(check, 'keys', () => check.sealingKeys.length === 0 ? 'nothing was sealed yet' : check.sealingKeys.map(
       (k) => `${k.id}: ${plural(k.openRuns, 'open run')}${k.configured ? '' : ', this server does not have it'}`).join('; '))],
     ['Schedules', known(check, 'schedules', () => list(check.schedules, 'schedule', check.lackingSchedules, 'not as in Temporal'))],
