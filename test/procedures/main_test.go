@@ -42,7 +42,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(platform.MainParallel(m, 4, func(s *platform.Suite) {
+	os.Exit(platform.MainParallel(m, 5, func(s *platform.Suite) {
 		temporal = platform.Share(s, platform.StartTemporal)
 		postgres = platform.Share(s, startCluster)
 		programs = platform.Share(s, copyPrograms)
@@ -58,16 +58,17 @@ type procedure struct {
 
 func procedures() []procedure {
 	return []procedure{
-		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"}, firstServers},
-		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"}, upgrade},
+		// The longest ones first.
+		{"loss of Postgres", []string{"loss.md#Postgres is lost"}, losePostgres},
+		{"loss of Temporal", []string{"loss.md#Temporal is lost"}, loseTemporal},
 		{"restore", []string{
 			"backup.md#Backup and restore", "backup.md#Restore", "backup.md#Check", "backup.md#Keep large values outside the backup", "backup.md#Verify",
 		}, restore},
-		{"continuous backup", []string{"backup.md#Back up Postgres continuously"}, archive},
-		{"loss of Postgres", []string{"loss.md#Postgres is lost"}, losePostgres},
-		{"loss of Temporal", []string{"loss.md#Temporal is lost"}, loseTemporal},
+		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"}, firstServers},
 		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Redis' password", "rotation.md#Postgres' password"}, rotate},
 		{"move", []string{"moving.md#Moving a project"}, move},
+		{"continuous backup", []string{"backup.md#Back up Postgres continuously"}, archive},
+		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"}, upgrade},
 	}
 }
 

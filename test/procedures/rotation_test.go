@@ -16,7 +16,7 @@ import (
 
 // rotate replaces tokens, certificates and passwords of a platform with TLS.
 func rotate(t *testing.T, g *guide) {
-	i := newInstallation(t, newCluster(t)) // it changes the password of a role
+	i := newInstallation(t, startCluster(t)) // it changes the password of a role
 	authority, err := conntest.NewAuthority()
 	require.NoError(t, err)
 	i.useTLS(t, authority)
@@ -26,10 +26,10 @@ func rotate(t *testing.T, g *guide) {
 	s := g.section(t, "Key rotation")
 	i.rotateTokens(t, s)
 
-	generation := i.shell(t, "signalbox system status --jq .temporal.generation")
+	i.eventually(t, "signalbox system status", `certificate\s`)
 	i.certificates(t, authority, 30*24*time.Hour)
-	i.eventually(t, "signalbox system status --jq .temporal.generation", "^[^"+strings.TrimSpace(generation)+"]")
-	require.Contains(t, i.do(t, s, "signalbox system status"), time.Now().Add(30*24*time.Hour).Format("2006-01"))
+	status := i.until(t, s, `generation 2\b`, "signalbox system status")
+	require.NotContains(t, status, "certificate")
 	address := strings.TrimPrefix(i.variable("SIGNALBOX_ADDRESS"), "https://")
 	i.until(t, s, "notAfter="+time.Now().UTC().Add(30*24*time.Hour).Format("Jan"), "openssl s_client", "HOST:8080", address)
 
@@ -47,12 +47,6 @@ func rotate(t *testing.T, g *guide) {
 	i.stop(t)
 	i.startWithTLS(t)
 	i.shell(t, "signalbox project create again")
-}
-
-// newCluster starts a Postgres for one test.
-func newCluster(t *testing.T) *cluster {
-	t.Helper()
-	return startCluster(t)
 }
 
 // refusesFormer requires that a command fails, because it has the former password.
@@ -75,7 +69,7 @@ func (i *installation) useTLS(t *testing.T, authority *conntest.Authority) {
 	ca, err := authority.Write(i.folder, "ca")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(ca, 0o644)) //nolint:gosec // it is no secret
-	i.certificates(t, authority, 10*24*time.Hour)
+	i.certificates(t, authority, 10*time.Minute)
 	i.settings = append(i.settings, "SIGNALBOX_TEMPORAL_TLS_CA_FILE="+ca,
 		"SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+filepath.Join(i.folder, "client.crt"), "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+filepath.Join(i.folder, "client.key"))
 	i.set("SIGNALBOX_ADDRESS=https://"+address, "SIGNALBOX_CA_FILE="+ca)

@@ -32,7 +32,7 @@ func loseTemporal(t *testing.T, g *guide) {
 	lost := i.run(t, "default", asks, "waiting")
 	i.temporal.DeleteNamespace(t, i.namespace)
 	i.temporal.CreateNamespace(t, i.namespace)
-	i.await(t, "default", lost, "failed")
+	i.eventually(t, "signalbox system reconcile &> reconciled.txt; signalbox run show --jq .status "+lost, "^failed")
 	list := s.take(t, "signalbox run list", "TIME", began)
 	require.Equal(t, lost, strings.TrimSpace(i.perform(t, s, list+" -o name")))
 	terminated := strings.Replace(list, "--error execution_missing", "--status terminated", 1)
