@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	soon   = time.Minute
+	soon   = 2 * time.Minute
 	deploy = "../../deploy"
 	// nobody is the Unix user of commands.
 	nobody = 65534
@@ -84,6 +84,11 @@ func (g *guide) section(t *testing.T, heading string) *section {
 
 func TestProceduresDoWhatPagesSay(t *testing.T) {
 	t.Parallel()
+	for _, program := range []string{"pg_dump", "redis-server", "redis-cli", "curl", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is missing; `make setup` installs Postgres and Redis", program)
+		}
+	}
 	for _, p := range procedures() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,11 +1,16 @@
 package procedures_test
 
 import (
+	"fmt"
+	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
 // listens waits for the event go.
@@ -35,7 +40,7 @@ func (i *installation) work(t *testing.T, back func()) lost {
 // awaitListener waits until a run is registered for events.
 func (i *installation) awaitListener(t *testing.T, id string) {
 	t.Helper()
-	i.eventually(t, "signalbox run waits "+id, "go")
+	i.awaitAnswer(t, "/v1/projects/default/runs/"+id+"/waits", `"go"`)
 }
 
 // replaceDatabase drops the database and restores the backup into an empty one of the same name, with the next command of a section, if there
@@ -54,7 +59,14 @@ func (i *installation) replaceDatabase(t *testing.T, restore func()) {
 // test are too young for it: a command makes the next ones.
 func (i *installation) awaitRestored(t *testing.T) {
 	t.Helper()
-	i.eventually(t, "signalbox system reconcile &> reconciled.txt && signalbox system maintenance", "restored")
+	platform.Eventually(t, soon, func() string {
+		_, reconciled, err := i.call(t, http.MethodPost, "/v1/system/runs:reconcile")
+		_, body, failed := i.call(t, http.MethodGet, "/v1/system/maintenance")
+		if err != nil || failed != nil || !strings.Contains(body, "restored") {
+			return fmt.Sprintf("the restore is not found: %v %s, %v %s", err, reconciled, failed, body)
+		}
+		return ""
+	})
 }
 
 // adopted requires that the runs since the backup are there again.

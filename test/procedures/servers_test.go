@@ -1,8 +1,11 @@
 package procedures_test
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +102,32 @@ func (i *installation) run(t *testing.T, project, workflow, status string) strin
 // await waits until a run has the status.
 func (i *installation) await(t *testing.T, project, id, status string) {
 	t.Helper()
-	i.eventually(t, "signalbox run show "+id+" --jq .status --project "+project, "^"+status)
+	i.awaitAnswer(t, "/v1/projects/"+project+"/runs/"+id, `"status": ?"`+status+`"`)
+}
+
+// awaitAnswer waits until an answer of the API matches. It starts no process, as long waits would do many times.
+func (i *installation) awaitAnswer(t *testing.T, path, pattern string) {
+	t.Helper()
+	platform.Eventually(t, soon, func() string {
+		if _, body, err := i.call(t, http.MethodGet, path); err != nil || !regexp.MustCompile(pattern).MatchString(body) {
+			return fmt.Sprintf("%s does not answer %s: %v\n%s", path, pattern, err, body)
+		}
+		return ""
+	})
+}
+
+// call makes a request to the API with the token of the commands.
+func (i *installation) call(t *testing.T, method, path string) (int, string, error) {
+	t.Helper()
+	header := http.Header{"Content-Type": {"application/json"}}
+	if token := i.variable("SIGNALBOX_TOKEN"); token != "" { // the previous release has none
+		header.Set("Authorization", "Bearer "+token)
+	}
+	body := ""
+	if method == http.MethodPost {
+		body = "{}"
+	}
+	return i.api.Do(t.Context(), method, path, header, strings.NewReader(body))
 }
 
 // previousVariable is the environment variable with the path of the previous release's server.

@@ -1,11 +1,15 @@
 package procedures_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
 // loseTemporal loses the namespace of Temporal twice: first another one takes its place, then an empty one of the same name.
@@ -32,7 +36,14 @@ func loseTemporal(t *testing.T, g *guide) {
 	lost := i.run(t, "default", asks, "waiting")
 	i.temporal.DeleteNamespace(t, i.namespace)
 	i.temporal.CreateNamespace(t, i.namespace)
-	i.eventually(t, "signalbox system reconcile &> reconciled.txt; signalbox run show --jq .status "+lost, "^failed")
+	platform.Eventually(t, soon, func() string {
+		_, reconciled, err := i.call(t, http.MethodPost, "/v1/system/runs:reconcile")
+		_, body, failed := i.call(t, http.MethodGet, "/v1/projects/default/runs/"+lost)
+		if err != nil || failed != nil || !strings.Contains(body, "execution_missing") {
+			return fmt.Sprintf("the run has not failed: %v %s, %v %s", err, reconciled, failed, body)
+		}
+		return ""
+	})
 	list := s.take(t, "signalbox run list", "TIME", began)
 	require.Equal(t, lost, strings.TrimSpace(i.perform(t, s, list+" -o name")))
 	terminated := strings.Replace(list, "--error execution_missing", "--status terminated", 1)
