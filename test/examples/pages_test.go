@@ -100,11 +100,11 @@ func pages(examples, secrets string) []page {
 // otherPages are pages of which this test runs no command, with the reason.
 func otherPages() map[string]string {
 	return map[string]string{
-		"least-privilege.md":     "all need Postgres or Redis; test/privilege runs them",
-		"libraries.md":           "it adds a module",
-		"migration.md":           "it needs a database of another engine; integration/import_test.go runs it",
-		"observability.md":       "containers, and profiles of a server with a port for them",
-		"sensitive.md":           "it writes into /etc",
+		"least-privilege.md": "all need Postgres or Redis; test/privilege runs them",
+		"libraries.md":       "it adds a module",
+		"migration.md":       "it needs a database of another engine; integration/import_test.go runs it",
+		"observability.md":   "containers, and profiles of a server with a port for them",
+		"sensitive.md":       "it writes into /etc",
 	}
 }
 

@@ -2,6 +2,7 @@ package procedures_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -221,7 +222,7 @@ func (i *installation) shell(t *testing.T, text string) string {
 	t.Helper()
 	cmd := i.command(t, text)
 	out, err := cmd.Output()
-	if exit, failed := err.(*exec.ExitError); failed { //nolint:errorlint // as documented by Output
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
 		require.NoError(t, err, "%s\n%s%s", text, out, exit.Stderr)
 	}
 	require.NoError(t, err, text)
