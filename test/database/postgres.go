@@ -123,7 +123,7 @@ func (p *Postgres) Restart(t platform.T) {
 	t.Helper()
 	p.process = platform.StartCommand(t, "postgres", p.command("postgres", "-D", p.folder(), "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off",
-		"-c", "max_connections=100"))
+		"-c", "max_connections=300"))
 	process := p.process
 	// SIGTERM, with which the platform package ends processes, would wait until clients disconnect.
 	t.Cleanup(process.Interrupt)

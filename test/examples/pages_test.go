@@ -94,26 +94,17 @@ func pages(examples, secrets string) []page {
 				"signalbox-server token create --bootstrap": "it needs a database; integration/bootstrap_test.go runs it", "export SIGNALBOX_ADDRESS": "no server of this test requires a token",
 			},
 		},
-		{name: "operations/backup.md", commands: 5, elsewhere: map[string]string{
-			"pg_dump": "it needs Postgres; integration/restore_test.go runs it", "install -": archive, "printf": archive, "pg_ctlcluster": archive,
-			"runuser": archive, "mv": archive, "cp -a": archive,
-		}},
-		{name: "operations/upgrade.md", commands: 3},
 	}
 }
-
-// archive is why the commands that archive a Debian cluster of Postgres are not run.
-const archive = "it needs root, and changes a cluster of the machine"
 
 // otherPages are pages of which this test runs no command, with the reason.
 func otherPages() map[string]string {
 	return map[string]string{
-		"operations/rotation.md": "all need Redis; test/privilege runs them",
-		"least-privilege.md":     "all need Postgres or Redis; test/privilege runs them",
-		"libraries.md":           "it adds a module",
-		"migration.md":           "it needs a database of another engine; integration/import_test.go runs it",
-		"observability.md":       "containers, and profiles of a server with a port for them",
-		"sensitive.md":           "it writes into /etc",
+		"least-privilege.md": "all need Postgres or Redis; test/privilege runs them",
+		"libraries.md":       "it adds a module",
+		"migration.md":       "it needs a database of another engine; integration/import_test.go runs it",
+		"observability.md":   "containers, and profiles of a server with a port for them",
+		"sensitive.md":       "it writes into /etc",
 	}
 }
 
@@ -125,7 +116,7 @@ func TestPagesWithCommandsAreRun(t *testing.T) {
 		run[p.name] = true
 	}
 	found := 0
-	for _, folder := range []string{"", "operations/", "design/"} { // test/operations runs the commands of runbooks
+	for _, folder := range []string{"", "design/"} { // test/operations runs the commands of runbooks, test/procedures those of docs/operations
 		files, err := filepath.Glob("../../docs/" + folder + "*.md")
 		require.NoError(t, err)
 		for _, file := range files {
