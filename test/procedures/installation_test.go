@@ -35,6 +35,8 @@ type installation struct {
 	// variables are those of the commands, which later ones override.
 	variables []string
 	settings  []string // variables of the servers
+	// encryption is that section of signalbox.yaml.
+	encryption string
 	api       *platform.Server
 	worker    *platform.Server
 }
@@ -59,6 +61,7 @@ func newInstallation(t *testing.T, c *cluster) *installation {
 	sealing, err := os.ReadFile(filepath.Clean(key))
 	require.NoError(t, err)
 	i.secret(t, "sealing-key", string(sealing))
+	i.encryption = "{keys: {test: " + i.folder + "/sealing-key}}"
 	address := platform.Address(platform.FreePort(t))
 	i.configure(t, address)
 	i.settings = []string{
@@ -139,8 +142,8 @@ auth: {mode: tokens}
 temporal: {address: %q, namespace: %s}
 store: {driver: postgres, dsn: %q, auto_migrate: false}
 redis: {url: "redis://%s", username: signalbox, password_file: %s/redis-password}
-encryption: {keys: {test: %s/sealing-key}}
-`, address, i.temporal.Address, i.namespace, dsn, platform.Address(i.port), i.folder, i.folder))
+encryption: %s
+`, address, i.temporal.Address, i.namespace, dsn, platform.Address(i.port), i.folder, i.encryption))
 }
 
 // set sets variables of the commands.

@@ -65,7 +65,7 @@ func procedures() []procedure {
 			"backup.md#Backup and restore", "backup.md#Restore", "backup.md#Check", "backup.md#Keep large values outside the backup", "backup.md#Verify",
 		}, restore},
 		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"}, firstServers},
-		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Redis' password", "rotation.md#Postgres' password"}, rotate},
+		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Sealing keys", "rotation.md#Redis' password", "rotation.md#Postgres' password"}, rotate},
 		{"move", []string{"moving.md#Moving a project"}, move},
 		{"continuous backup", []string{"backup.md#Back up Postgres continuously"}, archive},
 		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"}, upgrade},

@@ -24,7 +24,9 @@ func rotate(t *testing.T, g *guide) {
 	i.startWithTLS(t)
 	i.signIn(t)
 	s := g.section(t, "Key rotation")
+	i.until(t, s, `test +active`, "signalbox system keys")
 	i.rotateTokens(t, s)
+	i.rotateSealingKeys(t, g.section(t, "Sealing keys"))
 
 	i.eventually(t, "signalbox system status", `certificate\s`)
 	i.certificates(t, authority, 30*24*time.Hour)
@@ -123,6 +125,27 @@ func (i *installation) rotateTokens(t *testing.T, s *section) {
 func (i *installation) token(t *testing.T, name string) string {
 	t.Helper()
 	return strings.TrimSpace(i.shell(t, `signalbox token list --jq '.[] | select(.name == "`+name+`") | .id'`))
+}
+
+// rotateSealingKeys replaces the sealing key.
+func (i *installation) rotateSealingKeys(t *testing.T, s *section) {
+	t.Helper()
+	i.secret(t, "next-key", i.shell(t, "head -c 32 /dev/urandom | base64"))
+	former, next := "test: "+i.folder+"/sealing-key", "next: "+i.folder+"/next-key"
+	restart := func(encryption string) {
+		t.Helper()
+		i.encryption = encryption
+		i.configure(t, strings.TrimPrefix(i.variable("SIGNALBOX_ADDRESS"), "https://"))
+		i.stop(t)
+		i.startWithTLS(t)
+	}
+	restart("{keys: {" + former + ", " + next + "}, active: test}")
+	restart("{keys: {" + former + ", " + next + "}, active: next}")
+	i.until(t, s, `(?s)next +active.*test +not needed`, "signalbox system keys")
+	i.encryption = "{keys: {" + next + "}}"
+	i.configure(t, strings.TrimPrefix(i.variable("SIGNALBOX_ADDRESS"), "https://"))
+	i.do(t, s, "signalbox check-config")
+	restart(i.encryption)
 }
 
 // rotateRedis replaces the password of the servers, while both are valid.
