@@ -37,8 +37,8 @@ type installation struct {
 	settings  []string // variables of the servers
 	// encryption is that section of signalbox.yaml.
 	encryption string
-	api       *platform.Server
-	worker    *platform.Server
+	api        *platform.Server
+	worker     *platform.Server
 }
 
 // newInstallation makes everything but the schema and the servers: the state before the first phase of docs/operations/rollout.md.

@@ -26,7 +26,7 @@ func notRun() map[string]string {
 		"signalbox dev temporal":  "the name of a program, which must not be used",
 		"pg_dump --format=custom": "the name of a way; the command is in the block below",
 		"timedatectl":             "it needs systemd and the system's bus",
-		"temporal operator namespace describe -n NAMESPACE":      "`make setup` does not install Temporal's own program",
+		"temporal operator namespace describe -n NAMESPACE": "`make setup` does not install Temporal's own program",
 	}
 }
 
