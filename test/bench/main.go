@@ -25,6 +25,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/bench/events"
 	"github.com/signalbox-dev/signalbox/test/bench/lists"
 	"github.com/signalbox-dev/signalbox/test/bench/quotas"
+	"github.com/signalbox-dev/signalbox/test/bench/restores"
 	"github.com/signalbox-dev/signalbox/test/bench/storage"
 	"github.com/signalbox-dev/signalbox/test/bench/tracing"
 	"github.com/signalbox-dev/signalbox/test/platform"
@@ -68,6 +69,7 @@ func run() error {
 	r := tracing.Full(*rounds)
 	k := crashes.Full()
 	d := storage.Full()
+	b := restores.Full()
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
@@ -77,6 +79,7 @@ func run() error {
 		r = tracing.Short()
 		k = crashes.Short()
 		d = storage.Short()
+		b = restores.Short()
 	}
 	old, err := before(*out)
 	if err != nil {
@@ -90,6 +93,7 @@ func run() error {
 		{"connection", "The connection", func(t platform.T) measured { return connection.Measure(t, c, progress) }},
 		{"crashes", "Workers that crash", func(t platform.T) measured { return crashes.Measure(t, k, progress) }},
 		{"lists", "Lists of runs", func(t platform.T) measured { return lists.Measure(t, l, progress) }},
+		{"restores", "Restores", func(t platform.T) measured { return restores.Measure(t, b, progress) }},
 		{"studio", "Run Studio", func(t platform.T) measured { return measureStudio(t, *short) }},
 		{"storage", "Storage", func(t platform.T) measured { return storage.Measure(t, d, progress) }},
 	}, *only, old, otherLoad)

@@ -69,6 +69,12 @@ const failingDocument = `  - ask:
       with: {method: post, endpoint: '%[1]s/echo', body: '${ . }'}
 `
 
+// askingDocument has a safe call refused, in a text that quotes its query: it runs as a local activity, whose failure is in a marker.
+const askingDocument = `  - ask:
+      call: http
+      with: {method: get, endpoint: '%[1]s/echo', query: {note: '${ .password }'}}
+`
+
 // A sensitive value is in no readable place: not in the database, in Temporal, in logs, in metrics or in responses.
 // Administrators may read it, and the audit log records that.
 func TestSensitiveValuesDoNotLeak(t *testing.T) {
@@ -81,6 +87,9 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 		})
 		site.Handle("POST /echo", func(c origin.Call) origin.Answer {
 			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Body + " " + plantedName + " " + plantedPlace, Type: "text/plain"}
+		})
+		site.Handle("GET /echo", func(c origin.Call) origin.Answer {
+			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Path + " " + plantedName, Type: "text/plain"}
 		})
 		site.Handle("POST /grant", func(origin.Call) origin.Answer {
 			return origin.Answer{Status: http.StatusOK, Body: `{"access_token":"` + plantedOnce + `"}`}
@@ -98,6 +107,8 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 		r := s.Await(t, id, soon, "failed")
 		require.True(t, r.GetRedacted())
 		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`, r.GetInput().GetJson(), "the other values are unchanged")
+		asks := s.Publish(t, platform.Document("asks", fmt.Sprintf(askingDocument, site.URL)))
+		s.Await(t, s.Start(t, asks, `{"password":"`+plantedName+`"}`).GetId(), soon, "failed")
 		// A replay receives the unredacted input.
 		again, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
 		require.NoError(t, err)

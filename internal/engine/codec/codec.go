@@ -42,6 +42,7 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -227,6 +228,12 @@ func newFailures(ring *keyring.Ring, data converter.DataConverter) *failures {
 // WithSerializationContext implements converter.FailureConverterWithSerializationContext.
 func (f *failures) WithSerializationContext(sc converter.SerializationContext) converter.FailureConverter {
 	return newFailures(f.ring, converter.WithDataConverterSerializationContext(f.data, sc))
+}
+
+// FailureToError implements converter.FailureConverter. The SDK's converter opens the failure in place; that of a local activity is sent to
+// Temporal after it was read.
+func (f *failures) FailureToError(failure *failurepb.Failure) error {
+	return f.FailureConverter.FailureToError(proto.CloneOf(failure))
 }
 
 // inlineMark is the metadata key of payloads that stay in their message; see [Inline].

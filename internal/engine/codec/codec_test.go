@@ -95,7 +95,9 @@ func TestFailuresAreSealed(t *testing.T) {
 		Cause: errors.New("because of " + planted), Details: []any{planted},
 	}))
 	require.NotContains(t, text(t, failure), planted)
+	sealed := proto.CloneOf(failure)
 	err := c.FailureToError(failure)
+	require.True(t, proto.Equal(sealed, failure), "the SDK sends the failure of a local activity after it has read it")
 	require.ErrorContains(t, err, "no: "+planted)
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
