@@ -29,7 +29,7 @@ type Plan struct {
 }
 
 // Full is the plan for the page.
-func Full() Plan { return Plan{Rows: 1_000_000, Ended: 3000, Open: 500} }
+func Full() Plan { return Plan{Rows: 100_000, Ended: 3000, Open: 500} }
 
 // Short is the plan for a quick check.
 func Short() Plan { return Plan{Rows: 2000, Ended: 30, Open: 5} }
@@ -131,6 +131,7 @@ func checkUntil(t platform.T, s *platform.Server, is func(*signalboxv1.CheckRest
 func (r *Report) list(t platform.T, s *platform.Server) (stop func()) {
 	done := make(chan struct{})
 	var group sync.WaitGroup
+	var failed error
 	group.Go(func() {
 		for {
 			select {
@@ -141,7 +142,8 @@ func (r *Report) list(t platform.T, s *platform.Server) (stop func()) {
 			began := time.Now()
 			request := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, PageSize: 50}
 			if _, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(request)); err != nil {
-				t.Fatalf("list runs during the correction: %v", err)
+				failed = err
+				return
 			}
 			r.lists = append(r.lists, float64(time.Since(began).Microseconds())/1000)
 		}
@@ -149,6 +151,9 @@ func (r *Report) list(t platform.T, s *platform.Server) (stop func()) {
 	return func() {
 		close(done)
 		group.Wait()
+		if failed != nil {
+			t.Fatalf("list runs during the correction: %v", failed)
+		}
 	}
 }
 
