@@ -260,6 +260,10 @@ func testRestoredRows(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	giveVerdict(t, s, here, "r2", run.Backlog)
 	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1, WithoutPayload: 1}, rows(at(3)))
+	list, err := s.FindRuns(ctx, []string{"r1"})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, run.PayloadMissing, list[0].Stuck.Cause, "the reconciler does not compare its row with a history that cannot be read")
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.
