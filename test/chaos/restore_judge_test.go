@@ -22,8 +22,12 @@ func (x *installation) agree(left remains) {
 	x.t.Helper()
 	x.fix()
 	c, runs := x.checked(), x.runs()
+	// Temporal lists some executions only after its restart.
+	executions, err := load.Executions(x.t.Context(), platform.DialTemporal(x.t, x.temporal.Address))
+	require.NoError(x.t, err)
 	adopted, foreign := 0, int64(0)
-	for id := range left.executions {
+	for id := range executions {
+		left.executions[id] = true
 		switch {
 		case left.rows[id].status != "":
 		case runs[id] != nil:
@@ -176,10 +180,11 @@ func (e *restoreEvidence) open() (ids []string) {
 	return ids
 }
 
-// attempted reports whether Temporal has made a second attempt of a call of a run.
+// attempted reports whether Temporal has made a second attempt of a call of a run: of its activity, or of the workflow task that made it.
 func (x *installation) attempted(temporal client.Client, run string) bool {
 	for _, event := range platform.History(x.t, temporal, run).GetEvents() {
-		if event.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
+		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil
+		if failed || event.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 			return true
 		}
 	}
@@ -218,12 +223,15 @@ func (x *installation) summary(e *restoreEvidence, lacking int) string {
 			count["Temporal"]++
 		}
 	}
-	restarted := 0
-	for request := range e.repeats {
-		if e.runOf()[request] == "" {
+	restarted, unanswered, runOf := 0, 0, e.runOf()
+	for _, r := range e.requests {
+		if runOf[r.ID] == "" {
 			restarted++
 		}
+		if r.Outcome == load.Lost {
+			unanswered++
+		}
 	}
-	return fmt.Sprintf("%d requests: runs in both %d, in the database alone %d, in Temporal alone %d, in neither %d; reopened in Temporal %d, without a large value %d; %d runs after the restore",
-		len(e.requests), count["both"], count["database"], count["Temporal"], restarted, len(e.reopened), lacking, len(e.after))
+	return fmt.Sprintf("%d requests, %d without an answer: runs in both %d, in the database alone %d, in Temporal alone %d, in neither %d; reopened in Temporal %d, without a large value %d; %d runs after the restore",
+		len(e.requests), unanswered, count["both"], count["database"], count["Temporal"], restarted, len(e.reopened), lacking, len(e.after))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
@@ -59,8 +60,18 @@ func (e *restoreEvidence) hidden() (found []string) {
 			found = append(found, fmt.Sprintf("run %s is in %s, and is not shown", id, by))
 		}
 	}
+	runOf := e.runOf()
+	for _, r := range e.requests {
+		// A part that was not restored has all accepted runs: the row is written, and the execution started, before the answer. Temporal does
+		// not have those whose start it had not confirmed.
+		confirmed := e.plan.temporal == 0 && r.Queued != "starting"
+		if r.Outcome == load.Accepted && runOf[r.ID] == "" && (e.plan.database == 0 || confirmed) {
+			found = append(found, fmt.Sprintf("run %s of request %s was accepted after %s as %s %s, and is lost although only one part was restored",
+				r.Run, r.ID, r.Took.Round(time.Millisecond), r.Status, r.Queued))
+		}
+	}
 	for id := range e.executions {
-		if e.runs[id] == nil && e.left.executions[id] == false {
+		if e.runs[id] == nil && !e.left.executions[id] {
 			found = append(found, fmt.Sprintf("execution %s began after the restore and has no row", id))
 		}
 	}
@@ -253,8 +264,11 @@ func TestOracleOfRestores(t *testing.T) {
 		"executed twice": {want: "has 2 executions", change: func(e *restoreEvidence) {
 			e.executions["run"] = []enums.WorkflowExecutionStatus{completed, completed}
 		}},
+		"lost by the part that was not restored": {want: "is lost although only one part was restored", change: func(e *restoreEvidence) {
+			e.left, e.executions, e.runs = remains{}, nil, nil
+		}},
 		"neither has it": {change: func(e *restoreEvidence) {
-			e.left, e.executions = remains{}, nil
+			e.left, e.executions, e.plan.temporal = remains{}, nil, 1
 			e.runs = map[string]*signalboxv1.Run{"other": run("completed")}
 			e.repeats["request"] = load.Request{ID: "request", Run: "other", Outcome: load.Accepted}
 			e.calls["request"]["other"] = 1

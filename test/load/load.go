@@ -35,6 +35,7 @@ type Request struct {
 	N       int    // its number, as given to the input
 	Run     string // the run's ID; empty unless accepted
 	Status  string // of the run, as answered
+	Queued  string // why it is queued, as answered
 	At      time.Time
 	Took    time.Duration
 	Outcome Outcome
@@ -132,6 +133,7 @@ func (l *Load) send(ctx context.Context, id string, n int) Request {
 	r.Took, r.Err = time.Since(r.At), err
 	if err == nil {
 		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
+		r.Queued = res.Msg.GetRun().GetQueuedReason()
 		return r
 	}
 	r.Reason, r.Code = platform.Reason(err)
