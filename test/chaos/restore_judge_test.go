@@ -57,11 +57,23 @@ func (x *installation) agree(left remains) {
 func (x *installation) fix() {
 	x.t.Helper()
 	platform.Eventually(x.t, checkLimit, func() string {
-		if r := x.server.CLI(x.t, "restore", "check", "--fix", "--yes"); r.Code != platform.ExitOK {
+		if r := x.server.CLI(x.t, "restore", "check", "--fix", "--yes"); r.Code != platform.ExitOK && !x.onlyValuesLack() {
 			return r.String()
 		}
 		return ""
 	})
+}
+
+// onlyValuesLack reports whether nothing keeps the check incomplete but runs that are behind, where large values are lost. The history of a
+// run without them cannot be read. One that waits for an event is shown as UNKNOWN, and as PAYLOAD_MISSING only once a task of it fails.
+func (x *installation) onlyValuesLack() bool {
+	x.t.Helper()
+	c := x.checked()
+	behind := c.Differences["caught_up"]
+	delete(c.Differences, "caught_up")
+	delete(c.Differences, "reopened_in_temporal")
+	return x.plan.mayLackValues() && behind > 0 && len(c.Differences)+len(c.Errors)+len(c.UnownedDispatchers) == 0 && c.Lost.Young == 0 &&
+		c.Comparison.SearchedUntil == ""
 }
 
 // repeatInMaintenance repeats requests while the maintenance lasts: those whose run is known are answered with it, the others are refused.
@@ -203,7 +215,7 @@ func (x *installation) endLacking(e *restoreEvidence) (lacking int) {
 		}
 		if row := e.left.rows[id]; row.status == "" && e.left.executions[id] && e.workflows[run.GetRequestId()] == values {
 			warned := strings.Contains(fmt.Sprint(x.server.Run(x.t, id).GetWarnings()), "INPUT_MISSING")
-			require.Equal(x.t, e.mayLackValues(), warned, "the warning INPUT_MISSING of run %s, whose row is from Temporal", id)
+			require.Equal(x.t, e.plan.mayLackValues(), warned, "the warning INPUT_MISSING of run %s, whose row is from Temporal", id)
 		}
 	}
 	return lacking

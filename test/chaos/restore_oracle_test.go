@@ -187,14 +187,13 @@ func (e *restoreEvidence) wrong(run *signalboxv1.Run, row rowOf, kept bool) stri
 }
 
 // mayLackValues reports whether large values may be lost: Temporal has references to ones that were recorded after the backup of the database.
-func (e *restoreEvidence) mayLackValues() bool {
-	return e.plan.database > e.plan.temporal && !e.plan.apart
-}
+func (p restorePlan) mayLackValues() bool { return p.database > p.temporal && !p.apart }
 
-// lacksValue reports whether a run is open, needs a large value that may be lost, and says so.
+// lacksValue reports whether a run is open, needs a large value that may be lost, and is shown as stuck: with that cause where a task of it fails,
+// as UNKNOWN where it waits for an event that its row does not show, because its history cannot be read.
 func (e *restoreEvidence) lacksValue(run *signalboxv1.Run) bool {
-	return e.mayLackValues() && e.workflows[run.GetRequestId()] == values && !slices.Contains(platform.Ended(), run.GetStatus()) &&
-		run.GetStuck().GetCause() == "PAYLOAD_MISSING"
+	shown := run.GetStuck().GetCause() == "PAYLOAD_MISSING" || run.GetStuck().GetCode() == "UNKNOWN"
+	return shown && e.plan.mayLackValues() && e.workflows[run.GetRequestId()] == values && !slices.Contains(platform.Ended(), run.GetStatus())
 }
 
 // shown describes a run in a finding.

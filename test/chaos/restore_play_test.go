@@ -417,8 +417,15 @@ type check struct {
 	Maintenance struct {
 		Active bool `json:"active"`
 	} `json:"maintenance"`
-	Comparison struct {
-		Foreign []struct {
+	Differences map[string]int64 `json:"differences"`
+	Lost        struct {
+		Young int64 `json:"young"`
+	} `json:"lost"`
+	UnownedDispatchers []string          `json:"unownedDispatchers"`
+	Errors             map[string]string `json:"errors"`
+	Comparison         struct {
+		SearchedUntil string `json:"searchedUntil"`
+		Foreign       []struct {
 			Workflow string `json:"workflow"`
 			Count    int64  `json:"count"`
 		} `json:"foreign"`
