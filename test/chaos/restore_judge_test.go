@@ -25,8 +25,8 @@ func (x *installation) agree(left remains) {
 	// Temporal lists some executions only after its restart.
 	executions, err := load.Executions(x.t.Context(), platform.DialTemporal(x.t, x.temporal.Address))
 	require.NoError(x.t, err)
-	adopted, foreign := 0, int64(0)
-	for id := range executions {
+	adopted, foreign, open := 0, int64(0), int64(0)
+	for id, statuses := range executions {
 		left.executions[id] = true
 		switch {
 		case left.rows[id].status != "":
@@ -34,13 +34,18 @@ func (x *installation) agree(left remains) {
 			adopted++
 		default:
 			foreign++
+			if slices.Contains(statuses, enums.WORKFLOW_EXECUTION_STATUS_RUNNING) {
+				open++
+			}
 		}
 	}
 	var reported int64
 	for _, f := range c.Comparison.Foreign {
 		reported += f.Count
 	}
-	require.Equal(x.t, foreign, reported, "the executions without a row, and those that the check reports: %+v", c)
+	// Ended executions of a workflow that is not published are reported by the comparison that searches them, and two minutes long. All of them
+	// have their row once it is published and they are searched again.
+	require.True(x.t, open <= reported && reported <= foreign, "%d executions without a row, %d open; the check reports %d: %+v", foreign, open, reported, c)
 	require.Equal(x.t, adopted > 0, c.Maintenance.Active, "%d runs got their row, so that the database was restored: %+v", adopted, c.Maintenance)
 	if c.Maintenance.Active {
 		x.repeatInMaintenance(runs)
