@@ -115,7 +115,7 @@ bench: setup build ## Measure beside the bare Temporal SDK (ONLY=section: that o
 		../scripts/services.sh with env $(GO) run ./bench $(if $(ONLY),-only '$(ONLY)') -out ../docs/benchmarks.md -readme ../README.md
 
 .PHONY: chaos
-chaos: setup build ## Inject random faults for CHAOS_MINUTES (30), from SEED if given; the seed is printed
+chaos: setup build ## Inject random faults and restore older backups for CHAOS_MINUTES (30), from SEED if given; the seed is printed
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		../scripts/services.sh with env $(GO) test ./chaos -trimpath -count=1 -v -timeout 24h

@@ -169,11 +169,12 @@ func (m *Machine) Deliver(listener string, position int64, event any, now time.T
 	m.consumeNext(f)
 }
 
-// Listeners returns the committed listeners of the open listen tasks, as their Listen effects requested them.
+// Listeners returns the listeners of the open listen tasks, as their Listen effects requested them, also those whose commit the machine has
+// not seen yet: it may be done.
 func (m *Machine) Listeners() ([]Listen, error) {
 	var list []Listen
 	for _, f := range m.listeners {
-		if !f.listener.open || m.outcome != nil {
+		if m.outcome != nil {
 			continue
 		}
 		spec, err := filterset.Spec(f.listener.main, f.listener.until)

@@ -191,7 +191,7 @@ func TestEventsBeforeTheListenerIsCommitted(t *testing.T) {
 	require.Equal(t, []any{1, 2}, outcome.Output)
 }
 
-func TestListenersAreThoseThatAreCommittedAndOpen(t *testing.T) {
+func TestListenersAreThoseThatAreRequestedAndOpen(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`do: [{l: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k, expect: '${ .id }'}}}, {with: {type: b}}]}}}}]`), `{"id": 7}`)
 	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
@@ -202,9 +202,10 @@ func TestListenersAreThoseThatAreCommittedAndOpen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	requireListeners()
-	w.m.Complete(listen.ID, interp.Result{}, epoch)
+	id := listen.ID
 	listen.ID = 0
+	requireListeners(listen)
+	w.m.Complete(id, interp.Result{}, epoch)
 	requireListeners(listen)
 	w.m.Deliver(listen.Listener, 1, map[string]any{"type": "a", "k": 7}, epoch)
 	w.m.Advance(epoch)

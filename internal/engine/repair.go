@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -100,6 +101,11 @@ func (e *Engine) Rebuild(ctx context.Context, r run.Run, after string, w run.Reb
 			listen = nil // later executions have carried its listeners over, or it has ended
 		}
 		state, at, err := e.interpret(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history, w.Write, listen)
+		if err != nil && i == 0 && strings.Contains(err.Error(), contract.PayloadMissing) {
+			if final = closedUnread(history); final != nil {
+				err = nil // nothing but its end can be known, now and later
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -227,6 +233,33 @@ func (e *Engine) unread(runID, executionID string, err error) error {
 	default:
 		return err
 	}
+}
+
+// closedUnread returns the end of a run that ended in Temporal and whose history cannot be interpreted, because one of its large values is
+// lost. It returns nil for an open run.
+func closedUnread(history *historypb.History) *run.State {
+	if state := closedFromOutside(history); state != nil {
+		return state
+	}
+	events := history.GetEvents()
+	last := events[len(events)-1]
+	at := last.GetEventTime().AsTime()
+	state := &run.State{Since: at, StartedAt: events[0].GetEventTime().AsTime(), EndedAt: at}
+	switch last.GetEventType() { //nolint:exhaustive // the others are open, or continue in another execution
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+		state.Status = run.Completed
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		state.Status = run.Canceled
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		state.Status = run.Failed
+		state.Error = &run.Problem{
+			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Error lost", Instance: "/",
+			Detail: "the run failed, and its steps and error cannot be read from Temporal, because one of its large values is lost",
+		}
+	default:
+		return nil
+	}
+	return state
 }
 
 // closedFromOutside returns the state of a run if the interpreter did not end its execution: terminated, or timed out

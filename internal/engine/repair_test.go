@@ -21,6 +21,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -311,6 +312,19 @@ func timerAt(h *historypb.History) int {
 		}
 	}
 	return len(h.GetEvents()) - 1
+}
+
+// A run that has ended and whose history cannot be read, because a large value is lost, has its end at least.
+func TestRunThatLacksAValueHasItsEnd(t *testing.T) {
+	t.Parallel()
+	f, kept := serve(t), openStore(t)
+	r := insert(t, kept, f.load(t, "pure"))
+	e, _ := connect(t, f.address, &fakeSource{err: errors.New("a large value is in no store: " + contract.PayloadMissing + " one was restored")})
+	require.NoError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}))
+	got, err := kept.GetRun(t.Context(), r.Project, r.ID)
+	require.NoError(t, err)
+	require.Equal(t, run.Completed, got.Status)
+	require.False(t, got.EndedAt.IsZero())
 }
 
 func TestRebuildReportsItsErrors(t *testing.T) {

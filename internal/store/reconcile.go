@@ -60,7 +60,7 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 			}
 			list = append(list, found...)
 		}
-		return nil
+		return runrow.AttachStuck(ctx, c, s.db.Dialect(), list)
 	})
 	return list, err
 }

@@ -1,5 +1,6 @@
 // Package chaos_test injects random faults into a real platform: it kills, freezes and restarts Temporal, slows and cuts the connection to
-// it, kills the server and locks the database, all under a steady load, and then verifies the outcome of each run.
+// it, kills the server and locks the database, all under a steady load, and then verifies the outcome of each run. It also backs up the
+// database and Temporal at random moments, kills everything, restores older backups of one or both, and verifies what is left of each run.
 //
 // A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED repeats one. Timing depends on the machine, so
 // the same seed injects the same faults in the same order, but not at the same instruction.

@@ -1,12 +1,7 @@
 package integration_test
 
 import (
-	"database/sql"
 	"fmt"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/database"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -32,25 +28,16 @@ type installation struct {
 	load []string // IDs of the runs that the load has started
 }
 
-// dump backs up the database with pg_dump.
+// dump backs up the database.
 func (i *installation) dump(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "signalbox.dump")
-	out, err := exec.Command("pg_dump", "--format=custom", "--file="+file, i.store.DSN).CombinedOutput()
-	require.NoError(t, err, string(out))
-	return file
+	return database.BackUp(t, i.store)
 }
 
 // copyTemporal backs up Temporal's database as it is at one moment.
 func (i *installation) copyTemporal(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "temporal.db")
-	db, err := sql.Open("sqlite", "file:"+i.temporal.File+"?_pragma=busy_timeout(10000)")
-	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "VACUUM INTO '"+file+"'")
-	require.NoError(t, err)
-	require.NoError(t, db.Close())
-	return file
+	return database.CopySQLite(t, i.temporal.File)
 }
 
 // startLoad starts short runs, one after another, until the returned function is called.
@@ -149,18 +136,11 @@ func (i *installation) restore(t *testing.T, h history, env ...string) {
 	if !h.firstIsOfDatabase {
 		dump, temporal = temporal, dump
 	}
-	store := platform.Postgres(t)
-	target, err := url.Parse(store.DSN)
-	require.NoError(t, err)
-	out, err := exec.Command("pg_restore", "--exit-on-error", "--no-owner", "--dbname="+target.String(), dump).CombinedOutput()
-	require.NoError(t, err, string(out))
+	store := database.Restore(t, i.store.Driver, dump)
 	if h.firstIsOfDatabase {
 		execSQL(t, store, "UPDATE runs_home SET compared_at = compared_at - 600000000") // as if the backup were ten minutes old
 	}
-	i.temporal.Wipe(t)
-	data, err := os.ReadFile(temporal)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(i.temporal.File, data, 0o600))
+	i.temporal.Replace(t, temporal)
 	running := i.temporal.Restart(t)
 	i.environment = &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{Temporal: running.Address, Store: store, Env: env}),
@@ -231,7 +211,7 @@ func (i *installation) works(t *testing.T, open []string) {
 func TestRestoredBackupsAgreeAgain(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
-	if _, err := exec.LookPath("pg_dump"); err != nil {
+	if !database.HasBackup("postgres") {
 		t.Skip("pg_dump is missing; `make setup` installs Postgres")
 	}
 	for _, databaseFirst := range []bool{true, false} {

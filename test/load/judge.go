@@ -45,13 +45,14 @@ func Judge(t platform.T, e Evidence) {
 			return err.Error()
 		}
 		if wrong := slices.Concat(v.fatal(), v.open(e.Status)); len(wrong) > 0 {
-			return firstOf(wrong)
+			return FirstOf(wrong)
 		}
 		return ""
 	})
 }
 
-func firstOf(wrong []string) string {
+// FirstOf joins the first findings, and says how many there are.
+func FirstOf(wrong []string) string {
 	const most = 8
 	if len(wrong) > most {
 		return strings.Join(wrong[:most], "\n") + fmt.Sprintf("\n… %d in all", len(wrong))
@@ -77,7 +78,7 @@ func (e Evidence) collect(t platform.T) (*findings, error) {
 		}
 	}
 	var err error
-	v.executions, err = executions(t.Context(), e.Temporal)
+	v.executions, err = Executions(t.Context(), e.Temporal)
 	for _, workflow := range e.Others {
 		for _, row := range e.Server.AllRuns(t, workflow, 500) {
 			delete(v.executions, row.GetId())
@@ -86,9 +87,9 @@ func (e Evidence) collect(t platform.T) (*findings, error) {
 	return v, err
 }
 
-// executions lists all executions of Temporal but the platform's own, with the status of each. An execution that was continued as
+// Executions lists all executions of Temporal but the platform's own, with the status of each. An execution that was continued as
 // new and its successor count as one.
-func executions(ctx context.Context, c client.Client) (map[string][]enums.WorkflowExecutionStatus, error) {
+func Executions(ctx context.Context, c client.Client) (map[string][]enums.WorkflowExecutionStatus, error) {
 	all := map[string][]enums.WorkflowExecutionStatus{}
 	var token []byte
 	for {

@@ -55,7 +55,7 @@ func TestEveryInconsistencyIsFound(t *testing.T) {
 			t.Parallel()
 			v := consistent()
 			tt.change(v)
-			require.Contains(t, firstOf(append(v.fatal(), v.open("completed")...)), tt.want)
+			require.Contains(t, FirstOf(append(v.fatal(), v.open("completed")...)), tt.want)
 		})
 	}
 }

@@ -32,8 +32,10 @@ const (
 // Request is one request to start a run.
 type Request struct {
 	ID      string // the request ID
+	N       int    // its number, as given to the input
 	Run     string // the run's ID; empty unless accepted
 	Status  string // of the run, as answered
+	Queued  string // why it is queued, as answered
 	At      time.Time
 	Took    time.Duration
 	Outcome Outcome
@@ -47,6 +49,7 @@ type Load struct {
 	server   atomic.Pointer[platform.Server]
 	workflow string
 	name     string
+	input    func(id string, n int) string
 	cancel   context.CancelFunc
 	done     chan struct{}
 	flying   sync.WaitGroup
@@ -57,8 +60,17 @@ type Load struct {
 
 // Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called.
 func Start(t platform.T, s *platform.Server, workflow string, every time.Duration) *Load {
+	return StartWith(t, s, workflow, every, numbered)
+}
+
+// numbered is the input of requests that need none.
+func numbered(_ string, n int) string { return fmt.Sprintf(`{"n":%d}`, n) }
+
+// StartWith is Start with the input, as JSON, of each request, by its ID and number.
+func StartWith(t platform.T, s *platform.Server, workflow string, every time.Duration, input func(id string, n int) string) *Load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := New(s, workflow)
+	l.input = input
 	l.cancel, l.done = cancel, make(chan struct{})
 	go func() {
 		defer close(l.done)
@@ -79,7 +91,7 @@ func Start(t platform.T, s *platform.Server, workflow string, every time.Duratio
 
 // New makes a generator that sends only by calls of [Load.Send]. It needs no Stop.
 func New(s *platform.Server, workflow string) *Load {
-	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), cancel: func() {}, done: make(chan struct{})}
+	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), input: numbered, cancel: func() {}, done: make(chan struct{})}
 	close(l.done)
 	l.server.Store(s)
 	return l
@@ -87,6 +99,9 @@ func New(s *platform.Server, workflow string) *Load {
 
 // Follow sends subsequent requests to another server: one that was restarted.
 func (l *Load) Follow(s *platform.Server) { l.server.Store(s) }
+
+// Workflow returns the name of the workflow.
+func (l *Load) Workflow() string { return l.workflow }
 
 // Stop stops sending and waits for the outstanding answers.
 func (l *Load) Stop() {
@@ -97,28 +112,36 @@ func (l *Load) Stop() {
 
 // Send starts the n-th run, waits for the answer and records it.
 func (l *Load) Send(ctx context.Context, n int) Request {
+	r := l.send(ctx, fmt.Sprintf("%s-%06d", l.name, n), n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = append(l.requests, r)
+	return r
+}
+
+// Repeat sends a request once more, as a caller does that did not get the answer. The answer is returned, not recorded.
+func (l *Load) Repeat(ctx context.Context, r Request) Request { return l.send(ctx, r.ID, r.N) }
+
+func (l *Load) send(ctx context.Context, id string, n int) Request {
 	// A request that was sent is still answered after Stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
-	r := Request{ID: fmt.Sprintf("%s-%06d", l.name, n), At: time.Now()}
+	r := Request{ID: id, N: n, At: time.Now()}
 	res, err := l.server.Load().Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
-		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID,
-		Input: &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"n":%d}`, n)},
+		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID, Input: &signalboxv1.JsonValue{Json: l.input(id, n)},
 	}))
 	r.Took, r.Err = time.Since(r.At), err
 	if err == nil {
 		r.Outcome, r.Run, r.Status = Accepted, res.Msg.GetRun().GetId(), res.Msg.GetRun().GetStatus()
-	} else {
-		r.Reason, r.Code = platform.Reason(err)
-		// Only the platform returns reasons: without one the answer is the transport's. A database that does not answer may have written.
-		r.Outcome = Lost
-		if r.Reason != "" && r.Reason != "STORE_UNAVAILABLE" {
-			r.Outcome = Refused
-		}
+		r.Queued = res.Msg.GetRun().GetQueuedReason()
+		return r
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.requests = append(l.requests, r)
+	r.Reason, r.Code = platform.Reason(err)
+	// Only the platform returns reasons: without one the answer is the transport's. A database that does not answer may have written.
+	r.Outcome = Lost
+	if r.Reason != "" && r.Reason != "STORE_UNAVAILABLE" {
+		r.Outcome = Refused
+	}
 	return r
 }
 

@@ -73,6 +73,19 @@ func (p *Temporal) Wipe(t T) {
 	}
 }
 
+// Replace replaces the data of a Temporal that has ended by those of a backup, a single file.
+func (p *Temporal) Replace(t T, backup string) {
+	t.Helper()
+	data, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatalf("read the backup of Temporal: %v", err)
+	}
+	p.Wipe(t)
+	if err := os.WriteFile(p.File, data, 0o600); err != nil {
+		t.Fatalf("restore the data of Temporal: %v", err)
+	}
+}
+
 // AwaitAccepting waits until the port accepts connections, and returns that time, to within [longTick]. The namespaces
 // answer a moment later.
 func (p *Temporal) AwaitAccepting(t T) time.Time {

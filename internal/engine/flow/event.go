@@ -132,7 +132,7 @@ func (d *driver) listenRequest(l interp.Listen) ListenRequest {
 	}
 }
 
-// listeners returns the committed listeners.
+// listeners returns the listeners that are committed, or whose commit is in flight.
 func (d *driver) listeners() ([]ListenRequest, error) {
 	open, err := d.machine.Listeners()
 	if err != nil {

@@ -139,6 +139,9 @@ func (p *pass) failMissing(ctx context.Context, row run.Run) error {
 
 // catchUp has a worker bring the row up to the history, including the run's end. The worker audits and counts it.
 func (p *pass) catchUp(ctx context.Context, row run.Run, x run.Execution) error {
+	if x.Open && row.Stuck != nil && row.Stuck.Cause == run.PayloadMissing {
+		return nil // its history cannot be read without the value that is lost; the run is shown with that cause
+	}
 	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project, Detail: "the row was behind its history"}
 	if !x.Open {
 		c.Kind, c.Detail = run.CorrectionFinished, fmt.Sprintf("execution %s had ended in Temporal", x.ExecutionID)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -32,12 +33,36 @@ func (p *pass) noteRestore(ctx context.Context) error {
 	if err := p.r.opts.Hold(ctx, fmt.Sprintf("the database was restored to its state of %s or later; see `signalbox restore check`", to.Format(time.RFC3339))); err != nil {
 		return err
 	}
+	if err := p.readOpenAgain(ctx); err != nil {
+		return err
+	}
 	if err := p.r.store.MarkRestored(ctx, p.r.opts.Now(), to); err != nil {
 		return err
 	}
 	p.restored = true
 	logger.FromContext(ctx).WarnContext(ctx, "The database was restored from a backup: runs that were started later have no row, and new ones do not start until the maintenance mode ends",
 		"backup", to)
+	return nil
+}
+
+// readOpenAgain has workers read the histories of all runs that are open on both sides: the restored database lacks the listeners that they
+// committed since its backup. A row shows nothing of that once the run has had a workflow task after the restore, which brings the row up to
+// date and does not commit the listeners again. Runs that are adopted are read anyway.
+func (p *pass) readOpenAgain(ctx context.Context) error {
+	var list []run.RepairRequest
+	for id := range p.open {
+		if p.partial || p.listed[id].Open {
+			list = append(list, run.RepairRequest{RunID: id, Reason: "the database was restored, and may lack listeners of the run", Force: true})
+		}
+	}
+	for part := range slices.Chunk(list, rowPage) {
+		if err := p.r.store.RequestRepairs(ctx, part); err != nil {
+			return err
+		}
+	}
+	if len(list) > 0 {
+		p.r.opts.Requested()
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,5 +119,29 @@ func TestYoungExecutionsDecideLater(t *testing.T) {
 		<-time.After(30 * time.Second)
 		b.pass(t, false)
 		require.Len(t, b.held, 1)
+	})
+}
+
+// After a restore the histories of runs that are open on both sides are read again, although their rows are not behind: the database may lack
+// listeners.
+func TestOpenRunsAreReadAgainAfterARestore(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.waiting(t, "r1", "r2")
+		b.restored(t, time.Hour)
+		b.openWithoutRow("lost", 10*time.Minute)
+		b.engine.set(func() {
+			for _, id := range []string{"r1", "r2", "lost"} {
+				b.engine.rebuilt[id] = b.update(id, 20, run.Waiting)
+			}
+		})
+		rebuilt := func(dry bool) []string {
+			b.engine.called()
+			b.pass(t, dry)
+			<-time.After(time.Minute)
+			return slices.DeleteFunc(b.engine.called(), func(call string) bool { return !strings.HasPrefix(call, "rebuild ") })
+		}
+		require.Empty(t, rebuilt(true), "a dry run changes nothing")
+		require.Equal(t, []string{"rebuild lost", "rebuild r1", "rebuild r2"}, rebuilt(false))
+		require.Empty(t, rebuilt(false), "once")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -254,6 +255,14 @@ func testRestoredRows(t *testing.T, open Opener) {
 	require.Equal(t, system.RestoredRows{Newest: at(5)}, rows(time.Time{}), "no restore was found")
 	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 2, Missing: 1}, rows(at(1)))
 	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1}, rows(at(3)))
+	stuck := verdictOf(run.TaskFailing)
+	stuck.Cause = run.PayloadMissing
+	_, err := s.Verdicts().ChangeVerdicts(ctx, here, at(9), []diagnose.Change{{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: stuck}})
+	require.NoError(t, err)
+	list, err := s.FindRuns(ctx, []string{"r1"})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, run.PayloadMissing, list[0].Stuck.Cause, "the reconciler does not compare its row with a history that cannot be read")
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.
