@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 )
 
@@ -161,7 +162,8 @@ const (
 	searchPage, sampleRuns = 500, 5
 )
 
-// searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it has time.
+// searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it has time, and the budget
+// of requests to Temporal, which the comparison uses, too.
 func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err error) {
 	bounded, cancel := context.WithTimeout(ctx, searchFor)
 	defer cancel()
@@ -172,6 +174,7 @@ func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err e
 			return found, outOfTime(bounded, err)
 		}
 		var failed error
+		limited := false
 		var searching sync.WaitGroup
 		next := make(chan string)
 		for range searchers {
@@ -179,9 +182,12 @@ func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err e
 				for id := range next {
 					lacks, err := s.opts.Restore.LacksPayload(bounded, id)
 					mu.Lock()
-					if err != nil {
+					switch {
+					case errors.Is(err, diagnose.ErrLimited):
+						limited = true
+					case err != nil:
 						failed = errors.Join(failed, err)
-					} else {
+					default:
 						found.Searched++
 					}
 					if lacks {
@@ -202,8 +208,8 @@ func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err e
 		if failed != nil {
 			return found, outOfTime(bounded, failed)
 		}
-		if len(page) < searchPage {
-			found.All = true
+		if limited || len(page) < searchPage {
+			found.All = !limited
 			return found, nil
 		}
 		after = page[len(page)-1].ID

@@ -62,23 +62,11 @@ func (x *installation) agree(left remains) {
 func (x *installation) fix() {
 	x.t.Helper()
 	platform.Eventually(x.t, checkLimit, func() string {
-		if r := x.server.CLI(x.t, "restore", "check", "--fix", "--yes"); r.Code != platform.ExitOK && !x.onlyValuesLack() {
+		if r := x.server.CLI(x.t, "restore", "check", "--fix", "--yes"); r.Code != platform.ExitOK {
 			return r.String()
 		}
 		return ""
 	})
-}
-
-// onlyValuesLack reports whether nothing keeps the check incomplete but runs that are behind, where large values are lost. The history of a
-// run without them cannot be read. One that waits for an event is shown as UNKNOWN, and as PAYLOAD_MISSING only once a task of it fails.
-func (x *installation) onlyValuesLack() bool {
-	x.t.Helper()
-	c := x.checked()
-	behind := c.Differences["caught_up"]
-	delete(c.Differences, "caught_up")
-	delete(c.Differences, "reopened_in_temporal")
-	return x.plan.mayLackValues() && behind > 0 && len(c.Differences)+len(c.Errors)+len(c.UnownedDispatchers) == 0 && c.Lost.Young == 0 &&
-		c.Comparison.SearchedUntil == ""
 }
 
 // repeatInMaintenance repeats requests while the maintenance lasts: those whose run is known are answered with it, the others are refused.

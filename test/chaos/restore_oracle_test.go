@@ -189,10 +189,9 @@ func (e *restoreEvidence) wrong(run *signalboxv1.Run, row rowOf, kept bool) stri
 // mayLackValues reports whether large values may be lost: Temporal has references to ones that were recorded after the backup of the database.
 func (p restorePlan) mayLackValues() bool { return p.database > p.temporal && !p.apart }
 
-// lacksValue reports whether a run is open, needs a large value that may be lost, and is shown as stuck: with that cause where a task of it fails,
-// as UNKNOWN where it waits for an event that its row does not show, because its history cannot be read.
+// lacksValue reports whether a run is open, needs a large value that may be lost, and is shown as stuck with that cause.
 func (e *restoreEvidence) lacksValue(run *signalboxv1.Run) bool {
-	shown := run.GetStuck().GetCause() == "PAYLOAD_MISSING" || run.GetStuck().GetCode() == "UNKNOWN"
+	shown := run.GetStuck().GetCause() == "PAYLOAD_MISSING"
 	return shown && e.plan.mayLackValues() && e.workflows[run.GetRequestId()] == values && !slices.Contains(platform.Ended(), run.GetStatus())
 }
 

@@ -79,6 +79,16 @@ func (f diagnosis) failing(b failureCause) Decision {
 	return Decision{Action: Report, Verdict: v}
 }
 
+// lacksPayload returns the verdict of a run whose rows cannot follow Temporal, because one of its large values is lost. Its workflow task fails
+// as soon as it has one.
+func (f diagnosis) lacksPayload() Decision {
+	return Decision{Action: Report, Verdict: Verdict{
+		Code: run.TaskFailing, Cause: run.PayloadMissing, Since: f.since,
+		Detail: "no store has one of its large values: what it has done cannot be shown, and it stops at its next step",
+		Advice: f.advice(run.PayloadMissing),
+	}}
+}
+
 // advice returns what an operator can do about a cause.
 func (f diagnosis) advice(cause string) string {
 	const continues = "; the run then continues by itself. `signalbox worker list` shows them"

@@ -95,6 +95,9 @@ func (p *pass) describeRun(ctx context.Context, c Candidate) (description, bool)
 			if code == run.ExecutionClosed && !errors.Is(err, ErrLimited) {
 				err = nil // the run has ended and its row cannot be written, which the verdict reports
 			}
+			if err == nil && code == run.Unknown {
+				x.LacksPayload, err = p.w.engine.LacksPayload(ctx, c.ID)
+			}
 		}
 	}
 	if p.isLimited(err) {

@@ -86,6 +86,9 @@ type Execution struct {
 	// first.
 	Failure  string
 	FailedAt time.Time
+	// LacksPayload reports that the history refers to a large value that no store has. It is searched for only where nothing else explains a
+	// run without progress.
+	LacksPayload bool
 	// Cause is one of [run.Causes] where Failure is set. FailedBy is the identity of the worker that failed; empty where there was none.
 	Cause, FailedBy string
 }

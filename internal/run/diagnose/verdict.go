@@ -183,6 +183,8 @@ func (f diagnosis) execution(x Execution) Decision {
 		return Decision{}
 	case len(x.Activities) > 0:
 		return f.activities(x.Activities)
+	case x.LacksPayload:
+		return f.lacksPayload()
 	}
 	return f.verdict(run.Unknown)
 }

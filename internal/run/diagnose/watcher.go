@@ -42,6 +42,8 @@ type Engine interface {
 	Execution(ctx context.Context, runID string) (Execution, error)
 	// Behind reports whether the rows of a run are behind Temporal. It then has a worker repair them.
 	Behind(ctx context.Context, project, runID string) (bool, error)
+	// LacksPayload reports whether the history of a run refers to a large value that no store has.
+	LacksPayload(ctx context.Context, runID string) (bool, error)
 }
 
 // QueueState is Temporal's description of a task queue.

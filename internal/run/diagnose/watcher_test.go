@@ -41,6 +41,7 @@ type fakeEngine struct {
 	problems   map[string]string
 	executions map[string]diagnose.Execution
 	behind     func(id string) (bool, error)
+	lacks      map[string]bool
 	described  []string
 	err        error // of Execution
 }
@@ -75,6 +76,8 @@ func (e *fakeEngine) Behind(_ context.Context, _, id string) (bool, error) {
 	}
 	return e.behind(id)
 }
+
+func (e *fakeEngine) LacksPayload(_ context.Context, id string) (bool, error) { return e.lacks[id], nil }
 
 // fixture is a watcher over a real store, with a clock that the test sets.
 type fixture struct {
@@ -358,6 +361,22 @@ func TestRowBehindItsHistoryIsRepairedFirst(t *testing.T) {
 	require.Empty(t, w.after(t, 61*time.Second, "behind"))
 	require.Equal(t, run.ExecutionClosed, w.after(t, 2*time.Second, "unreadable"))
 	require.Equal(t, []string{"run.stuck EXECUTION_CLOSED  "}, w.events(t))
+}
+
+// A run whose rows cannot follow its history, because a value is lost, has that as its cause.
+func TestRunThatLacksALargeValue(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.polled()
+	w.start(t, "lacks")
+	w.start(t, "unclear")
+	w.engine.executions["lacks"], w.engine.executions["unclear"] = diagnose.Execution{}, diagnose.Execution{}
+	w.engine.lacks = map[string]bool{"lacks": true}
+	require.Equal(t, run.TaskFailing, w.after(t, 61*time.Second, "lacks"))
+	r, err := w.store.GetRun(t.Context(), projectName, "lacks")
+	require.NoError(t, err)
+	require.Equal(t, run.PayloadMissing, r.Stuck.Cause)
+	require.Equal(t, run.Unknown, w.after(t, 2*time.Second, "unclear"))
 }
 
 // TestReportedFailuresNeedNoDescription decides from failures that workers and Temporal report.

@@ -29,7 +29,7 @@ type Plan struct {
 }
 
 // Full is the plan for the page.
-func Full() Plan { return Plan{Rows: 100_000, Ended: 3000, Open: 500} }
+func Full() Plan { return Plan{Rows: 1_000_000, Ended: 3000, Open: 500} }
 
 // Short is the plan for a quick check.
 func Short() Plan { return Plan{Rows: 2000, Ended: 30, Open: 5} }
@@ -80,12 +80,6 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	found := checkUntil(scope, s, func(c *signalboxv1.CheckRestoreResponse) bool { return c.GetRestoredTime() != nil })
 	r.check = found
 	stop := r.list(scope, s)
-	fixing := platform.Run(scope, platform.Command{
-		Binary: platform.Binary(scope), Env: s.ClientEnv(), Args: []string{"restore", "check", "--fix", "--yes", "--timeout", "5m"},
-	})
-	if fixing.Code > platform.ExitFailed {
-		t.Fatalf("correct the runs: %s", fixing)
-	}
 	checkUntil(scope, s, func(c *signalboxv1.CheckRestoreResponse) bool { return c.GetComplete() })
 	r.complete = time.Since(began)
 	stop()
@@ -221,6 +215,6 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	line("| figure | aim | seen | |")
 	line("|---|---|---|---|")
 	line("| one `signalbox restore check` | < %.0f min | %.1f s | %s |", aim.Minutes(), r.check.Seconds(), figure.Verdict(r.check < aim))
-	line("| from the start of the server until a check is complete, with `--fix` | < %.0f min | %.1f s | %s |", aim.Minutes(), r.complete.Seconds(), figure.Verdict(r.complete < aim))
+	line("| from the start of the server until a check is complete | < %.0f min | %.1f s | %s |", aim.Minutes(), r.complete.Seconds(), figure.Verdict(r.complete < aim))
 	line("| a list of 50 runs meanwhile, median and 95th percentile of %d | | %.1f ms, %.1f ms | |", len(r.lists), figure.Median(r.lists), figure.Quantile(r.lists, .95))
 }
