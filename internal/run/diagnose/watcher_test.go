@@ -77,7 +77,9 @@ func (e *fakeEngine) Behind(_ context.Context, _, id string) (bool, error) {
 	return e.behind(id)
 }
 
-func (e *fakeEngine) LacksPayload(_ context.Context, id string) (bool, error) { return e.lacks[id], nil }
+func (e *fakeEngine) LacksPayload(_ context.Context, id string) (bool, error) {
+	return e.lacks[id], nil
+}
 
 // fixture is a watcher over a real store, with a clock that the test sets.
 type fixture struct {
