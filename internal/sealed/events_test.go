@@ -247,7 +247,7 @@ func (s *starts) Start(_ context.Context, r run.Run) (string, error) {
 func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()
-	old, next := make([]byte, keyring.KeySize), append(make([]byte, keyring.KeySize-1), 1)
+	old, next := bytes.Repeat([]byte{1}, keyring.KeySize), bytes.Repeat([]byte{2}, keyring.KeySize)
 	before, err := keyring.New("k1", map[string][]byte{"k1": old})
 	require.NoError(t, err)
 	rotated, err := keyring.New("k2", map[string][]byte{"k1": old, "k2": next})

@@ -1,6 +1,7 @@
 package sealed_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"testing"
@@ -177,7 +178,7 @@ func TestWholeValuesHideWhatTheRowsHide(t *testing.T) {
 func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
 	t.Parallel()
 	kept := newStore(t)
-	old, next := make([]byte, keyring.KeySize), append(make([]byte, keyring.KeySize-1), 1)
+	old, next := bytes.Repeat([]byte{1}, keyring.KeySize), bytes.Repeat([]byte{2}, keyring.KeySize)
 	ring := func(active string) *sealed.Sealer {
 		keys, err := keyring.New(active, map[string][]byte{"k1": old, "k2": next})
 		require.NoError(t, err)

@@ -188,7 +188,7 @@ func (h *help) folder(t *testing.T) string {
 		"photo.jpg":        "\xff\xd8",
 		"events.json":      `[{"specversion": "1.0", "id": "` + filepath.Base(folder) + `", "source": "/shop", "type": "com.example.order.created"}]`,
 		"signalbox.yaml":   "temporal: {address: '127.0.0.1:7233'}\nstore: {driver: sqlite, dsn: signalbox.db, auto_migrate: true}\nauth: {mode: tokens}\nencryption: {keys: {first: " + filepath.Join(folder, "signalbox.key") + "}, active: first}\n",
-		"signalbox.key":    base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"signalbox.key":    base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
 		".signalbox-token": "",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
