@@ -1,6 +1,7 @@
 package sealed_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
