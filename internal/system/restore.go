@@ -123,7 +123,9 @@ func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
 			}
 		})
 	}
+	compared := make(chan struct{})
 	ask(PartComparison, func() (err error) {
+		defer close(compared)
 		check.Comparison, err = s.reconciler.Reconcile(ctx, true)
 		return err
 	})
@@ -136,6 +138,7 @@ func (s *Service) CheckRestore(ctx context.Context) RestoreCheck {
 		return err
 	})
 	ask(PartPayloads, func() (err error) {
+		<-compared // both need the budget of requests to Temporal, and the comparison is worth more
 		check.Payloads, err = s.searchPayloads(ctx)
 		return err
 	})
@@ -163,7 +166,7 @@ const (
 )
 
 // searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it has time, and the budget
-// of requests to Temporal, which the comparison uses, too.
+// of requests to Temporal lasts.
 func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err error) {
 	bounded, cancel := context.WithTimeout(ctx, searchFor)
 	defer cancel()

@@ -20,6 +20,8 @@ import (
 const (
 	aim      = 5 * time.Minute
 	patience = 20 * time.Minute
+	// pause is the time between two checks: they take from the budget of requests that corrections need.
+	pause = 10 * time.Second
 )
 
 // Plan sets the amount of measurement.
@@ -106,7 +108,13 @@ func start(t platform.T, s *platform.Server, workflow string, n int) []string {
 
 // checkUntil repeats the check until it is as it has to be, and returns how long the last one took.
 func checkUntil(t platform.T, s *platform.Server, is func(*signalboxv1.CheckRestoreResponse) bool) (took time.Duration) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
 	platform.Eventually(t, patience, func() string {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+		}
 		began := time.Now()
 		res, err := s.System.CheckRestore(t.Context(), connect.NewRequest(&signalboxv1.CheckRestoreRequest{}))
 		if err != nil {
