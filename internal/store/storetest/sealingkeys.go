@@ -37,7 +37,8 @@ func testSealingKeys(t *testing.T, open Opener) {
 	require.NoError(t, s.RecordSealingKey(ctx, "k1", "f1"))
 	first := keys()
 	require.Len(t, first, 1)
-	require.Equal(t, sealingkey.Key{ID: "k1", Fingerprint: "f1", FirstAt: first[0].FirstAt, LastAt: first[0].FirstAt}, first[0])
+	require.Equal(t, sealingkey.Key{ID: "k1", Fingerprint: "f1", FirstAt: first[0].FirstAt, LastAt: first[0].LastAt}, first[0])
+	require.WithinDuration(t, first[0].FirstAt, first[0].LastAt, time.Second)
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.RecordSealingKey(ctx, "k1", "another key"))
 		return keys()[0].LastAt.After(first[0].LastAt)
