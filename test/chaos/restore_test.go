@@ -83,14 +83,18 @@ func TestRestorePlansAreFunctionsOfTheirSeed(t *testing.T) {
 	require.Len(t, kinds, 8)
 }
 
+// shortSeeds are an older SQLite and an older Temporal beside Postgres. They are fixed, because a finding of a new seed may be one of the oracle:
+// `make chaos` plays new ones.
+func shortSeeds() []uint64 { return []uint64{208, 211} }
+
 // Backups of the database, of Temporal or of both, of moments up to an hour before, are restored after everything was killed under load.
 func TestNoRunIsLostByRestores(t *testing.T) {
 	t.Parallel()
 	seed := promise.Seed(t)
 	minutes, long := minutes(t)
 	if !long {
-		for n := range uint64(2) {
-			restoreOnce(t, planRestore(seed+n))
+		for _, known := range shortSeeds() {
+			restoreOnce(t, planRestore(known))
 		}
 		return
 	}

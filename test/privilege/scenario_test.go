@@ -1,8 +1,6 @@
 package privilege_test
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -292,24 +289,25 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	side.AwaitReady(t)
 	e.until(t, "dispatcher-side-signalbox-side", "dispatcher", "show", "side")
 	e.cli(t, "workflow", "publish", "--project", "side", e.file(t, document("unserved", "  - rest: {wait: {seconds: 3}}\n")))
+	large := `{"text":"` + strings.Repeat("large ", 5000) + `"}`
 	platform.Eventually(t, soon, func() string { // the API reads later that a worker serves the project
-		if r := e.CLI(t, "run", "start", "p/unserved", "--project", "side", "--request-id", "unserved"); r.Code != platform.ExitOK {
+		if r := e.CLI(t, "run", "start", "p/unserved", "--project", "side", "--request-id", "unserved", "--input", large); r.Code != platform.ExitOK {
 			return r.String()
 		}
 		return ""
 	})
 	e.until(t, "waiting", "run", "list", "--project", "side")
 	side.Kill()
-	// A worker with another key cannot read the runs that the API starts.
-	key := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("o"), keyring.KeySize))), 0o600))
 	e.until(t, "p/unserved", "run", "list", "--project", "side", "--problem", "any")
 	e.until(t, `"id"`, "problem", "list", "--project", "side", "-o", "json")
 	var problems []struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(e.cli(t, "problem", "list", "--project", "side", "-o", "json")), &problems))
 	e.cli(t, "problem", "acknowledge", problems[0].ID)
 
-	blind := e.launch(t, platform.Worker, append(quick(), "SIGNALBOX_PROJECTS=side", "SIGNALBOX_ENCRYPTION_KEYS=other="+key)...)
+	// A worker fails the task of a run whose large input is lost.
+	_, err := e.admin.Exec(t.Context(), "DELETE FROM payloads WHERE run_id IN (SELECT id FROM runs WHERE workflow = 'p/unserved')")
+	require.NoError(t, err)
+	blind := e.launch(t, platform.Worker, append(quick(), "SIGNALBOX_PROJECTS=side")...)
 	e.until(t, "TASK_FAILING", "run", "list", "--project", "side", "--problem", "any")
 	blind.Kill()
 	platform.Eventually(t, soon, func() string {

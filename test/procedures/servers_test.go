@@ -38,7 +38,7 @@ func firstServers(t *testing.T, g *guide) {
 	i.do(t, s, "signalbox quota set", "NAME", "shop")
 	order := i.publish(t, "shop", document("order", "  - pause: {wait: {hours: 1}}\n"))
 	first, second := i.run(t, "shop", order, "waiting"), i.run(t, "shop", order, "waiting")
-	require.Contains(t, i.do(t, s, "signalbox problem list", "NAME", "shop"), "no problems")
+	i.until(t, s, "no problems", "signalbox problem list", "NAME", "shop") // a worker begins to serve the new project within seconds
 	require.Regexp(t, `waiting\s+2`, i.do(t, s, "signalbox run count", "NAME", "shop"))
 	i.do(t, s, "signalbox workflow stop", "WORKFLOW", order, "NAME", "shop", "TEXT", "wrong")
 	for _, id := range []string{first, second} {
