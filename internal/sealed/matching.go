@@ -105,23 +105,28 @@ func (sl *Sealer) sealKeys(project string, list []event.Partial, stored, fresh m
 
 // KeyOfSet returns the ID of the key that sealed the stored key of a partial, and false for one that is not sealed.
 func KeyOfSet(stored string) (id string, isSealed bool) {
-	text, isSealed := strings.CutPrefix(stored, sealedKey)
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if !isSealed || err != nil {
+	raw, isSealed := sealedSet(stored)
+	if !isSealed {
 		return "", false
 	}
-	id, err = keyring.KeyOf(raw)
+	id, err := keyring.KeyOf(raw)
 	return id, err == nil
+}
+
+// sealedSet returns the sealed value of the stored key of a partial, and false for one that is not sealed.
+func sealedSet(stored string) (raw []byte, isSealed bool) {
+	text, isSealed := strings.CutPrefix(stored, sealedKey)
+	if !isSealed {
+		return nil, false
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	return raw, err == nil
 }
 
 // openKey returns the key of a partial. A key that does not open stays sealed: matching removes a set that it cannot read.
 func (sl *Sealer) openKey(project string, p event.Partial) string {
-	text, sealed := strings.CutPrefix(p.Key, sealedKey)
-	if !sealed {
-		return p.Key
-	}
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
+	raw, isSealed := sealedSet(p.Key)
+	if !isSealed {
 		return p.Key
 	}
 	plain, err := sl.keys.Open(raw, aboutKey(project, p.Workflow)...)

@@ -130,13 +130,12 @@ func List(ctx context.Context, store Store, keys Keys) ([]State, error) {
 	}
 	list := make([]State, 0, len(recorded))
 	for _, k := range recorded {
-		_, configured := keys.Fingerprint(k.ID)
+		configured := has(keys, k.ID)
 		list = append(list, State{Key: k, Use: uses[k.ID], Configured: configured, Active: configured && keys.Seals() && k.ID == keys.Active()})
 		delete(uses, k.ID)
 	}
 	for id, use := range uses {
-		_, configured := keys.Fingerprint(id)
-		list = append(list, State{Key: Key{ID: id}, Use: use, Configured: configured})
+		list = append(list, State{Key: Key{ID: id}, Use: use, Configured: has(keys, id)})
 	}
 	slices.SortFunc(list, func(a, b State) int { return cmp.Or(b.LastAt.Compare(a.LastAt), strings.Compare(a.ID, b.ID)) })
 	return list, nil

@@ -84,6 +84,7 @@ WHERE e.position > COALESCE(p.routed, 0) AND e.original_key IS NOT NULL GROUP BY
 	return uses, err
 }
 
+// keyCount is a number about a key.
 type keyCount struct {
 	id    string
 	count int64
@@ -103,17 +104,15 @@ func (s *Store) addStarts(ctx context.Context, c sqldb.Conn, uses sealingkey.Use
 	if err != nil {
 		return err
 	}
+	ages, err := sqlrow.Collect(ctx, c, `SELECT id, `+s.db.Dialect().Now+` - last_at FROM sealing_keys`, nil, scanKeyCount)
+	if err != nil {
+		return err
+	}
 	for _, t := range specs {
-		if !t.Follows() {
-			continue
-		}
-		keys, err := sqlrow.Collect(ctx, c, `SELECT id FROM sealing_keys WHERE last_at + $1 > `+s.db.Dialect().Now,
-			[]any{(t.After + sealingkey.Late).Microseconds()}, sqlrow.ScanText)
-		if err != nil {
-			return err
-		}
-		for _, id := range keys {
-			uses.Add(id, sealingkey.Use{Starts: 1})
+		for _, age := range ages {
+			if t.Follows() && age.count < (t.After+sealingkey.Late).Microseconds() {
+				uses.Add(age.id, sealingkey.Use{Starts: 1})
+			}
 		}
 	}
 	return nil

@@ -13,11 +13,7 @@ import (
 func LockPostgres(t platform.T, store platform.Store) (unlock func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	c, err := pgx.Connect(ctx, store.DSN)
-	if err != nil {
-		t.Fatalf("connect to Postgres: %v", err)
-	}
-	t.Cleanup(func() { _ = c.Close(ctx) }) // this releases its locks
+	c := Connect(t, store.DSN)
 	rows, err := c.Query(ctx, "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'")
 	if err != nil {
 		t.Fatalf("list the tables: %v", err)
@@ -27,7 +23,7 @@ func LockPostgres(t platform.T, store platform.Store) (unlock func()) {
 		t.Fatalf("list the tables: %v", err)
 	}
 	platform.Eventually(t, startLimit, func() string {
-		if err := lockAll(ctx, c, tables); err != nil {
+		if err := lockAll(ctx, c.Conn, tables); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -26,17 +26,18 @@ func Postgres(t T) Store {
 		t.Fatalf("%s must be the URL of a Postgres server: %v", PostgresVariable, err)
 	}
 	name := fmt.Sprintf("signalbox_test_%016x", rand.Uint64())
-	execute(t.Context(), t, server, "CREATE DATABASE "+name)
+	Execute(t.Context(), t, server, "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
-		execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		Execute(ctx, t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
 	target.Path = "/" + name
 	return Store{Driver: "postgres", DSN: target.String()}
 }
 
-func execute(ctx context.Context, t T, dsn, statement string) {
+// Execute executes one statement on a Postgres, by a connection of its own.
+func Execute(ctx context.Context, t T, dsn, statement string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -144,11 +144,11 @@ func startCluster(t platform.T) *cluster {
 	t.Helper()
 	c := &cluster{database.StartPostgres(t, func(args ...any) { t.Fatalf("%s", fmt.Sprint(args...)) }).Store().DSN}
 	// The superuser that the server was created with has the name of the role of the servers.
-	execute(t, c.url, "CREATE ROLE "+superuser+" SUPERUSER LOGIN PASSWORD '"+superuser+"'")
+	platform.Execute(t.Context(), t, c.url, "CREATE ROLE "+superuser+" SUPERUSER LOGIN PASSWORD '"+superuser+"'")
 	admin := c.dsn(t, superuser, "postgres")
-	execute(t, admin, "ALTER ROLE signalbox RENAME TO created_with")
+	platform.Execute(t.Context(), t, admin, "ALTER ROLE signalbox RENAME TO created_with")
 	for _, role := range []string{owner, runtime} {
-		execute(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD '"+role+"'")
+		platform.Execute(t.Context(), t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD '"+role+"'")
 	}
 	conn, err := pgx.Connect(t.Context(), admin)
 	if err != nil {
@@ -195,17 +195,5 @@ func (c *cluster) asAdmin(t platform.T, name, statement string) {
 		t.Fatalf("read the URL of Postgres: %v", err)
 	}
 	dsn.User = url.UserPassword(superuser, superuser)
-	execute(t, dsn.String(), statement)
-}
-
-func execute(t platform.T, dsn, statement string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err == nil {
-		_, err = conn.Exec(t.Context(), statement)
-		_ = conn.Close(t.Context()) // it is used no more
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	platform.Execute(t.Context(), t, dsn.String(), statement)
 }

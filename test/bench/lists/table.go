@@ -1,14 +1,13 @@
 package lists
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/jackc/pgx/v5"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/test/database"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -24,30 +23,18 @@ func first() time.Time { return time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // table is the table of runs.
 type table struct {
-	conn *pgx.Conn
+	*database.Session
+
 	rows int
 }
 
-func open(t platform.T, dsn string) *table {
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatalf("connect to Postgres: %v", err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return &table{conn: conn}
-}
-
-func (b *table) exec(t platform.T, statement string, args ...any) {
-	if _, err := b.conn.Exec(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
+func open(t platform.T, dsn string) *table { return &table{Session: database.Connect(t, dsn)} }
 
 // grow adds runs up to a size, spread over months: most have ended, few have failed, one in two hundred is open. It returns
 // the time until the open runs without progress were reported, and their number. The server groups the failed ones, which replaces their
 // rows: this ends before the database is vacuumed, as in a database whose runs were executed.
 func (b *table) grow(t platform.T, s *platform.Server, size int) (time.Duration, int64) {
-	b.exec(t, `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
+	b.Do(t, `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence,
 position, state_position, interpreter, execution_id, input, output)
 SELECT substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7' || substr(md5(i::text), 1, 3) || '-8' || substr(md5(i::text), 4, 3) || '-' || substr(md5(i::text), 7, 12),
@@ -61,9 +48,9 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 		b.rows, size, first().UnixMicro(), apart.Microseconds())
 	b.rows = size
 	began := time.Now()
-	b.exec(t, `VACUUM ANALYZE runs`)
+	b.Do(t, `VACUUM ANALYZE runs`)
 	var want, have int64
-	if err := b.conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
+	if err := b.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
 		t.Fatalf("count what is stuck: %v", err)
 	}
 	platform.Eventually(t, reported, func() string {
@@ -79,7 +66,7 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 	took := time.Since(began)
 	platform.Eventually(t, reported, func() string {
 		var left int64
-		err := b.conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status = 'failed' AND failure_group = '' AND trigger_kind <> 'import'`).Scan(&left)
+		err := b.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status = 'failed' AND failure_group = '' AND trigger_kind <> 'import'`).Scan(&left)
 		switch {
 		case err != nil:
 			return err.Error()
@@ -88,8 +75,8 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 		}
 		return ""
 	})
-	b.exec(t, `VACUUM ANALYZE runs`)
-	b.exec(t, `VACUUM ANALYZE run_verdicts`)
+	b.Do(t, `VACUUM ANALYZE runs`)
+	b.Do(t, `VACUUM ANALYZE run_verdicts`)
 	return took, have
 }
 
@@ -104,7 +91,7 @@ func (r reads) minus(before reads, lists int) reads {
 func (b *table) reads(t platform.T) (r reads) {
 	began := time.Now()
 	platform.Eventually(t, 2*flushed, func() string {
-		err := b.conn.QueryRow(t.Context(), `SELECT seq_tup_read, (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'runs')
+		err := b.QueryRow(t.Context(), `SELECT seq_tup_read, (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'runs')
 FROM pg_stat_user_tables WHERE relname = 'runs'`).Scan(&r.sequential, &r.indexed)
 		switch {
 		case err != nil:

@@ -3,16 +3,15 @@
 package restores
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/jackc/pgx/v5"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/bench/figure"
+	"github.com/signalbox-dev/signalbox/test/database"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
@@ -57,7 +56,7 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	progress(fmt.Sprintf("restore of a database with %d runs", p.Rows))
 	options := platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: platform.Postgres(scope)}
 	s := platform.StartServer(scope, options)
-	rows := connectTo(scope, options.Store.DSN)
+	rows := restored{database.Connect(scope, options.Store.DSN)}
 	short := s.Publish(scope, platform.Document("short", "  - greet: {set: {greeting: hello}}\n"))
 	waits := s.Publish(scope, platform.Document("waits", "  - hear: {listen: {to: {one: {with: {type: go}}}}}\n"))
 	kept := s.Start(scope, short, "").GetId()
@@ -159,51 +158,36 @@ func (r *Report) list(t platform.T, s *platform.Server) (stop func()) {
 	}
 }
 
-// database is the restored database.
-type database struct{ conn *pgx.Conn }
-
-func connectTo(t platform.T, dsn string) *database {
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatalf("connect to Postgres: %v", err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return &database{conn}
-}
-
-func (d *database) exec(t platform.T, statement string, args ...any) {
-	if _, err := d.conn.Exec(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
+// restored is the restored database.
+type restored struct{ *database.Session }
 
 // grow adds copies of an ended run, an hour older and 10 ms apart.
-func (d *database) grow(t platform.T, id string, rows int) {
+func (d restored) grow(t platform.T, id string, rows int) {
 	var columns string
-	err := d.conn.QueryRow(t.Context(), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
+	err := d.QueryRow(t.Context(), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
 WHERE table_name = 'runs' AND table_schema = 'public' AND column_name NOT IN ('id', 'request_id', 'execution_id', 'created_at', 'started_at', 'ended_at', 'status_at')`).Scan(&columns)
 	if err != nil {
 		t.Fatalf("read the columns of runs: %v", err)
 	}
 	at := func(column string) string { return column + ` - 3600000000 - i * 10000::bigint` }
-	d.exec(t, `INSERT INTO runs (id, request_id, execution_id, created_at, started_at, ended_at, status_at, `+columns+`)
+	d.Do(t, `INSERT INTO runs (id, request_id, execution_id, created_at, started_at, ended_at, status_at, `+columns+`)
 SELECT 'copy-' || i, 'copy-' || i, 'copy-' || i, `+at("created_at")+`, `+at("started_at")+`, `+at("ended_at")+`, `+at("status_at")+`, `+columns+`
 FROM runs, generate_series(1, $2::bigint) AS i WHERE id = $1`, id, rows)
-	d.exec(t, `VACUUM ANALYZE runs`)
+	d.Do(t, `VACUUM ANALYZE runs`)
 }
 
 // restore makes the database that of a backup of an hour ago, without these runs.
-func (d *database) restore(t platform.T, lost []string) {
+func (d restored) restore(t platform.T, lost []string) {
 	for _, statement := range []string{`DELETE FROM steps WHERE run_id = ANY($1)`, `DELETE FROM runs WHERE id = ANY($1)`} {
-		d.exec(t, statement, lost)
+		d.Do(t, statement, lost)
 	}
-	d.exec(t, `UPDATE runs_home SET compared_at = compared_at - 3600000000, searched_until = searched_until - 3600000000`)
+	d.Do(t, `UPDATE runs_home SET compared_at = compared_at - 3600000000, searched_until = searched_until - 3600000000`)
 }
 
 // requireAll requires that the runs have their rows again.
-func (d *database) requireAll(t platform.T, ids []string) {
+func (d restored) requireAll(t platform.T, ids []string) {
 	var n int
-	if err := d.conn.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE id = ANY($1)`, ids).Scan(&n); err != nil {
+	if err := d.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE id = ANY($1)`, ids).Scan(&n); err != nil {
 		t.Fatalf("count the adopted runs: %v", err)
 	}
 	if n != len(ids) {
