@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
@@ -265,4 +266,21 @@ func TestPausedRunRequestsNoSteps(t *testing.T) {
 	w.completes(`2`)
 	require.Equal(t, []string{"running  0", "waiting quota 0", "waiting paused 10", "running  300", "completed  300"}, w.history())
 	require.Equal(t, 3, m.asks)
+}
+
+func TestHoldPreventsNewListeners(t *testing.T) {
+	t.Parallel()
+	w := newDriver(t, document(`do: [{e: {emit: {event: {with: {type: t}}}}}, {l: {listen: {to: {any: []}}}}]`), `{}`)
+	emit, ok := w.m.Advance(epoch)[0].(interp.Emit)
+	require.True(t, ok)
+	w.m.Hold()
+	w.m.Complete(emit.ID, interp.Result{}, epoch)
+	require.Empty(t, w.m.Advance(epoch))
+	snapshot, err := w.m.Snapshot()
+	require.NoError(t, err)
+	w.m, err = interp.Restore(w.doc, snapshot, w.limits)
+	require.NoError(t, err)
+	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
+	require.True(t, ok)
+	require.Equal(t, eventfilter.Spec{Mode: eventfilter.Any}, listen.Spec)
 }

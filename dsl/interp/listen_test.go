@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
@@ -581,21 +580,4 @@ do:
 	outcome, _ := w.m.Done()
 	require.Equal(t, interp.StatusCompleted, outcome.Status)
 	require.Equal(t, "/workflows/test/test", outcome.Output.(map[string]any)["source"])
-}
-
-func TestHoldPreventsNewListeners(t *testing.T) {
-	t.Parallel()
-	w := newDriver(t, document(`do: [{e: {emit: {event: {with: {type: t}}}}}, {l: {listen: {to: {any: []}}}}]`), `{}`)
-	emit, ok := w.m.Advance(epoch)[0].(interp.Emit)
-	require.True(t, ok)
-	w.m.Hold()
-	w.m.Complete(emit.ID, interp.Result{}, epoch)
-	require.Empty(t, w.m.Advance(epoch))
-	snapshot, err := w.m.Snapshot()
-	require.NoError(t, err)
-	w.m, err = interp.Restore(w.doc, snapshot, w.limits)
-	require.NoError(t, err)
-	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
-	require.True(t, ok)
-	require.Equal(t, eventfilter.Spec{Mode: eventfilter.Any}, listen.Spec)
 }

@@ -18,7 +18,7 @@ import (
 const checkTimeout = 10 * time.Second
 
 // CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration does not start, or
-// cannot store values. note tells what could not be checked.
+// cannot store values. note receives what could not be checked.
 func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems {
 	refused, err := checkKeys(ctx, cfg)
 	if err != nil {

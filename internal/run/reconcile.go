@@ -104,7 +104,7 @@ type Lost struct {
 	UpToHour, UpToDay, Older int
 	// Newest is the start of the newest one; zero if there is none.
 	Newest time.Time
-	// Young counts, apart from the others, executions without a row that are too young to tell whether they lack it.
+	// Young counts, apart from the others, executions without a row that are too young to decide whether it is lost.
 	Young int
 	// ForgottenFrom and ForgottenUntil are the period in which executions ended that were not compared and that Temporal no longer has: runs among
 	// them have no row, and cannot be counted. Zero if there is none.

@@ -2564,7 +2564,7 @@ type LostRows struct {
 	// starts with their request IDs start again. Not set if there is none.
 	ForgottenFrom  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=forgotten_from,json=forgottenFrom,proto3" json:"forgotten_from,omitempty"`
 	ForgottenUntil *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=forgotten_until,json=forgottenUntil,proto3" json:"forgotten_until,omitempty"`
-	// Executions without a row that started in the last seconds, too young to tell whether they lack it. The others do not
+	// Executions without a row that started in the last seconds, too young to decide whether it is lost. The others do not
 	// include them.
 	Young         int64 `protobuf:"varint,9,opt,name=young,proto3" json:"young,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -235,7 +235,7 @@ func testHome(t *testing.T, open Opener) {
 	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)}, known())
 }
 
-// testRestoredRows counts what the audit log tells about the time since a backup.
+// testRestoredRows counts what the audit log has about the time since a backup.
 func testRestoredRows(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	rows := func(since time.Time) system.RestoredRows {

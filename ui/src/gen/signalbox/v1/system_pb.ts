@@ -1513,7 +1513,7 @@ export type LostRows = Message<"signalbox.v1.LostRows"> & {
   forgottenUntil?: Timestamp | undefined;
 
   /**
-   * Executions without a row that started in the last seconds, too young to tell whether they lack it. The others do not
+   * Executions without a row that started in the last seconds, too young to decide whether it is lost. The others do not
    * include them.
    *
    * @generated from field: int64 young = 9;
