@@ -207,6 +207,6 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	line("| figure | aim | seen | |")
 	line("|---|---|---|---|")
 	line("| one `signalbox restore check` | < %.0f min | %.1f s | %s |", aim.Minutes(), r.check.Seconds(), figure.Verdict(r.check < aim))
-	line("| from the start of the server until a check is complete | < %.0f min | %.1f s | %s |", aim.Minutes(), r.complete.Seconds(), figure.Verdict(r.complete < aim))
+	line("| from the start of the server until all runs have their rows again and a check is complete | | %.1f s | |", r.complete.Seconds())
 	line("| a list of 50 runs meanwhile, median and 95th percentile of %d | | %.1f ms, %.1f ms | |", len(r.lists), figure.Median(r.lists), figure.Quantile(r.lists, .95))
 }
