@@ -54,7 +54,7 @@ func TestResponsesShowNoCredentials(t *testing.T) {
 			})
 			require.NoError(t, err)
 			hook := webhook.Webhook{ID: "w1", Project: "shop", Name: "hook", Format: webhook.CloudEvents}
-			hook.Sealed, err = keys.Seal(target, "webhook", hook.ID)
+			hook.Sealed, err = keys.Seal(target, "webhook", hook.Project, hook.ID)
 			require.NoError(t, err)
 			s := New(Options{
 				Keys: keys, Guard: netguard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: time.Minute, MaxConcurrent: 1, Now: time.Now,
