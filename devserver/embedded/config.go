@@ -19,6 +19,12 @@ const (
 	clusterName = "active"
 )
 
+// The settings of the queue of timers.
+const (
+	timerPolls   = "history.timerProcessorMaxPollRPS"
+	timerReaders = "history.timerQueueMaxReaderCount"
+)
+
 func (s *Server) config(p portSet) *config.Config {
 	disabled := config.Archival{
 		History:    config.HistoryArchival{State: config.ArchivalDisabled},
@@ -94,7 +100,7 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 }
 
 // dynamicConfig overrides settings that are slow by default for a server of one process.
-func dynamicConfig() dynamicconfig.Client {
+func dynamicConfig() dynamicconfig.StaticClient {
 	const polls = 200
 	return dynamicconfig.StaticClient{
 		// With the default of four partitions, a worker with fewer polls than partitions may not receive a task until one of its polls ends,
@@ -103,6 +109,12 @@ func dynamicConfig() dynamicconfig.Client {
 		dynamicconfig.MakeKey("matching.numTaskqueueWritePartitions"): 1,
 		// The default is 20 per second: a minimum of 50 ms per dispatch. Far more would starve eager starts.
 		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): polls,
+		// A timer takes two polls: one that reads it and one that looks for the next. With the default of 20 per second, timers are late by a
+		// quarter of a second from ten per second on.
+		dynamicconfig.MakeKey(timerPolls): polls,
+		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one gets only the polls that
+		// the first one leaves: as long as it leaves none, the timers of the range do not fire. One reader has no such neighbor.
+		dynamicconfig.MakeKey(timerReaders): 1,
 		// With the default, a timer of a millisecond takes a second.
 		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,
 		// The polls of a stopping worker end at once instead of receiving a task.

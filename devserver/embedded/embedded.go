@@ -26,6 +26,7 @@ import (
 
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
@@ -54,8 +55,9 @@ type Options struct {
 
 // Server is one Temporal server. It is started once and stopped once.
 type Server struct {
-	opts    Options
-	address string
+	opts     Options
+	settings dynamicconfig.StaticClient
+	address  string
 
 	begun    chan struct{}   // closed when the start has ended; nil before the start
 	server   temporal.Server // nil unless the start succeeded
@@ -64,7 +66,7 @@ type Server struct {
 }
 
 // New returns a server that is not started.
-func New(opts Options) *Server { return &Server{opts: opts} }
+func New(opts Options) *Server { return &Server{opts: opts, settings: dynamicConfig()} }
 
 // Address returns host and port of the frontend after the start.
 func (s *Server) Address() string { return s.address }
@@ -109,7 +111,7 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 		temporal.WithAuthorizer(allowed),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return roles }),
 		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
-		temporal.WithDynamicConfigClient(dynamicConfig()),
+		temporal.WithDynamicConfigClient(s.settings),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("making the embedded Temporal: %w", err)

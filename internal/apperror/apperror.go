@@ -66,6 +66,7 @@ const (
 	RunElsewhere         = "RUN_ELSEWHERE"
 	InputRedacted        = "INPUT_REDACTED"
 	OriginalSealed       = "ORIGINAL_SEALED"
+	OriginalGone         = "ORIGINAL_GONE"
 	RequestIDReused      = "REQUEST_ID_REUSED"
 	EngineUnavailable    = "ENGINE_UNAVAILABLE"
 	EngineRefused        = "ENGINE_REFUSED"

@@ -30,11 +30,12 @@ const (
 	refreshEvery = 3 * time.Second
 	// maxAttached is the number of handed over calls that a process waits for at once. It cannot have as many.
 	maxAttached = 10_000
-	// longestCompute is the time for which a run may compute without a pause.
+	// longestCompute is the processor time for which a run may compute without a pause.
 	longestCompute = 950 * time.Millisecond
-	// longestTask is the time for which a run may occupy its workflow goroutine. Besides computing, it encodes several values of up to
-	// 16 MiB, which takes over a second on a slow machine. The rest of a workflow task's ten seconds is for its transfer.
-	longestTask = 4 * time.Second
+	// longestTask is the time by the clock for which a run may occupy its workflow goroutine: what a workflow task's ten seconds leave after its
+	// transfer. Besides computing, a run encodes several values of up to 16 MiB, which takes a second of a processor, and several seconds where
+	// the process gets a quarter of one.
+	longestTask = 9 * time.Second
 	// projectPage is the page size of lists of projects.
 	projectPage = 500
 )

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/url"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -135,7 +136,7 @@ func (c *checker) add(name, format string, args ...any) {
 }
 
 func (c *checker) required(name, value string) {
-	if value == "" {
+	if strings.TrimSpace(value) == "" {
 		c.add(name, "is required")
 		return
 	}

@@ -302,7 +302,7 @@ func TestPublishChecks(t *testing.T) {
 				return err
 			},
 			"events[1].id is required": func() error {
-				_, err := service.Publish(t.Context(), shop, numbered("1", ""))
+				_, err := service.Publish(t.Context(), shop, numbered("1", " "))
 				return err
 			},
 			"reserved for the platform's own": func() error {

@@ -270,12 +270,23 @@ func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 		}
 		leasesDown = leasesDown || d.Name == "leases"
 		l.findings = append(l.findings, Finding{
-			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: cmp.Or(d.Title, d.Name+" is "+d.State),
+			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: cmp.Or(d.Title, readable(d.Name)+" is "+d.State),
 			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: dependencyRunbook(d.Name),
 			Advice: "`signalbox system status` shows the dependencies of the server with their last errors",
 		})
 	}
 	return leasesDown
+}
+
+// readable returns the name of a dependency with what it is.
+func readable(dependency string) string {
+	switch dependency {
+	case "leases":
+		return "Redis (leases)"
+	case "store":
+		return "the database (store)"
+	}
+	return dependency
 }
 
 // dispatcherFacts are what determines whether the state of dispatchers can be known.

@@ -414,7 +414,7 @@ func TestTitleOfADependency(t *testing.T) {
 		titles[p.Cause] = p.Title + ": " + p.Detail
 	}
 	require.Equal(t, map[string]string{
-		"leases": "leases is down: redis does not answer", "placement": "This server uses another Temporal than 21 open runs: both sides",
+		"leases": "Redis (leases) is down: redis does not answer", "placement": "This server uses another Temporal than 21 open runs: both sides",
 	}, titles)
 }
 

@@ -4,6 +4,7 @@ package requestid
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,6 +22,9 @@ func Problem(id string) string {
 	}
 	if !utf8.ValidString(id) {
 		return "is not valid UTF-8"
+	}
+	if id != "" && strings.TrimSpace(id) == "" {
+		return "is blank"
 	}
 	for _, r := range id {
 		if !unicode.IsPrint(r) {

@@ -17,6 +17,7 @@ func TestProblem(t *testing.T) {
 		"bestellung-ä":           "",
 		strings.Repeat("a", 200): "",
 		strings.Repeat("a", 201): "has 201 bytes, more than 200",
+		" ":                      "is blank",
 		"a\xff":                  "is not valid UTF-8",
 		"a\nb":                   "contains the character U+000A, which is not printable",
 		"a\u202eb":               "contains the character U+202E, which is not printable",

@@ -180,8 +180,8 @@ type Run struct {
 	// Stuck explains why the run makes no progress although it should; nil while there is no such finding.
 	Stuck *Stuck
 	// Redacted reports that the input, the output, the error or steps contain redaction marks for sensitive values. Not
-	// in lists.
-	Redacted bool
+	// in lists. InputRedacted and EndRedacted report the same of the input, and of the output or the error: each has an original.
+	Redacted, InputRedacted, EndRedacted bool
 	// Behind describes how the rows are known to lag behind Temporal; nil where they are not known to lag.
 	Behind *Behind
 	// Originals are stored with a run that is inserted; empty in runs that are read.
@@ -319,6 +319,8 @@ type Step struct {
 	InputShown, OutputShown json.RawMessage
 	// Original is stored with a step that is written; nil in steps that are read, and where nothing was redacted.
 	Original *Original
+	// Redacted reports, in steps that are read with their values, that the step has an original.
+	Redacted bool
 	// Wait describes an open step; nil where there is nothing to report. It is read only where waits are explained.
 	Wait *StepWait
 	// Kept marks a step whose row stays when the steps around it are only summarized (see [StepSummary]).

@@ -79,8 +79,8 @@ type Original struct {
 
 // Secrecy determines how the values of a run are shown.
 type Secrecy struct {
-	RunID, DocumentHash string
-	Secrets             []Original
+	RunID, Project, DocumentHash string
+	Secrets                      []Original
 }
 
 // SealedStore reads originals. They are written with the rows that have marks, and deleted with the run.

@@ -42,9 +42,12 @@ func (documents) Document(context.Context, string) (*dsl.Document, error) {
 
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{
-		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
-	})
+	return openStore(t, fresh.SQLite(t))
+}
+
+func openStore(t *testing.T, dsn string) *store.Store {
+	t.Helper()
+	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })

@@ -132,7 +132,7 @@ func (sl *Sealer) load(ctx context.Context, s *runSecrets, stored run.Secrecy) e
 	for _, o := range stored.Secrets {
 		var texts []string
 		var also origin
-		plain, err := sl.open(stored.RunID, o)
+		plain, err := sl.open(owner{stored.Project, stored.RunID}, o)
 		switch {
 		case err == nil && json.Unmarshal(plain, &texts) == nil:
 			s.secrets.Add(texts...)

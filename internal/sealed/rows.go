@@ -157,18 +157,19 @@ func (sl *Sealer) hideRun(ctx context.Context, r run.Run) (run.Run, *runSecrets,
 		return r, nil, err
 	}
 	r.Labels = known.labels(r.Labels)
+	owner := owner{r.Project, r.ID}
 	var originals [3]*run.Original
 	if changed(shown, r.Input) {
-		if originals[0], err = sl.seal(r.ID, run.OriginalInput, 0, r.Input); err != nil {
+		if originals[0], err = sl.seal(owner, run.OriginalInput, 0, r.Input); err != nil {
 			return r, nil, err
 		}
 		r.Input = shown
 	}
-	if originals[1], err = sl.sealSecrets(r.ID, known); err != nil {
+	if originals[1], err = sl.sealSecrets(owner, known); err != nil {
 		return r, nil, err
 	}
 	if known.origin.All || len(known.origin.Documents) > 0 {
-		if originals[2], err = sl.sealBeside(r.ID, known.origin); err != nil {
+		if originals[2], err = sl.sealBeside(owner, known.origin); err != nil {
 			return r, nil, err
 		}
 	}
@@ -186,7 +187,7 @@ func (sl *Sealer) mask(ctx context.Context, r run.Run) (json.RawMessage, *runSec
 	if err != nil {
 		return nil, nil, err
 	}
-	known := &runSecrets{policy: policy, hash: r.DocumentHash}
+	known := &runSecrets{project: r.Project, policy: policy, hash: r.DocumentHash}
 	var given redact.SecretSet
 	given.Add(r.Secrecy.Texts...)
 	known.unsaved = known.secrets.Add(given.In(r.Input)...)
@@ -283,6 +284,7 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 	if !s.addSecrets(u) && !s.secrets.Any() && !s.policy.All() {
 		return u, nil
 	}
+	owner := owner{s.project, u.RunID}
 	steps := u.Steps
 	for i, step := range steps {
 		shown, changed := s.step(step)
@@ -293,7 +295,7 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 		if err != nil {
 			return u, err //nolint:wrapcheck // a step is always JSON
 		}
-		if shown.Original, err = sl.seal(u.RunID, run.OriginalStep, step.Number, plain); err != nil {
+		if shown.Original, err = sl.seal(owner, run.OriginalStep, step.Number, plain); err != nil {
 			return u, err
 		}
 		if &steps[0] == &u.Steps[0] {
@@ -312,14 +314,14 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 			if err != nil {
 				return u, err //nolint:wrapcheck // a state is always JSON
 			}
-			if state.Original, err = sl.seal(u.RunID, run.OriginalEnd, 0, plain); err != nil {
+			if state.Original, err = sl.seal(owner, run.OriginalEnd, 0, plain); err != nil {
 				return u, err
 			}
 			u.State = &state
 		}
 	}
 	var err error
-	u.Secrets, err = sl.sealSecrets(u.RunID, s)
+	u.Secrets, err = sl.sealSecrets(owner, s)
 	return u, err
 }
 

@@ -146,7 +146,7 @@ func TestSecretsInUpdatesAreHiddenByEveryProcess(t *testing.T) {
 	steps := stepsPage.Steps
 	require.Equal(t, `{"said":"`+redact.Mark+`"}`, string(steps[0].Output))
 	require.Equal(t, `"{\"pin\":\"`+redact.Mark+`\""`, string(steps[0].Input))
-	opened, err := second.OpenSteps(t.Context(), "r1", steps)
+	opened, err := second.OpenSteps(t.Context(), here, "r1", steps)
 	require.NoError(t, err)
 	require.Equal(t, `"{\"pin\":\"12\""`, string(opened[0].Input))
 	text, err := second.Text(t.Context(), "r1", "it said planted-word")
@@ -193,7 +193,7 @@ func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
 	stepsPage, err := kept.ListSteps(t.Context(), here, "r1", run.StepFilter{Limit: 9})
 	require.NoError(t, err)
 	steps := stepsPage.Steps
-	steps, err = ring("k2").OpenSteps(t.Context(), "r1", steps)
+	steps, err = ring("k2").OpenSteps(t.Context(), here, "r1", steps)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"password":"planted-first"}`, string(steps[0].Output))
 	require.JSONEq(t, `{"password":"planted-second"}`, string(steps[1].Output))

@@ -47,6 +47,7 @@ type Sealer struct {
 // runSecrets determines how the values of a run are redacted.
 type runSecrets struct {
 	mu      sync.Mutex
+	project string
 	policy  *redact.Policy
 	secrets redact.SecretSet
 	// hash is that of the run's own document; origin is the rest of its policy.
@@ -114,7 +115,7 @@ func (sl *Sealer) runSecretsOf(ctx context.Context, ids []string) (map[string]*r
 		return nil, err
 	}
 	for _, one := range stored {
-		s := &runSecrets{hash: one.DocumentHash}
+		s := &runSecrets{project: one.Project, hash: one.DocumentHash}
 		if s.policy, err = sl.policy(ctx, one.DocumentHash); err != nil {
 			return nil, err
 		}
@@ -126,69 +127,73 @@ func (sl *Sealer) runSecretsOf(ctx context.Context, ids []string) (map[string]*r
 	return found, nil
 }
 
+// owner is the run of an original. A row that is moved to another project, run or number does not open there.
+type owner struct{ project, id string }
+
 // about returns what an original is authenticated with.
-func about(id, what string, number int64) []string {
-	return []string{"run", id, what, fmt.Sprint(number)}
+func (o owner) about(what string, number int64) []string {
+	return []string{"run", o.project, o.id, what, fmt.Sprint(number)}
 }
 
-func (sl *Sealer) seal(id, what string, number int64, plain []byte) (*run.Original, error) {
-	sealed, err := sl.keys.Seal(plain, about(id, what, number)...)
+func (sl *Sealer) seal(of owner, what string, number int64, plain []byte) (*run.Original, error) {
+	sealed, err := sl.keys.Seal(plain, of.about(what, number)...)
 	if err != nil {
-		return nil, fmt.Errorf("sealing the %s of run %s: %w", what, id, err)
+		return nil, fmt.Errorf("sealing the %s of run %s: %w", what, of.id, err)
 	}
 	return &run.Original{What: what, Number: number, KeyID: sl.keys.Active(), Sealed: sealed}, nil
 }
 
-func (sl *Sealer) open(id string, o run.Original) ([]byte, error) {
-	plain, err := sl.keys.Open(o.Sealed, about(id, o.What, o.Number)...)
+func (sl *Sealer) open(of owner, o run.Original) ([]byte, error) {
+	plain, err := sl.keys.Open(o.Sealed, of.about(o.What, o.Number)...)
 	if err != nil {
-		return nil, apperror.New(apperror.Refused, apperror.OriginalSealed, "the %s of run %s cannot be opened: %v", o.What, id, err).WithCause(err)
+		return nil, apperror.New(apperror.Refused, apperror.OriginalSealed, "the %s of run %s cannot be opened: %v", o.What, of.id, err).WithCause(err)
 	}
 	return plain, nil
 }
 
+// gone returns the error of a value whose marks stand for an original that the database does not have any more.
+func gone(id, what string) error {
+	return apperror.New(apperror.Refused, apperror.OriginalGone, "the original of the %s of run %s is gone: the database has only the marks", what, id)
+}
+
 // sealSecrets seals the secrets that are not stored yet; nil where there are none.
-func (sl *Sealer) sealSecrets(id string, s *runSecrets) (*run.Original, error) {
+func (sl *Sealer) sealSecrets(of owner, s *runSecrets) (*run.Original, error) {
 	if len(s.unsaved) == 0 {
 		return nil, nil //nolint:nilnil // nil means nothing to store
 	}
-	return sl.sealBeside(id, s.unsaved)
+	return sl.sealBeside(of, s.unsaved)
 }
 
 // sealBeside seals secrets or an [origin].
-func (sl *Sealer) sealBeside(id string, what any) (*run.Original, error) {
+func (sl *Sealer) sealBeside(of owner, what any) (*run.Original, error) {
 	plain, err := json.Marshal(what)
 	if err != nil {
-		return nil, fmt.Errorf("sealing what is sensitive in run %s: %w", id, err)
+		return nil, fmt.Errorf("sealing what is sensitive in run %s: %w", of.id, err)
 	}
 	// The number is random, so that two processes that find secrets at the same time do not replace each other's.
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails, according to its documentation
-	return sl.seal(id, run.OriginalSecrets, int64(binary.BigEndian.Uint64(random[:])&math.MaxInt64), plain)
+	return sl.seal(of, run.OriginalSecrets, int64(binary.BigEndian.Uint64(random[:])&math.MaxInt64), plain)
 }
 
-// openOne opens the only original of a kind; nil where there is none.
-func (sl *Sealer) openOne(ctx context.Context, id, what string) ([]byte, error) {
-	list, err := sl.sealed.SealedOf(ctx, id, what, -1, 0)
-	if err != nil || len(list) == 0 {
+// openOne opens the only original of a kind.
+func (sl *Sealer) openOne(ctx context.Context, of owner, what string) ([]byte, error) {
+	list, err := sl.sealed.SealedOf(ctx, of.id, what, -1, 0)
+	if err != nil {
 		return nil, err
 	}
-	return sl.open(id, list[0])
+	if len(list) == 0 {
+		return nil, gone(of.id, what)
+	}
+	return sl.open(of, list[0])
 }
 
 // Input implements [run.Originals].
 func (sl *Sealer) Input(ctx context.Context, r run.Run) (json.RawMessage, error) {
-	if !r.Redacted {
+	if !r.InputRedacted {
 		return r.Input, nil
 	}
-	plain, err := sl.openOne(ctx, r.ID, run.OriginalInput)
-	if err != nil {
-		return nil, err
-	}
-	if plain == nil {
-		return r.Input, nil
-	}
-	return plain, nil
+	return sl.openOne(ctx, owner{r.Project, r.ID}, run.OriginalInput)
 }
 
 // sealedEnd is the content of a [run.OriginalEnd].
@@ -214,11 +219,11 @@ func (sl *Sealer) Open(ctx context.Context, r run.Run) (run.Run, error) {
 	if r.Input, err = sl.Input(ctx, r); err != nil {
 		return run.Run{}, err
 	}
-	plain, err := sl.openOne(ctx, r.ID, run.OriginalEnd)
-	if err != nil {
-		return run.Run{}, err
-	}
-	if plain != nil {
+	if r.EndRedacted {
+		plain, err := sl.openOne(ctx, owner{r.Project, r.ID}, run.OriginalEnd)
+		if err != nil {
+			return run.Run{}, err
+		}
 		var end sealedEnd
 		if err := json.Unmarshal(plain, &end); err != nil {
 			return run.Run{}, fmt.Errorf("reading the original output of run %s: %w", r.ID, err)
@@ -230,7 +235,7 @@ func (sl *Sealer) Open(ctx context.Context, r run.Run) (run.Run, error) {
 }
 
 // OpenSteps returns steps of a run with their original values, in place. The steps must be in order of their numbers, ascending or descending.
-func (sl *Sealer) OpenSteps(ctx context.Context, id string, steps []run.Step) ([]run.Step, error) {
+func (sl *Sealer) OpenSteps(ctx context.Context, project, id string, steps []run.Step) ([]run.Step, error) {
 	if len(steps) == 0 {
 		return steps, nil
 	}
@@ -244,11 +249,14 @@ func (sl *Sealer) OpenSteps(ctx context.Context, id string, steps []run.Step) ([
 		originals[o.Number] = o
 	}
 	for i := range steps {
-		o, hidden := originals[steps[i].Number]
-		if !hidden {
+		if !steps[i].Redacted {
 			continue
 		}
-		plain, err := sl.open(id, o)
+		o, kept := originals[steps[i].Number]
+		if !kept {
+			return nil, gone(id, fmt.Sprintf("step %d", steps[i].Number))
+		}
+		plain, err := sl.open(owner{project, id}, o)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (w *Viewer) Steps(ctx context.Context, project, id string, f run.StepFilter
 	if err != nil || f.Basic {
 		return page, err
 	}
-	if page.Steps, err = w.sealer.OpenSteps(ctx, id, page.Steps); err != nil {
+	if page.Steps, err = w.sealer.OpenSteps(ctx, project, id, page.Steps); err != nil {
 		return run.StepPage{}, err
 	}
 	return page, w.note(ctx, project, id, "its steps")

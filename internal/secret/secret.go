@@ -84,6 +84,39 @@ func (v Value) Member(name string, members ...string) (string, error) {
 	return "", fmt.Errorf("the member %q of a secret is a JSON object; name one of its members: %s", at, strings.Join(sortedNames(object), ", "))
 }
 
+// Texts returns all texts of a secret that must not be shown: the value itself or, of a JSON object or array, every text and number in it.
+func (v Value) Texts() []string {
+	decoder := json.NewDecoder(strings.NewReader(string(v)))
+	decoder.UseNumber()
+	var decoded any
+	if decoder.Decode(&decoded) != nil || decoder.More() {
+		return []string{string(v)}
+	}
+	switch decoded.(type) {
+	case map[string]any, []any:
+		return texts(nil, decoded)
+	}
+	return []string{string(v)}
+}
+
+func texts(found []string, v any) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			found = texts(found, member)
+		}
+	case []any:
+		for _, item := range v {
+			found = texts(found, item)
+		}
+	case string:
+		found = append(found, v)
+	case json.Number:
+		found = append(found, v.String())
+	}
+	return found
+}
+
 // Object returns a secret that is a JSON object; numbers in it are json.Number.
 func (v Value) Object(name string) (map[string]any, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(v)))

@@ -122,7 +122,7 @@ func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	return r, err
 }
 
-const stepColumns = 21
+const stepColumns = 22
 
 // newStep is a step with its run and its new sequence.
 type newStep struct {
@@ -164,14 +164,14 @@ func (s *Store) writeSteps(
 			args = append(args, values...)
 		}
 		written, err := sqlrow.Collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
-waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept, wait_details, input_size, output_size)
+waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept, wait_details, input_size, output_size, redacted)
 VALUES `+sqlrow.Tuples(s.db.Dialect(), 0, len(part), stepColumns)+`
 ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
 kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
 wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
 sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
 input = excluded.input, output = excluded.output, kept = excluded.kept, wait_details = excluded.wait_details,
-input_size = excluded.input_size, output_size = excluded.output_size
+input_size = excluded.input_size, output_size = excluded.output_size, redacted = excluded.redacted
 WHERE steps.position < excluded.position
 RETURNING run_id, number`, args, scanStepID)
 		if err != nil {
@@ -235,7 +235,7 @@ func (n newStep) values() ([]any, error) {
 	return []any{
 		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
 		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
-		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept, details, t.InputSize, t.OutputSize,
+		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept, details, t.InputSize, t.OutputSize, t.Original != nil,
 	}, nil
 }
 

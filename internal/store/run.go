@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -32,7 +33,7 @@ cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, 
 steps_total, steps_done, sequence, position, interpreter, execution_id, error,
 CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END,
 CASE WHEN trigger_kind = 'import' THEN COALESCE((SELECT engine FROM run_legacy WHERE run_id = runs.id), '') ELSE '' END`
-	runAll = headColumns + `, metered, input, output, redacted, request_digest, written_at`
+	runAll = headColumns + `, metered, input, output, redacted, input_redacted, end_redacted, request_digest, written_at`
 )
 
 func headInto(r *run.Run) []any {
@@ -50,7 +51,7 @@ func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
 }
 
 func allInto(r *run.Run) []any {
-	return append(headInto(r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.RequestDigest, sqlrow.TimeInto(&r.WrittenAt))
+	return append(headInto(r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.InputRedacted, &r.EndRedacted, &r.RequestDigest, sqlrow.TimeInto(&r.WrittenAt))
 }
 
 func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
@@ -94,7 +95,8 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e a
 // writeParts writes the labels, the warnings and the originals of a run that was inserted.
 func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	list := runrow.OriginalRows(r.ID, r.Originals...)
-	r.Redacted, r.Originals, r.MissingLabels = len(list) > 0, nil, nil
+	r.Redacted, r.InputRedacted = len(list) > 0, slices.ContainsFunc(r.Originals, func(o run.Original) bool { return o.What == run.OriginalInput })
+	r.Originals, r.MissingLabels = nil, nil
 	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.AddWarnings(ctx, c, s.db.Dialect(), *r), runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
 }
 

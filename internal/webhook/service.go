@@ -262,7 +262,7 @@ func (s *Service) Open(w Webhook) (Target, error) { return Open(s.o.Keys, w) }
 
 // Open returns the secret part of a webhook.
 func Open(keys Keys, w Webhook) (t Target, err error) {
-	plain, err := keys.Open(w.Sealed, "webhook", w.ID)
+	plain, err := keys.Open(w.Sealed, "webhook", w.Project, w.ID)
 	if err == nil {
 		err = json.Unmarshal(plain, &t)
 	}
@@ -277,7 +277,7 @@ func (s *Service) seal(w *Webhook, t Target) error {
 	if err != nil {
 		return fmt.Errorf("encode the secrets of webhook %q: %w", w.Name, err)
 	}
-	w.Sealed, err = s.o.Keys.Seal(plain, "webhook", w.ID)
+	w.Sealed, err = s.o.Keys.Seal(plain, "webhook", w.Project, w.ID)
 	return err
 }
 

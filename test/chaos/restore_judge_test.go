@@ -146,7 +146,7 @@ func (x *installation) collect(e *restoreEvidence, temporal client.Client) (err 
 	if e.executions, err = load.Executions(x.t.Context(), temporal); err != nil {
 		return err
 	}
-	e.calls, e.attempted, e.reopened = map[string]map[string]int{}, map[string]bool{}, map[string]bool{}
+	e.calls, e.once, e.reopened = map[string]map[string]int{}, map[string]string{}, map[string]bool{}
 	for _, call := range x.origin.Calls("POST /calls") {
 		var body struct{ Key string }
 		if err := json.Unmarshal([]byte(call.Body), &body); err != nil {
@@ -161,7 +161,7 @@ func (x *installation) collect(e *restoreEvidence, temporal client.Client) (err 
 	for request, keys := range e.calls {
 		for _, times := range keys {
 			if run := runOf[request]; times > 1 && run != "" && e.plan.temporal == 0 {
-				e.attempted[run] = x.attempted(temporal, run)
+				e.once[run] = x.once(temporal, run)
 			}
 		}
 	}
@@ -185,15 +185,18 @@ func (e *restoreEvidence) open() (ids []string) {
 	return ids
 }
 
-// attempted reports whether Temporal has made a second attempt of a call of a run: of its activity, or of the workflow task that made it.
-func (x *installation) attempted(temporal client.Client, run string) bool {
+// once returns the types and times of the events of a run of which Temporal has made no second attempt of a call: neither of its activity, nor of
+// the workflow task that made it. "": it has made one.
+func (x *installation) once(temporal client.Client, run string) string {
+	var events []string
 	for _, event := range platform.History(x.t, temporal, run).GetEvents() {
 		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil
 		if failed || event.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
-			return true
+			return ""
 		}
+		events = append(events, fmt.Sprintf("%v at %s", event.GetEventType(), event.GetEventTime().AsTime().Format(time.StampMilli)))
 	}
-	return false
+	return strings.Join(events, ", ")
 }
 
 // endLacking terminates the runs that lack a value, as docs/stuck.md says, and returns their number. Runs that lost their input have a warning.

@@ -28,7 +28,7 @@ type restoreEvidence struct {
 	executions map[string][]enums.WorkflowExecutionStatus // in Temporal, by run ID
 	calls      map[string]map[string]int                  // of the origin: by request ID, how often with each idempotency key
 	reopened   map[string]bool                            // runs that the check reports as open in Temporal although they have ended
-	attempted  map[string]bool                            // runs of which Temporal has made a second attempt of a call
+	once       map[string]string                          // the events of runs of which Temporal has made no second attempt of a call
 }
 
 // findings lists everything that is not as docs/operations/backup.md promises.
@@ -115,8 +115,8 @@ func (e *restoreEvidence) doubled() (found []string) {
 		}
 		for key, times := range e.calls[r.ID] {
 			// A Temporal that is older than the call makes it again, and so does the next worker for one that was killed during the call.
-			if times > 1 && e.plan.temporal == 0 && !e.attempted[run] {
-				found = append(found, fmt.Sprintf("the origin was called %d times for run %s of request %s with the key %s", times, run, r.ID, key))
+			if times > 1 && e.plan.temporal == 0 && (run == "" || e.once[run] != "") {
+				found = append(found, fmt.Sprintf("the origin was called %d times for run %s of request %s with the key %s: %s", times, run, r.ID, key, e.once[run]))
 			}
 		}
 	}
@@ -231,13 +231,13 @@ func TestOracleOfRestores(t *testing.T) {
 			e.calls["request"]["other"] = 1
 		}},
 		"called twice": {want: "called 2 times", change: func(e *restoreEvidence) {
-			e.calls["request"]["key"] = 2
+			e.calls["request"]["key"], e.once = 2, map[string]string{"run": "ActivityTaskStarted"}
 		}},
 		"called twice by an older Temporal": {change: func(e *restoreEvidence) {
 			e.calls["request"]["key"], e.plan.temporal = 2, 1
 		}},
 		"called twice as its worker was killed": {change: func(e *restoreEvidence) {
-			e.calls["request"]["key"], e.attempted = 2, map[string]bool{"run": true}
+			e.calls["request"]["key"], e.once = 2, map[string]string{"run": ""}
 		}},
 		"open": {want: "has not completed", change: func(e *restoreEvidence) {
 			e.runs["run"] = run("waiting")

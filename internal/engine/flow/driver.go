@@ -61,7 +61,7 @@ type driver struct {
 
 	encodedBytes int // since the last yield to the scheduler
 
-	computing time.Time // by the wall clock: the start of the compute in progress
+	computing piece // the compute in progress
 }
 
 // effectKind is the kind of an effect.
@@ -155,7 +155,7 @@ func (d *driver) compute() []interp.Effect {
 		d.yield()
 	}
 	defer d.turns.Release(d.in.Project)
-	d.computing = time.Now()
+	defer d.computing.begin()()
 	effects := d.machine.Advance(workflow.Now(d.ctx))
 	d.takeRecords() // before the effects: values that leave the run are sent with the sensitive texts in them
 	return effects
@@ -202,7 +202,7 @@ func (d *driver) hasWork() bool {
 // order.
 func (d *driver) handleCompletions() {
 	d.resultsLeft = false
-	d.computing = time.Now()
+	defer d.computing.begin()()
 	mark := d.machine.Spent()
 	d.handleControls()
 	d.handleChildResults()

@@ -20,12 +20,15 @@ import (
 type resolvedRequest struct {
 	flow.HTTPRequest
 	method authn.Method // nil without authentication
-	values []string     // the secrets in it
+	values []string     // all texts of the secrets in it
+	// secretURL is set if the URL contains a secret, secretOrigin if its scheme, host or port does, and secretAuthority if those of the
+	// authority do that grants a token. No error quotes such a URL, or what the network reports about such an origin.
+	secretURL, secretOrigin, secretAuthority bool
 }
 
 // resolve inserts the secrets of a request.
 func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*resolvedRequest, error) {
-	s := &resolvedRequest{HTTPRequest: r}
+	s := &resolvedRequest{HTTPRequest: r, secretURL: hasMark(r.URL, r.Secrets), secretOrigin: hasMark(origin(r.URL), r.Secrets)}
 	if len(r.Secrets) > 0 {
 		if err := c.insertSecrets(ctx, s); err != nil {
 			return nil, err
@@ -35,8 +38,9 @@ func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*resolvedRequ
 		return s, nil
 	}
 	properties := s.Authentication.Properties
+	s.secretAuthority = secretAuthority(r)
 	if name := s.Authentication.Secret; name != "" {
-		value, err := c.secret(ctx, r.Project, name)
+		value, err := c.secret(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
@@ -58,12 +62,47 @@ type providerError struct{ error }
 
 func (e *providerError) Unwrap() error { return e.error }
 
-func (c *Caller) secret(ctx context.Context, project, name string) (secret.Value, error) {
-	value, err := c.secrets.Resolve(ctx, project, name)
+// secret returns the value of a secret that a request uses. Every text in it is redacted, whatever the request uses of it.
+func (c *Caller) secret(ctx context.Context, s *resolvedRequest, name string) (secret.Value, error) {
+	value, err := c.secrets.Resolve(ctx, s.Project, name)
 	if err != nil && !errors.Is(err, secret.ErrMissing) {
 		return nil, &providerError{err}
 	}
+	s.values = append(s.values, value.Texts()...)
 	return value, err
+}
+
+// hasMark reports whether a text contains the mark of a secret.
+func hasMark(text string, secrets map[string]flow.Secret) bool {
+	for mark := range secrets {
+		if strings.Contains(text, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretAuthority reports whether the address of a request's authority is, or contains, a secret.
+func secretAuthority(r flow.HTTPRequest) bool {
+	if r.Authentication.Secret != "" {
+		return true
+	}
+	var p authn.Properties
+	_ = json.Unmarshal(r.Authentication.Properties, &p) // invalid properties are reported when they are used
+	return hasMark(origin(p.Authority), r.Secrets)
+}
+
+// origin returns the scheme, host and port of an address whose secrets are still marks. It returns the whole address where they cannot be
+// separated from the rest.
+func origin(address string) string {
+	scheme, rest, separated := strings.Cut(address, "://")
+	if !separated {
+		return address
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return scheme + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
 // insertSecrets replaces each mark by its secret.
@@ -71,7 +110,7 @@ func (c *Caller) insertSecrets(ctx context.Context, s *resolvedRequest) error {
 	pairs := make([]string, 0, 2*len(s.Secrets))
 	for _, mark := range slices.Sorted(maps.Keys(s.Secrets)) {
 		ref := s.Secrets[mark]
-		value, err := c.secret(ctx, s.Project, ref.Name)
+		value, err := c.secret(ctx, s, ref.Name)
 		if err != nil {
 			return err
 		}
@@ -79,7 +118,7 @@ func (c *Caller) insertSecrets(ctx context.Context, s *resolvedRequest) error {
 		if err != nil {
 			return err
 		}
-		pairs, s.values = append(pairs, mark, text), append(s.values, text)
+		pairs = append(pairs, mark, text)
 	}
 	marks := strings.NewReplacer(pairs...)
 	s.URL = marks.Replace(s.URL)

@@ -28,11 +28,15 @@ const (
 	maxDetail = 1024
 )
 
+// notShown stands for the cause of a failure that may quote an address with a secret in it.
+const notShown = "the cause is not shown, because the address contains a secret"
+
 // errTimeLimit is the cause of a call that exceeded its time limit.
 var errTimeLimit = errors.New("time limit reached")
 
-// statusError returns the failure of a response with an error status.
-func statusError(r flow.HTTPRequest, res *http.Response, body []byte) error {
+// statusError returns the failure of a response with an error status. It searches the decoded text for secrets before it changes the text:
+// half a secret, or one with other spaces, would not be found.
+func statusError(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scrubber) error {
 	contentType := res.Header.Get(headerContentType)
 	title, text := problemDetail(contentType, body)
 	if title == "" {
@@ -44,6 +48,7 @@ func statusError(r flow.HTTPRequest, res *http.Response, body []byte) error {
 	if text == "" && (isJSON(mediaType(contentType)) || isText(mediaType(contentType))) {
 		text, _ = asText(contentType, body)
 	}
+	title, text = s.Text(title), s.Text(text)
 	detail := fmt.Sprintf("%s answered %d", subject(r), res.StatusCode)
 	if text = oneLine(text); text != "" {
 		detail += ": " + text
@@ -68,21 +73,29 @@ func tooLarge(r flow.HTTPRequest, err error) error {
 }
 
 // transportFailure returns the failure of an exchange without a complete response. parent is the activity's context,
-// bounded the one with the call's own time limit.
-func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, err error) error {
+// bounded the one with the call's own time limit. secretOrigin is set if the error may quote an origin that contains a secret.
+func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, secretOrigin bool, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
 	}
 	var blocked *netguard.BlockedError
 	switch {
 	case errors.As(err, &blocked):
-		detail := fmt.Sprintf("%s was rejected: %s", subject(r), blocked.What)
+		what := blocked.What
+		if secretOrigin {
+			what = "its address, or that of a redirect, is not allowed; " + notShown
+		}
+		detail := fmt.Sprintf("%s was rejected: %s", subject(r), what)
 		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthorization, http.StatusForbidden, "Call refused", detail)
 	case errors.Is(err, errTooLarge):
 		return tooLarge(r, err)
 	}
 	status, title := classify(bounded, err)
-	detail := fmt.Sprintf("%s failed: %s", subject(r), reason(bounded, r, err))
+	why := reason(bounded, r, err)
+	if secretOrigin && !errors.Is(context.Cause(bounded), errTimeLimit) {
+		why = notShown
+	}
+	detail := fmt.Sprintf("%s failed: %s", subject(r), why)
 	return failure(flow.CategoryTransport, dsl.ErrorTypeCommunication, status, title, detail)
 }
 
@@ -164,8 +177,9 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	return failure(flow.CategoryRefused, kind, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
 }
 
-// unauthenticated returns the failure of a request without credentials from its authority.
-func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, err error) error {
+// unauthenticated returns the failure of a request without credentials from its authority. secretOrigin is set if the address of the authority
+// contains a secret.
+func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, secretOrigin bool, err error) error {
 	var (
 		refused *authn.RefusedError
 		network *url.Error
@@ -175,7 +189,7 @@ func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, err er
 		detail := fmt.Sprintf("%s was not sent: %s", subject(r), refused.What)
 		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthentication, http.StatusUnauthorized, "Not authenticated", detail)
 	case errors.As(err, &network), bounded.Err() != nil:
-		return transportFailure(parent, bounded, r, err)
+		return transportFailure(parent, bounded, r, secretOrigin, err)
 	}
 	return invalidRequest(r, err)
 }
@@ -192,7 +206,6 @@ func subject(r flow.HTTPRequest) string {
 
 // oneLine converts external text to one line: it replaces runs of spaces and control characters by one space.
 func oneLine(s string) string {
-	s = excerpt.Of(s, 2*maxDetail)
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")

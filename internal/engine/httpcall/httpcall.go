@@ -192,7 +192,7 @@ func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResp
 	case err != nil:
 		return flow.HTTPResponse{}, redacted(err, scrubber, sent.all(r))
 	case !acceptable(res.StatusCode, r.Redirect):
-		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body)), scrubber, sent.all(r))
+		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body), scrubber), scrubber, sent.all(r))
 	}
 	out, err := respond(r, res, body, scrubber)
 	out.Attempts = sent.all(r)
@@ -205,18 +205,18 @@ func (c *Caller) exchange(
 ) (*http.Response, []byte, error) {
 	requestCtx := withRedirects(bounded, redirects{follow: r.Redirect, secret: len(s.values) > 0, sent: sent})
 	requestCtx = httptrace.WithClientTrace(requestCtx, sent.trace())
-	req, err := c.build(requestCtx, s.HTTPRequest)
+	req, err := c.build(requestCtx, s)
 	if err != nil {
 		return nil, nil, invalidRequest(r, err)
 	}
 	if s.method != nil {
 		if err := s.method.Authorize(bounded, req); err != nil {
-			return nil, nil, unauthenticated(ctx, bounded, r, err)
+			return nil, nil, unauthenticated(ctx, bounded, r, s.secretAuthority, err)
 		}
 	}
 	res, body, err := c.send(req, r, s, sent) //nolint:contextcheck // the request has the context
 	if err != nil {
-		return nil, nil, transportFailure(ctx, bounded, r, err)
+		return nil, nil, transportFailure(ctx, bounded, r, s.secretOrigin, err)
 	}
 	if s.method == nil {
 		return res, body, nil
@@ -225,12 +225,12 @@ func (c *Caller) exchange(
 	if !again {
 		return res, body, nil
 	}
-	if req, err = c.build(requestCtx, s.HTTPRequest); err != nil {
+	if req, err = c.build(requestCtx, s); err != nil {
 		return nil, nil, invalidRequest(r, err)
 	}
 	req.Header.Set("Authorization", header)
 	if res, body, err = c.send(req, r, s, sent); err != nil { //nolint:contextcheck // see above
-		return nil, nil, transportFailure(ctx, bounded, r, err)
+		return nil, nil, transportFailure(ctx, bounded, r, s.secretOrigin, err)
 	}
 	return res, body, nil
 }

@@ -29,9 +29,12 @@ const (
 )
 
 // build returns the request to send. Its errors mean that nothing can be sent.
-func (c *Caller) build(ctx context.Context, r flow.HTTPRequest) (*http.Request, error) {
-	target, err := targetURL(r)
-	if err != nil {
+func (c *Caller) build(ctx context.Context, r *resolvedRequest) (*http.Request, error) {
+	target, err := targetURL(r.HTTPRequest)
+	switch {
+	case err != nil && r.secretURL:
+		return nil, errors.New("its URL, which contains a secret, cannot be used: it has to begin with http:// or https:// and a host")
+	case err != nil:
 		return nil, err
 	}
 	headers, host, err := requestHeaders(r.Headers)

@@ -126,10 +126,11 @@ func flatten(h http.Header) map[string]string {
 }
 
 func scrubbed(s *redact.Scrubber, headers map[string]string) map[string]string {
+	out := make(map[string]string, len(headers))
 	for name, value := range headers {
-		headers[name] = s.Text(value)
+		out[s.Text(name)] = s.Text(value)
 	}
-	return headers
+	return out
 }
 
 // sentHeaders omits credentials: results are stored and shown. It omits a trace context that the workflow did not set: the result of a call

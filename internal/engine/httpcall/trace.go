@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 )
 
@@ -17,7 +16,8 @@ import (
 const headerTraceparent = "Traceparent"
 
 // trace starts the span of a request below that of its activity, and sends its context with the request. Nothing is recorded or sent in a
-// process without traces. The span has the method and the host of the request, without anything else of its URL, and without secrets.
+// process without traces. The span has the method and the host of the request, without anything else of its URL; without the host, too,
+// where this part of the URL contains a secret.
 //
 // Only traceparent is sent, which consists of random IDs and a flag: tracestate belongs to the vendors of the API's callers. A traceparent
 // that the workflow sets itself is left as it is. Redirects to other origins lose it, like all headers.
@@ -29,9 +29,9 @@ func (c *Caller) trace(req *http.Request, r *resolvedRequest) (*http.Request, tr
 	tracer := parent.TracerProvider().Tracer(tracing.Scope)
 	method := spanMethod(req.Method)
 	ctx, span := tracer.Start(req.Context(), method, trace.WithSpanKind(trace.SpanKindClient))
-	if span.IsRecording() {
-		host := redact.NewScrubber(r.credentials()...).Text(req.URL.Hostname())
-		span.SetAttributes(attribute.String("http.request.method", method), attribute.String("server.address", host))
+	span.SetAttributes(attribute.String("http.request.method", method))
+	if !r.secretOrigin {
+		span.SetAttributes(attribute.String("server.address", req.URL.Hostname()))
 		if port, err := strconv.Atoi(req.URL.Port()); err == nil {
 			span.SetAttributes(attribute.Int("server.port", port))
 		}

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
-	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 func TestSpanOfRequestHasNoSecrets(t *testing.T) {
@@ -22,7 +20,7 @@ func TestSpanOfRequestHasNoSecrets(t *testing.T) {
 			req.Header.Set("Traceparent", given)
 		}
 		c := New(Options{Propagate: propagate})
-		sent, span := c.trace(req, &resolvedRequest{values: []string{"planted-host"}})
+		sent, span := c.trace(req, &resolvedRequest{secretOrigin: propagate})
 		traced(span, http.StatusNotFound)
 		span.End()
 		if given == "" {
@@ -31,17 +29,21 @@ func TestSpanOfRequestHasNoSecrets(t *testing.T) {
 			require.Equal(t, given, sent.Header.Get("Traceparent"), "the workflow's own is not replaced")
 		}
 	}
+	shown := 0
 	for _, s := range spans.Ended() {
 		attributes := map[string]string{}
 		for _, a := range s.Attributes() {
 			attributes[string(a.Key)] = a.Value.String()
 		}
 		require.Equal(t, "_OTHER", s.Name())
-		require.Equal(t, map[string]string{
-			"http.request.method": "_OTHER", "server.address": redact.Mark + ".example.com", "server.port": "8443",
-			"http.response.status_code": "404", "error.type": "404",
-		}, attributes)
+		want := map[string]string{"http.request.method": "_OTHER", "http.response.status_code": "404", "error.type": "404"}
+		if attributes["server.address"] != "" {
+			shown++
+			want["server.address"], want["server.port"] = "planted-host.example.com", "8443"
+		}
+		require.Equal(t, want, attributes)
 	}
+	require.Equal(t, 1, shown, "the host is not in the span of the request with a secret in it")
 }
 
 // A process without traces sends nothing.

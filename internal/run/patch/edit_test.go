@@ -120,6 +120,41 @@ func TestPatchesRevealNothingRedacted(t *testing.T) {
 	require.JSONEq(t, `{"a":"`+mark+`","b":1}`, got)
 }
 
+// TestPatchesMoveNoRedactedItem: an item of a list is sensitive for its index, so that a patch which moved it to another one would show it.
+func TestPatchesMoveNoRedactedItem(t *testing.T) {
+	t.Parallel()
+	const secret, shown = `{"list":["a","4711","b",{"pin":"4712"}],"note":"x"}`, `{"list":["a","` + mark + `","b",{"pin":"` + mark + `"}],"note":"x"}`
+	for name, patch := range map[string]string{
+		"add before":             `[{"op":"add","path":"/list/0","value":"new"}]`,
+		"add at it":              `[{"op":"add","path":"/list/1","value":"new"}]`,
+		"add before one within":  `[{"op":"add","path":"/list/3","value":"new"}]`,
+		"remove before":          `[{"op":"remove","path":"/list/0"}]`,
+		"remove one, moves next": `[{"op":"remove","path":"/list/1"}]`,
+		"copy before":            `[{"op":"copy","from":"/note","path":"/list/0"}]`,
+		"move out":               `[{"op":"move","from":"/list/0","path":"/out"}]`,
+		"move in":                `[{"op":"move","from":"/note","path":"/list/2"}]`,
+		"move within":            `[{"op":"move","from":"/list/2","path":"/list/0"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := patched(secret, shown, patch)
+			require.True(t, apperror.Is(err, apperror.InputRedacted), "%v", err)
+			require.ErrorContains(t, err, "another index")
+		})
+	}
+	for patch, want := range map[string]string{
+		`[{"op":"add","path":"/list/-","value":1}]`:                                         `{"list":["a","4711","b",{"pin":"4712"},1],"note":"x"}`,
+		`[{"op":"add","path":"/list/4","value":1}]`:                                         `{"list":["a","4711","b",{"pin":"4712"},1],"note":"x"}`,
+		`[{"op":"remove","path":"/list/3"},{"op":"add","path":"/list/2","value":0}]`:        `{"list":["a","4711",0,"b"],"note":"x"}`,
+		`[{"op":"replace","path":"/list/1","value":5},{"op":"add","path":"/b","value":{}}]`: `{"list":["a",5,"b",{"pin":"4712"}],"note":"x","b":{}}`,
+		`[{"op":"move","from":"/note","path":"/list/-"}]`:                                   `{"list":["a","4711","b",{"pin":"4712"},"x"]}`,
+	} {
+		got, err := patched(secret, shown, patch)
+		require.NoError(t, err, patch)
+		require.Equal(t, want, got, patch)
+	}
+}
+
 func TestWrongPatches(t *testing.T) {
 	t.Parallel()
 	for patch, says := range map[string]string{

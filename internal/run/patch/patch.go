@@ -68,6 +68,9 @@ func (p *edit) apply(field string, op operation) error {
 	if op.Op == "test" {
 		return p.test(field, path, value)
 	}
+	if op.Op != "replace" && p.shifts(path, op.Op == "add") {
+		return shifted(field + "/path")
+	}
 	return p.both(field, func(doc any) (any, error) {
 		switch op.Op {
 		case "add":
@@ -138,13 +141,10 @@ func (p *edit) transfer(field string, op operation, path []string) error {
 		if len(path) > len(from) && pointer(path[:len(from)]) == pointer(from) {
 			return wrong(field+"/path", "lies within the moved value")
 		}
-		return p.both(field, func(doc any) (any, error) {
-			doc, value, err := take(doc, from)
-			if err != nil {
-				return nil, err
-			}
-			return put(doc, path, value, true)
-		})
+		return p.move(field, from, path)
+	}
+	if p.shifts(path, true) {
+		return shifted(field + "/path")
 	}
 	if p.room -= weight(seen); p.room < 0 {
 		return apperror.New(apperror.Exhausted, apperror.InputTooLarge, "%s: the patched input would be larger than the limit (runs.max_input_bytes)", field).
@@ -157,6 +157,49 @@ func (p *edit) transfer(field string, op operation, path []string) error {
 		}
 		return put(doc, path, clone(value), true)
 	})
+}
+
+// move applies a move whose value has no marks.
+func (p *edit) move(field string, from, path []string) error {
+	if p.shifts(from, false) {
+		return shifted(field + "/from")
+	}
+	var values []any
+	err := p.both(field, func(doc any) (any, error) {
+		doc, value, err := take(doc, from)
+		values = append(values, value)
+		return doc, err
+	})
+	if err != nil {
+		return err
+	}
+	if p.shifts(path, true) {
+		return shifted(field + "/path")
+	}
+	return p.both(field, func(doc any) (any, error) {
+		value := values[0]
+		values = values[1:]
+		return put(doc, path, value, true)
+	})
+}
+
+// shifts reports whether a value with a mark gets another index of its list when a value is inserted at a path, or removed from it. A place in a
+// list is sensitive by its index: at another one the value would be shown.
+func (p *edit) shifts(path []string, insert bool) bool {
+	if len(path) == 0 {
+		return false
+	}
+	parent, _ := find(p.shown, path[:len(path)-1]) // where there is none, the change itself fails
+	list, _ := parent.([]any)
+	first, isIndex := jsonpointer.Index(path[len(path)-1], len(list))
+	if !isIndex {
+		return false
+	}
+	if !insert {
+		first++
+	}
+	_, found := marked(list[first:], p.mark, nil)
+	return found
 }
 
 // split parses a JSON pointer.

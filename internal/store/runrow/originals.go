@@ -7,6 +7,7 @@ package runrow
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -40,10 +41,16 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 		number   int64
 	}
 	last := make(map[key]int, len(rows))
-	var ids []string
+	ids := map[string][]string{} // the runs to be marked, by the column
 	for i, r := range rows {
 		last[key{r.RunID, r.What, r.Number}] = i
-		ids = append(ids, r.RunID)
+		ids["redacted"] = append(ids["redacted"], r.RunID)
+		switch r.What {
+		case run.OriginalInput:
+			ids["input_redacted"] = append(ids["input_redacted"], r.RunID)
+		case run.OriginalEnd:
+			ids["end_redacted"] = append(ids["end_redacted"], r.RunID)
+		}
 	}
 	var once []OriginalRow
 	for i, r := range rows {
@@ -57,10 +64,16 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 	if err != nil {
 		return err
 	}
-	return sqlrow.In(ctx, d, sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs SET redacted = TRUE WHERE NOT redacted AND id IN `+marks, args...)
-		return err
-	})
+	for _, column := range slices.Sorted(maps.Keys(ids)) {
+		err := sqlrow.In(ctx, d, sqlrow.Distinct(ids[column]), nil, func(ctx context.Context, marks string, args []any) error {
+			_, err := c.ExecContext(ctx, `UPDATE runs SET `+column+` = TRUE WHERE NOT `+column+` AND id IN `+marks, args...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RemoveOriginals removes the originals of a run.
@@ -96,10 +109,10 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 		list = list[:0]
 		at := map[string]int{}
 		return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
-			redacted, err := sqlrow.Collect(ctx, c, `SELECT id, document_hash, redacted FROM runs WHERE id IN `+marks, args,
+			redacted, err := sqlrow.Collect(ctx, c, `SELECT id, project, document_hash, redacted FROM runs WHERE id IN `+marks, args,
 				func(row sqlrow.Scanner) (is bool, err error) {
 					var one run.Secrecy
-					err = row.Scan(&one.RunID, &one.DocumentHash, &is)
+					err = row.Scan(&one.RunID, &one.Project, &one.DocumentHash, &is)
 					at[one.RunID] = len(list)
 					list = append(list, one)
 					return is, err

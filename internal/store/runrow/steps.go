@@ -13,18 +13,18 @@ import (
 const stepHead = `number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error, `
 
 // StepColumns are the columns of table steps that ScanStep reads.
-const StepColumns = stepHead + `attempts, input, output, kept, input_size, output_size`
+const StepColumns = stepHead + `attempts, input, output, kept, input_size, output_size, redacted`
 
 // HeadColumns and basicColumns have values in place of the large columns, and of those behind them: SQLite reads a row from its beginning.
-const HeadColumns = stepHead + `attempts, NULL, NULL, FALSE, 0, 0`
+const HeadColumns = stepHead + `attempts, NULL, NULL, FALSE, 0, 0, FALSE`
 
-const basicColumns = stepHead + `NULL, NULL, NULL, FALSE, 0, 0`
+const basicColumns = stepHead + `NULL, NULL, NULL, FALSE, 0, 0, FALSE`
 
 // ScanStep reads a row of [StepColumns].
 func ScanStep(row sqlrow.Scanner) (t run.Step, err error) {
 	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind, sqlrow.TimeInto(&t.WaitUntil),
 		sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &t.Sequence, &t.Position, sqlrow.JSONInto(&t.Error),
-		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output), &t.Kept, &t.InputSize, &t.OutputSize)
+		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output), &t.Kept, &t.InputSize, &t.OutputSize, &t.Redacted)
 	return t, err
 }
 

@@ -378,6 +378,13 @@ func fixtures() map[int64]fixture {
 			insert: []string{`INSERT INTO sealing_keys (id, fingerprint, first_at, last_at) VALUES ('k54', 'f54', 1, 2)`},
 			want:   map[string]string{`SELECT fingerprint FROM sealing_keys WHERE id = 'k54'`: "f54"},
 		},
+		55: {
+			insert: []string{`UPDATE runs SET input_redacted = TRUE`, `UPDATE steps SET redacted = TRUE`},
+			want: map[string]string{
+				`SELECT COUNT(*) FROM runs WHERE NOT input_redacted OR end_redacted`: "0",
+				`SELECT COUNT(*) FROM steps WHERE NOT redacted`:                      "0",
+			},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

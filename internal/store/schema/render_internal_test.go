@@ -65,6 +65,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0052_servers.sql", "6775f94a5067", "e9217c162e55"},
 		{"0053_foreign_runs.sql", "9020b9e640a0", "9020b9e640a0"},
 		{"0054_sealing_keys.sql", "61ab08678db8", "9d4eaaae1638"},
+		{"0055_hidden.sql", "b4f57a44c352", "b4f57a44c352"},
 	}
 }
 

@@ -22,8 +22,8 @@ func testOriginals(t *testing.T, open Opener) {
 	list, err := s.Originals().Secrecies(ctx, []string{hidden.ID, plain.ID, "nobody"})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []run.Secrecy{
-		{RunID: hidden.ID, DocumentHash: hidden.DocumentHash, Secrets: []run.Original{secrets}},
-		{RunID: plain.ID, DocumentHash: plain.DocumentHash},
+		{RunID: hidden.ID, Project: hidden.Project, DocumentHash: hidden.DocumentHash, Secrets: []run.Original{secrets}},
+		{RunID: plain.ID, Project: plain.Project, DocumentHash: plain.DocumentHash},
 	}, list)
 	found, err := s.Originals().SealedOf(ctx, hidden.ID, run.OriginalInput, -1, 0)
 	require.NoError(t, err)

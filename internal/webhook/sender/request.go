@@ -22,6 +22,7 @@ import (
 
 const (
 	maxHeaderBytes  = 64 << 10
+	maxReadResponse = 1 << 20
 	idleConnections = 100
 	idleTimeout     = 90 * time.Second
 	keepAlive       = 30 * time.Second
@@ -48,7 +49,7 @@ func (s *Sender) attempt(ctx context.Context, c webhook.Claim) answer {
 		err = s.exchange(ctx, c, t, &a)
 	}
 	if err != nil {
-		a.attempt.Error = line(redact.NewScrubber(secretsOf(t)...).Text(err.Error()))
+		a.attempt.Error = line(err.Error(), redact.NewScrubber(secretsOf(t)...))
 	}
 	a.attempt.Duration = s.o.Now().Sub(began)
 	return a
@@ -67,10 +68,11 @@ func (s *Sender) exchange(ctx context.Context, c webhook.Claim, t webhook.Target
 		return transport(err, s.o.Timeout)
 	}
 	defer func() { _ = res.Body.Close() }()
-	// The body is not needed: an error while it is read does not change the result.
-	body, _ := io.ReadAll(io.LimitReader(res.Body, 2*webhook.MaxResponse))
 	a.attempt.HTTPStatus = res.StatusCode
-	a.attempt.Response = text(redact.NewScrubber(secretsOf(t)...).Text(string(body)))
+	// The body is not needed: an error while it is read does not change the result. A part of it is not kept, because it may end within a secret.
+	if body, err := io.ReadAll(io.LimitReader(res.Body, maxReadResponse+1)); err == nil && len(body) <= maxReadResponse {
+		a.attempt.Response = text(string(body), redact.NewScrubber(secretsOf(t)...))
+	}
 	a.retryAfter = retryAfter(res.Header.Get("Retry-After"), s.o.Now())
 	switch status := res.StatusCode; {
 	case status >= 200 && status < 300:
@@ -115,9 +117,8 @@ func secretsOf(t webhook.Target) []string {
 	if err != nil {
 		return values
 	}
-	if password, ok := u.User.Password(); ok {
-		values = append(values, password)
-	}
+	password, _ := u.User.Password()
+	values = append(values, u.User.Username(), password)
 	for _, parameter := range u.Query() {
 		values = append(values, parameter...)
 	}
@@ -139,21 +140,22 @@ func transport(err error, timeout time.Duration) error {
 	return fmt.Errorf("no response: %w", err)
 }
 
-// line returns a text as one line of bounded length.
-func line(s string) string {
+// line returns a text without secrets as one line of bounded length.
+func line(s string, secrets *redact.Scrubber) string {
 	const most = 500
-	return clip(strings.Join(strings.Fields(s), " "), most)
+	return clip(secrets.Text(strings.Join(strings.Fields(secrets.Text(s)), " ")), most)
 }
 
-// text returns the beginning of a response, without control characters.
-func text(s string) string {
+// text returns the beginning of a response, without secrets and control characters. It searches for secrets before it removes characters and
+// after that, and cuts the text last.
+func text(s string, secrets *redact.Scrubber) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(s, "?"))
-	return clip(s, webhook.MaxResponse)
+	}, strings.ToValidUTF8(secrets.Text(s), "?"))
+	return clip(secrets.Text(s), webhook.MaxResponse)
 }
 
 func clip(s string, most int) string {

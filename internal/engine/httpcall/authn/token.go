@@ -129,16 +129,37 @@ func (g *granted) endpoint(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the authority %s is not a URL", withoutQuery(base))
 	}
-	var found struct {
-		TokenEndpoint string `json:"token_endpoint"`
-	}
+	var found discovery
 	if err := g.exchange(req, &found); err != nil {
 		return "", err
 	}
-	if found.TokenEndpoint == "" {
-		return "", &RefusedError{fmt.Sprintf("the authority at %s names no token_endpoint", withoutQuery(base))}
+	if what := found.refusal(base, g.p.Issuers); what != "" {
+		return "", &RefusedError{fmt.Sprintf("the authority at %s %s", withoutQuery(base), what)}
 	}
 	return found.TokenEndpoint, nil
+}
+
+// discovery is the document that an OpenID Connect authority publishes.
+type discovery struct {
+	Issuer        string `json:"issuer"`
+	TokenEndpoint string `json:"token_endpoint"`
+}
+
+// refusal returns why no credentials are sent to the token endpoint of a document that was fetched from an authority; "" if they are. An
+// issuer is the authority itself (OpenID Connect Discovery 1.0, 4.3), or one that the policy names.
+func (d discovery) refusal(authority string, issuers []string) string {
+	if d.TokenEndpoint == "" {
+		return "names no token_endpoint"
+	}
+	if d.Issuer != "" && strings.TrimRight(d.Issuer, "/") != authority && !slices.Contains(issuers, d.Issuer) {
+		return fmt.Sprintf("names the issuer %q, which is neither its address nor named by the policy", d.Issuer)
+	}
+	if strings.HasPrefix(authority, "https:") {
+		if u, err := url.Parse(d.TokenEndpoint); err != nil || u.Scheme != "https" {
+			return "names a token_endpoint that is not an https address"
+		}
+	}
+	return ""
 }
 
 // request builds the request for a token.
@@ -169,7 +190,7 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 		set("actor_token", g.p.Actor.Token)
 		set("actor_token_type", g.p.Actor.Type)
 	default:
-		return nil, fmt.Errorf("the grant %.80q cannot be used by a workflow", g.p.Grant)
+		return nil, fmt.Errorf("the grant %q cannot be used by a workflow", g.p.Grant)
 	}
 	basic := false
 	switch g.p.Client.Authentication {
@@ -181,7 +202,7 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 	case "none":
 		set("client_id", g.p.Client.ID)
 	default:
-		return nil, fmt.Errorf("the client authentication %.80q is not supported", g.p.Client.Authentication)
+		return nil, fmt.Errorf("the client authentication %q is not supported", g.p.Client.Authentication)
 	}
 	contentType, body := formType, []byte(form.Encode())
 	if g.p.Request.Encoding == jsonType {
@@ -257,7 +278,7 @@ func (g *granted) checkIssuer(token string) error {
 	if claims.Issuer == "" || slices.Contains(g.p.Issuers, claims.Issuer) {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("the token is from the issuer %.200q, which the policy does not name", claims.Issuer)}
+	return &RefusedError{fmt.Sprintf("the token is from the issuer %q, which the policy does not name", claims.Issuer)}
 }
 
 // withoutQuery returns a URL without the parts that may be secret.

@@ -1,0 +1,105 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"go.temporal.io/server/common/dynamicconfig"
+)
+
+const (
+	sleepers  = 60 // runs, one every startEach
+	sleeps    = 6  // timers of a run, one after the other
+	sleepFor  = 500 * time.Millisecond
+	startEach = 80 * time.Millisecond
+)
+
+// sleep returns how late each of its timers was, until the workflow task that it caused.
+func sleep(ctx workflow.Context) (late []time.Duration, err error) {
+	for range sleeps {
+		due := workflow.Now(ctx).Add(sleepFor)
+		if err := workflow.Sleep(ctx, sleepFor); err != nil {
+			return nil, err
+		}
+		late = append(late, workflow.Now(ctx).Sub(due))
+	}
+	return late, nil
+}
+
+// TestTimersFireOnTime runs the same load of timers against a server and against one with Temporal's own settings for timers, at the same time. Both
+// are slowed down by the machine in the same way.
+func TestTimersFireOnTime(t *testing.T) {
+	t.Parallel()
+	usual := dynamicConfig()
+	delete(usual, dynamicconfig.MakeKey(timerPolls))
+	delete(usual, dynamicconfig.MakeKey(timerReaders))
+	var late [2]time.Duration
+	var group sync.WaitGroup
+	for i, settings := range []dynamicconfig.StaticClient{dynamicConfig(), usual} {
+		c := serve(t, settings)
+		group.Go(func() { late[i] = lateness(t, c) })
+	}
+	group.Wait()
+	t.Logf("half of the timers are later than %v, with Temporal's settings than %v", late[0], late[1])
+	require.Less(t, late[0], late[1])
+}
+
+// serve starts a server with a worker for sleep.
+func serve(t *testing.T, settings dynamicconfig.StaticClient) client.Client {
+	t.Helper()
+	s := New(Options{DataFile: filepath.Join(t.TempDir(), "temporal.db"), Namespace: "default", Log: slog.New(slog.DiscardHandler)})
+	s.settings = settings
+	last := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { require.NoError(t, s.Stop(last)) })
+	require.NoError(t, s.Start(t.Context()))
+	c, err := client.Dial(client.Options{HostPort: s.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	w := worker.New(c, "sleepers", worker.Options{})
+	w.RegisterWorkflow(sleep)
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	return c
+}
+
+// lateness runs the load and returns the median lateness of its timers.
+func lateness(t *testing.T, c client.Client) time.Duration {
+	t.Helper()
+	tick := time.NewTicker(startEach)
+	defer tick.Stop()
+	results := make([][]time.Duration, sleepers)
+	errs := make([]error, sleepers)
+	var group sync.WaitGroup
+	for i := range sleepers {
+		<-tick.C
+		group.Go(func() {
+			r, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "sleepers", ID: fmt.Sprint("sleeper-", i)}, sleep)
+			if err == nil {
+				err = r.Get(t.Context(), &results[i])
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(results...)))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)/2]
+}
