@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // fault is the JSON of one configuration problem. Heals marks one that does not keep a server from starting.
@@ -70,7 +71,7 @@ func printProblems(s *session.Session, problems config.Problems) error {
 		}
 	} else {
 		for _, p := range problems {
-			if _, err := fmt.Fprintln(s.Out, p); err != nil {
+			if err := terminal.Draw(s.Out, p.String()+"\n"); err != nil {
 				return err
 			}
 		}
@@ -134,8 +135,7 @@ func printVersion(ctx context.Context, s *session.Session, info buildInfo, serve
 	if info.Server != nil {
 		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter, info.Server.ServerID)
 	}
-	_, err := fmt.Fprintln(s.Out, line)
-	return err
+	return terminal.Draw(s.Out, line+"\n")
 }
 
 // line describes the build in one line.
