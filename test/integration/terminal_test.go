@@ -187,7 +187,6 @@ func testTextOfOthers(t *testing.T, s *platform.Server) {
 	const hostile = "\x1b]52;c;QQ==\a\u009b2J\u202egnp\u200b"
 	name := s.Publish(t, platform.Document("terminal-others", `  - a: {raise: {error: {type: 'https://example.com/e', status: 500, title: "\e]52;c;QQ==\a\x9b2J\u202Egnp\u200B"}}}`+"\n"))
 	run := s.Await(t, s.Start(t, name, "").GetId(), soon, "failed").GetId()
-	require.Equal(t, platform.ExitFailed, s.CLI(t, "workflow", "delete", "no/such"+hostile).Code)
 	own := strings.NewReplacer(escape+"2m", "", escape+"31m", "", escape+"0m", "", "\r\n", "")
 	for _, args := range [][]string{
 		{"run", "show", run}, {"run", "show", run, "-o", "yaml"}, {"run", "show", run, "-o", "json"}, {"run", "show", run, "--jq", ".error.title"},
@@ -195,7 +194,7 @@ func testTextOfOthers(t *testing.T, s *platform.Server) {
 		{"run", "export", "--workflow", name}, {"run", "export", "--workflow", name, "--format", "json"},
 	} {
 		screen, _ := terminal{server: s}.run(t, args...)
-		require.Contains(t, screen, "gnp", args)
+		require.Contains(t, screen, "]52;c", args)
 		require.Regexp(t, `^[ -~]*$`, own.Replace(screen), args)
 	}
 	exported := piped(t, s, "run", "export", "--workflow", name)

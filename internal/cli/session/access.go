@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // Variables with the caller's credentials and the trusted authorities.
@@ -110,6 +111,9 @@ func (s *Session) tlsConfig() (*tls.Config, error) {
 		return nil, exit.Usagef("a client certificate and its key are given both or not at all; see %s and %s", CertFileVariable, KeyFileVariable)
 	}
 	if cert != "" {
+		if _, err := secretfile.Read(key); err != nil {
+			return nil, exit.Usagef("the key of the client certificate cannot be used: %w; see %s", err, KeyFileVariable)
+		}
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, exit.Usagef("the client certificate and its key cannot be used: %w; see %s and %s", err, CertFileVariable, KeyFileVariable)
