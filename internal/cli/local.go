@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -101,20 +103,40 @@ type serverInfo struct {
 }
 
 func versionCommand(s *session.Session, version string) *cobra.Command {
-	var server bool
+	var server, licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program, and with --server the server's",
 		Example: `  signalbox version
-  signalbox version --server`,
+  signalbox version --server
+  signalbox version --licences`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if licences && server {
+				return exit.Usagef("--licences and --server exclude each other")
+			}
+			if licences {
+				return printLicences(s)
+			}
 			return printVersion(cmd.Context(), s, thisBuild(version), server)
 		},
 	}
 	cmd.Flags().BoolVar(&server, "server", false, "ask the server for its version too")
+	cmd.Flags().BoolVar(&licences, "licences", false, "print the licences of the software of others that this program contains")
 	s.BindServer(cmd)
 	return cmd
+}
+
+func printLicences(s *session.Session) error {
+	text, err := notice.Text()
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.Value(s.Out, s.Format(), map[string]string{"licences": text})
+	}
+	_, err = io.WriteString(s.Out, text)
+	return err
 }
 
 func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
