@@ -201,7 +201,7 @@ func (l *loader) files() {
 			continue
 		}
 		if k.Kind == schema.SecretFile {
-			if err := secretfile.Check(file); err != nil {
+			if err := secretfile.Check(file, name); err != nil {
 				l.report(k.Path, err.Error())
 			}
 		}

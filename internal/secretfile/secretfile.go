@@ -22,14 +22,14 @@ func Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // read only
-	if err := Check(f); err != nil {
+	if err := Check(f, path); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(f)
 }
 
-// Check returns an error if other users of the machine may read or change the open file. The error says how to mend it.
-func Check(f *os.File) error {
+// Check returns an error if other users of the machine may read or change the open file. The error has the name, and says how to mend it.
+func Check(f *os.File, name string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func Check(f *os.File) error {
 	if found == "" {
 		return nil
 	}
-	return fmt.Errorf("%q holds a secret and %s (mode %04o): run `%s`", f.Name(), found, info.Mode().Perm(), mend(f.Name(), info))
+	return fmt.Errorf("%q holds a secret and %s (mode %04o): run `%s`", name, found, info.Mode().Perm(), mend(name, info))
 }
 
 // Modes of which none may be set.

@@ -70,7 +70,7 @@ func (s *Session) tokenText() (string, error) {
 		text, from = s.Env[TokenVariable], TokenVariable
 	}
 	if file := s.there().TokenFile; text == "" && file != "" {
-		content, err := os.ReadFile(file)
+		content, err := secretfile.Read(file)
 		if err != nil {
 			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"%s\"", err, s.Command("context set --help"))
 		}

@@ -40,7 +40,7 @@ func (f files) Resolve(_ context.Context, project, name string) (secret.Value, e
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("the secret %q in secrets.dir is not a file", name)
 	}
-	if err := secretfile.Check(file); err != nil {
+	if err := secretfile.Check(file, project+"/"+name); err != nil { // not its path: readers of runs see the error
 		return nil, fmt.Errorf("read the secret %q in secrets.dir: %w", name, err)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, secret.MaxBytes+2))

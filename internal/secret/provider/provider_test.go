@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		"escape": "escapes", "absolute": "escapes", "folder": "is not a file", "big": "over the limit of 65536 bytes",
-		"exposed": "can be read by all users of the machine (mode 0644): run `chmod 600",
+		"exposed": "can be read by all users of the machine (mode 0644): run `chmod 600 \"shop/exposed\"`",
 	} {
 		_, err := p.Resolve(t.Context(), "shop", name)
 		require.ErrorContains(t, err, says)
