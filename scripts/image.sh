@@ -12,8 +12,10 @@ authorities=/etc/ssl/certs/ca-certificates.crt
 
 context=$(mktemp -d)
 trap 'rm -rf "${context}"' EXIT
-mkdir -p "${context}/etc/ssl/certs" "${context}/state"
+mkdir -p "${context}/etc/ssl/certs" "${context}/state" "${context}/licences"
 cp bin/signalbox-server "${context}/"
+cp LICENSE "${context}/licences/"
+bin/signalbox-server version --licences >"${context}/licences/others.txt"
 cp "${authorities}" "${context}/etc/ssl/certs/"
 chmod -R u=rwX,go=rX "${context}"
 "${DOCKER:-docker}" build --quiet -f deploy/docker/Dockerfile --target prebuilt -t "${tag}" "${context}"

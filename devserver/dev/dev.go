@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/memory"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 const (
@@ -276,7 +277,7 @@ func (d *dev) folder() (string, func() error, error) {
 }
 
 func (d *dev) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(d.out, format, args...) // a closed terminal must not stop the platform
+	_ = terminal.Draw(d.out, fmt.Sprintf(format, args...)) // a closed terminal must not stop the platform
 }
 
 // stopping is the time left for the stop, counted from the first call.

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 const (
@@ -175,7 +176,7 @@ func (f firstRun) run(ctx context.Context, name string) error {
 }
 
 func (f firstRun) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(f.out, format, args...) // a closed terminal must not stop the platform
+	_ = terminal.Draw(f.out, fmt.Sprintf(format, args...)) // a closed terminal must not stop the platform
 }
 
 // compact puts JSON on one line, and returns other text unchanged.

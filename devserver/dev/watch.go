@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // quiet is how long no event of a file must have arrived before it is read: editors write a file in several steps.
@@ -189,14 +190,15 @@ func republisher(api string, client *http.Client, out io.Writer) func(ctx contex
 		response, err := workflowcmd.PublishFile(ctx, workflows, project.Default, file)
 		at := time.Now().Format(time.TimeOnly)
 		if err != nil {
-			_, _ = fmt.Fprintf(out, "%s error: %v\n", at, err) // a closed terminal must not stop the platform
+			_ = terminal.Draw(out, fmt.Sprintf("%s error: %v\n", at, err)) // a closed terminal must not stop the platform
 			return err
 		}
 		state := "published"
 		if !response.GetCreated() {
 			state = "unchanged"
 		}
-		_, _ = fmt.Fprintf(out, "%s %s %s@%s (%s)\n", at, state, response.GetWorkflow().GetName(), response.GetVersion().GetVersion(), file) // as above
+		line := fmt.Sprintf("%s %s %s@%s (%s)\n", at, state, response.GetWorkflow().GetName(), response.GetVersion().GetVersion(), file)
+		_ = terminal.Draw(out, line) // as above
 		return nil
 	}
 }

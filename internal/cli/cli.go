@@ -12,7 +12,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -26,7 +25,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/restorecmd"
@@ -39,6 +37,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Options are the program's surroundings and what its composer adds.
@@ -92,8 +91,8 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SilenceErrors = true // Run prints them
 	root.SilenceUsage = true
 	root.SetIn(options.Stdin)
-	root.SetOut(options.Stdout)
-	root.SetErr(options.Stderr)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(session.FlagError)
 	root.AddCommand(
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
@@ -166,7 +165,7 @@ func Run(ctx context.Context, options Options, args []string) int {
 	root.SetArgs(args)
 	err := execute(ctx, root, options, args)
 	if text := exit.Line(err); text != "" {
-		_, _ = fmt.Fprintln(options.Stderr, "error: "+harmless(text)) // an error of standard error cannot be reported
+		_ = terminal.Draw(s.Err, "error: "+strings.TrimRight(text, "\n")+"\n") // an error of standard error cannot be reported
 	}
 	return exit.Code(err)
 }
@@ -203,13 +202,4 @@ func within(above, cmd *cobra.Command) bool {
 		}
 	}
 	return false
-}
-
-// harmless keeps what servers and documents put into errors from steering the terminal.
-func harmless(text string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = output.Visible(line)
-	}
-	return strings.Join(lines, "\n")
 }

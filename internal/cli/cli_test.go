@@ -197,6 +197,11 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	require.Regexp(t, `^signalbox 1\.2\.3 \(.*go1.*\)\n$`, shell.run(t, "version").out.String())
+	licences := shell.run(t, "version", "--licences").out.String()
+	require.Contains(t, licences, "google.golang.org/grpc v")
+	require.Contains(t, licences, "\nelkjs ")
+	require.Contains(t, licences, "END OF TERMS AND CONDITIONS")
+	requireRefusal(t, shell.run(t, "version", "--licences", "--server"), exit.Usage, "exclude each other")
 	require.Contains(t, shell.run(t, "version", "--server").out.String(), "server 9.9.9 (interpreter 1, host-1-abc)")
 	var info map[string]any
 	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "version", "--server", "-o", "json").out.String()), &info))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/notice"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // fault is the JSON of one configuration problem. Heals marks one that does not keep a server from starting.
@@ -70,7 +73,7 @@ func printProblems(s *session.Session, problems config.Problems) error {
 		}
 	} else {
 		for _, p := range problems {
-			if _, err := fmt.Fprintln(s.Out, p); err != nil {
+			if err := terminal.Draw(s.Out, p.String()+"\n"); err != nil {
 				return err
 			}
 		}
@@ -100,20 +103,40 @@ type serverInfo struct {
 }
 
 func versionCommand(s *session.Session, version string) *cobra.Command {
-	var server bool
+	var server, licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program, and with --server the server's",
 		Example: `  signalbox version
-  signalbox version --server`,
+  signalbox version --server
+  signalbox version --licences`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if licences && server {
+				return exit.Usagef("--licences and --server exclude each other")
+			}
+			if licences {
+				return printLicences(s)
+			}
 			return printVersion(cmd.Context(), s, thisBuild(version), server)
 		},
 	}
 	cmd.Flags().BoolVar(&server, "server", false, "ask the server for its version too")
+	cmd.Flags().BoolVar(&licences, "licences", false, "print the licences of the software of others that this program contains")
 	s.BindServer(cmd)
 	return cmd
+}
+
+func printLicences(s *session.Session) error {
+	text, err := notice.Text()
+	if err != nil {
+		return err
+	}
+	if s.Format().Structured() {
+		return output.Value(s.Out, s.Format(), map[string]string{"licences": text})
+	}
+	_, err = io.WriteString(s.Out, text)
+	return err
 }
 
 func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
@@ -134,8 +157,7 @@ func printVersion(ctx context.Context, s *session.Session, info buildInfo, serve
 	if info.Server != nil {
 		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter, info.Server.ServerID)
 	}
-	_, err := fmt.Fprintln(s.Out, line)
-	return err
+	return terminal.Draw(s.Out, line+"\n")
 }
 
 // line describes the build in one line.

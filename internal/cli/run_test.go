@@ -213,7 +213,7 @@ func TestWatchShowsLinesOrRecords(t *testing.T) {
 	require.Equal(t, `12:00:02 1 completed a (set) 2s /do/0/a
 --:--:-- 2 waiting b (wait) (timer until 12:00:09Z) /do/1/b
 12:00:02 run running demo/hello 1.0.0
---:--:-- 3 failed c\x1b[2J (call) try 2 /do/2/c\x1b[2J: 404 Not there
+--:--:-- 3 failed c\u001b[2J (call) try 2 /do/2/c\u001b[2J: 404 Not there
 12:00:02 run failed demo/hello 1.0.0
 `, lines.out.String())
 	require.Equal(t, exit.RunFailed, records.code)
@@ -357,7 +357,7 @@ func TestRefusedStartsHaveReasonAndRetryDelay(t *testing.T) {
 	})
 	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, "does not fit: expected a string [INVALID_INPUT]")
 	a.refuse = refusal(connect.CodeInternal, "INTERNAL", "two\nlines \x1b[2J")
-	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \x1b[2J`)
+	requireRefusal(t, shell.run(t, "run", "start", "hello"), exit.Failed, `two lines \u001b[2J`)
 	a.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
 	requireRefusal(t, shell.run(t, "run", "start", "hello", "--request-id", "q-7"), exit.Unavailable, "it is unknown whether the run was started", "--request-id q-7")
 }
@@ -426,7 +426,7 @@ func TestListIsWatched(t *testing.T) {
 	eventually(t, table, "run-1 running demo/hello 1.0.0\n")
 	eventually(t, records, `"running"`)
 	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.Problem{Title: "Not\x1b there"} })
-	eventually(t, table, `run-1 failed demo/hello 1.0.0 Not\x1b there [no longer matches]`)
+	eventually(t, table, `run-1 failed demo/hello 1.0.0 Not\u001b there [no longer matches]`)
 	eventually(t, records, `"failed"`)
 	interrupt()
 	<-table.done

@@ -82,7 +82,7 @@ type Temporal struct {
 	Namespace  string `yaml:"namespace" default:"default" doc:"Temporal namespace. It must exist."`
 	UIURL      string `yaml:"ui_url" default:"" doc:"Base address of Temporal's UI, for example http://localhost:8233. The API then links each run to its execution there. Empty: no links."`
 	TLS        TLS    `yaml:"tls" doc:"TLS for connections to Temporal. It is enabled if any of these keys is set or an API key is given, unless disabled is true."`
-	APIKeyFile string `yaml:"api_key_file" default:"" kind:"file" doc:"File that holds an API key. Read again for every call, so a rotated key needs no restart."`
+	APIKeyFile string `yaml:"api_key_file" default:"" kind:"secretfile" doc:"File that holds an API key. Read again for every call, so a rotated key needs no restart."`
 
 	CheckInterval time.Duration `yaml:"check_interval" default:"15s" doc:"Interval of the namespace check while connected."`
 	CheckTimeout  time.Duration `yaml:"check_timeout" default:"3s" doc:"Timeout of one check. Only this timeout detects a hung server."`
@@ -104,7 +104,7 @@ type Breaker struct {
 // TLS names the files of a TLS connection to Temporal.
 type TLS struct {
 	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file. Read again for every handshake. check-config reports an expired one; a server starts with it and retries, since it may be rotated."`
-	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
+	KeyFile    string `yaml:"key_file" default:"" kind:"secretfile" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
 	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM. Empty: the system's. When its content changes, a new client is created."`
 	ServerName string `yaml:"server_name" default:"" doc:"Name expected in the server's certificate. Empty: the host of the address."`
 	Disabled   bool   `yaml:"disabled" default:"false" doc:"Use no TLS even if an API key or a Temporal profile would enable it."`
@@ -155,7 +155,7 @@ type Auth struct {
 // ListenTLS names the files of the listener's TLS.
 type ListenTLS struct {
 	CertFile     string `yaml:"cert_file" default:"" kind:"file" doc:"Certificate chain of the listener, PEM. Requires key_file. Read again when it has changed: a rotation needs no restart. With a certificate that does not match its key a server does not start."`
-	KeyFile      string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the certificate, PEM. Requires cert_file."`
+	KeyFile      string `yaml:"key_file" default:"" kind:"secretfile" doc:"Private key of the certificate, PEM. Requires cert_file."`
 	ClientCAFile string `yaml:"client_ca_file" default:"" kind:"file" doc:"Authorities, PEM. All callers, also of health and metrics, then need a certificate from one of them in addition to their token."`
 	Disabled     bool   `yaml:"disabled" default:"false" doc:"Declares that something in front of this address, such as a load balancer or a service mesh, terminates TLS: tokens arrive here in plain text."`
 }

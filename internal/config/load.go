@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // FileFlag and FileVariable are the names of the flag and the variable for the path of the YAML file.
@@ -191,13 +192,18 @@ func (l *loader) secrets() {
 func (l *loader) files() {
 	for _, k := range l.schema.Keys {
 		name := k.Value.String()
-		if k.Kind != "file" || name == "" {
+		if !k.IsFile() || name == "" {
 			continue
 		}
 		file, err := os.Open(name)
 		if err != nil {
 			l.report(k.Path, fmt.Sprintf("the file cannot be read: %v; check its path and permissions", err))
 			continue
+		}
+		if k.Kind == schema.SecretFile {
+			if err := secretfile.Check(file, name); err != nil {
+				l.report(k.Path, err.Error())
+			}
 		}
 		_ = file.Close() // opened for reading only
 		if absolute, err := filepath.Abs(name); err == nil {

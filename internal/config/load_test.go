@@ -30,6 +30,35 @@ func load(t *testing.T, yaml string, env config.Environment, args ...string) (*c
 	return config.Load(config.Options{Flags: flags, Env: env})
 }
 
+// A file of each secret that others may read or change is reported by its key, with all other problems; certificates are public.
+func TestExposedSecretFilesAreReported(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
+	document := fmt.Sprintf(`listen_tls: {cert_file: %[1]s, key_file: %[1]s}
+temporal: {api_key_file: %[1]s, tls: {cert_file: %[1]s, key_file: %[1]s, ca_file: %[1]s}}
+redis: {password_file: %[1]s, tls: {enabled: true, cert_file: %[1]s, key_file: %[1]s}}
+payloads: {s3: {access_key_file: %[1]s, secret_key_file: %[1]s}}
+`, file)
+	_, err := load(t, document, nil)
+	if err != nil {
+		require.NotContains(t, err.Error(), "holds a secret")
+	}
+	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // of the test
+	_, err = load(t, document, nil)
+	require.Error(t, err)
+	var reported []string
+	for _, line := range problems(t, err) {
+		if strings.Contains(line, "holds a secret and can be read by all users of the machine (mode 0644): run `chmod 600") {
+			reported = append(reported, strings.Fields(line)[0])
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"listen_tls.key_file", "temporal.api_key_file", "temporal.tls.key_file", "redis.password_file", "redis.tls.key_file",
+		"payloads.s3.access_key_file", "payloads.s3.secret_key_file",
+	}, reported)
+}
+
 // problems returns the lines of err, without the folder of the file.
 func problems(t *testing.T, err error) []string {
 	t.Helper()
@@ -317,7 +346,8 @@ func TestBounds(t *testing.T) {
 
 func TestListeningBeyondLoopback(t *testing.T) {
 	t.Parallel()
-	const file = "load_test.go" // the listener reads its content later
+	file := filepath.Join(t.TempDir(), "pem") // the listener reads its content later
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for flags, want := range map[string]string{
 		"--auth-session-idle=1m":                                      "auth.session_idle (--auth-session-idle): 1m0s is too short; give at least 2m0s",
 		"--auth-session-idle=13h":                                     "12h0m0s is shorter than session_idle (13h0m0s)",

@@ -33,8 +33,8 @@ type S3 struct {
 	Bucket        string `yaml:"bucket" default:"" doc:"Name of the bucket. It must exist."`
 	Prefix        string `yaml:"prefix" default:"" doc:"Prefix of the names of all objects, for example signalbox/. Platforms that share a bucket need different prefixes."`
 	PathStyle     bool   `yaml:"path_style" default:"false" doc:"Request ENDPOINT/BUCKET instead of BUCKET.ENDPOINT. Most services of your own need it."`
-	AccessKeyFile string `yaml:"access_key_file" default:"" kind:"file" doc:"File that holds the ID of the access key. Read again after a minute, so a rotated one needs no restart."`
-	SecretKeyFile string `yaml:"secret_key_file" default:"" kind:"file" doc:"File that holds the secret access key. Read again after a minute."`
+	AccessKeyFile string `yaml:"access_key_file" default:"" kind:"secretfile" doc:"File that holds the ID of the access key. Read again after a minute, so a rotated one needs no restart."`
+	SecretKeyFile string `yaml:"secret_key_file" default:"" kind:"secretfile" doc:"File that holds the secret access key. Read again after a minute."`
 	CAFile        string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM. Empty: the system's."`
 }
 

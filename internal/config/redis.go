@@ -25,7 +25,7 @@ type Redis struct {
 	Mode         string        `yaml:"mode" default:"standalone" doc:"standalone, sentinel or cluster."`
 	MasterName   string        `yaml:"master_name" default:"" doc:"Name of the master in the sentinels. Requires mode sentinel."`
 	Username     string        `yaml:"username" default:"" doc:"User name, if it is not the default user."`
-	PasswordFile string        `yaml:"password_file" default:"" kind:"file" doc:"File that holds the password. Read again for every connection, so a rotated one needs no restart."`
+	PasswordFile string        `yaml:"password_file" default:"" kind:"secretfile" doc:"File that holds the password. Read again for every connection, so a rotated one needs no restart."`
 	TLS          RedisTLS      `yaml:"tls" doc:"TLS for connections to Redis. It is enabled if any of these keys is set, or with a rediss:// URL."`
 	Prefix       string        `yaml:"prefix" default:"signalbox:" doc:"Prefix of every key. Platforms that share a Redis need different prefixes."`
 	Timeout      time.Duration `yaml:"timeout" default:"1s" doc:"Timeout of a connection attempt, and of one request."`
@@ -36,7 +36,7 @@ type RedisTLS struct {
 	Enabled    bool   `yaml:"enabled" default:"false" doc:"Use TLS, with the system's authorities if ca_file is empty."`
 	CAFile     string `yaml:"ca_file" default:"" kind:"file" doc:"Authorities to trust, PEM."`
 	CertFile   string `yaml:"cert_file" default:"" kind:"file" doc:"Client certificate, PEM. Needs key_file. Read again for every handshake."`
-	KeyFile    string `yaml:"key_file" default:"" kind:"file" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
+	KeyFile    string `yaml:"key_file" default:"" kind:"secretfile" doc:"Private key of the client certificate, PEM. Needs cert_file. Read again for every handshake."`
 	ServerName string `yaml:"server_name" default:"" doc:"Name expected in the server's certificate. Empty: the host of the address."`
 }
 

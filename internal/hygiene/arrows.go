@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
+	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
@@ -46,22 +46,25 @@ func Arrows() []Rule {
 		{"dispatch/dispatchtype", []string{"lease", "dispatch/inbox"}, "plain types do not depend on the dispatchers that they describe"},
 		{"dispatch", append([]string{"lease", "dispatch/inbox", "dispatch/dispatchtype"}, waiting...), "a dispatcher needs only its lease and its inbox"},
 		{"internal/apperror", nil, "the error type of the domain depends on no other package"},
-		{"internal/logger", nil, "every package may log, so the logger depends on no other package"},
+		{"internal/logger", []string{"internal/terminal"}, "every package may log, so the logger depends only on the escaping of its lines"},
 		{"internal/freeport", nil, "a free port does not depend on the server that uses it"},
 		{"internal/pubsub", nil, "notifications carry only names"},
 		{"internal/loop", nil, "loops do not depend on the work that they run"},
 		{"internal/backoff", nil, "delays do not depend on what is repeated"},
 		{"internal/excerpt", nil, "an excerpt does not depend on where the text comes from"},
+		{"internal/secretfile", nil, "the access to a file does not depend on what it holds"},
+		{"internal/notice", nil, "the licences of others do not depend on where they are shown"},
+		{"internal/terminal", nil, "escaping does not depend on where the text comes from"},
 		{"internal/jsonpointer", nil, "a pointer does not depend on what it points into"},
 		{"internal/requestid", nil, "what an ID may contain does not depend on what is requested"},
 		{"internal/traceparent", nil, "the text of a span does not depend on the work that continues it"},
 		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},
-		{"internal/config", []string{"internal/logger", "internal/redact"}, "settings do not depend on the parts that they configure"},
+		{"internal/config", []string{"internal/logger", "internal/redact", "internal/secretfile"}, "settings do not depend on the parts that they configure"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "it converts the settings of Redis for the lease store"},
 		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
 		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
-		{"internal/payload", []string{"internal/apperror"}, "stores of large values do not depend on what refers to them"},
-		{"internal/keyring", nil, "keys do not depend on the data that they encrypt"},
+		{"internal/payload", []string{"internal/apperror", "internal/secretfile"}, "stores of large values do not depend on what refers to them"},
+		{"internal/keyring", []string{"internal/secretfile"}, "keys do not depend on the data that they encrypt"},
 		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem", "internal/webhook", "internal/telemetry/otlp", "internal/telemetry/tracing"}), "metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/telemetry/otlp", nil, "exports do not depend on what they export"},
 		{"internal/telemetry/tracing", nil, "spans do not depend on the traced parts, which have them in their contexts"},
@@ -73,8 +76,8 @@ func Arrows() []Rule {
 		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec", "internal/rpc/selection"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/rpc/selection", []string{"api"}, "the API's server and its clients copy the same conditions"},
-		{"internal/webui", nil, "the web UI is files, which call the API from a browser"},
-		{"internal/cli", append([]string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/rpc/selection"}, waiting...), "the command line uses only the API, like any other client"},
+		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
+		{"internal/cli", append([]string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/rpc/selection", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory", "internal/payload",
 			"internal/migrate/legacy", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}), "it composes the parts of one process"},
 		{"internal/app/command", slices.Concat(ambient, []string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app", "internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate/legacy", "internal/store", "lease/redislease"}), "these commands run without the API"},

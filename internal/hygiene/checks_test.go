@@ -123,6 +123,20 @@ internal/y: links go.temporal.io/server/temporal: no server
 `, render(hygiene.Linked(graph, bans)))
 }
 
+func TestTestCode(t *testing.T) {
+	t.Parallel()
+	graph := hygiene.Imports{
+		"example.com/program":                {"example.com/sdk/internal", "testing/fstest", "fmt"},
+		"example.com/sdk/internal":           {"github.com/stretchr/testify/mock"},
+		"github.com/stretchr/testify/mock":   {"github.com/stretchr/testify/assert", "testing"},
+		"github.com/stretchr/testify/assert": {"net/http/httptest"},
+	}
+	accepted := []hygiene.Importer{{Tree: "example.com/sdk", Why: "its suite"}, {Tree: "example.com/gone", Why: "its mocks"}}
+	require.Equal(t, `example.com/program: imports testing/fstest, which is for tests, into a program
+example.com/gone: imports no library for tests any more; remove it from TestImporters (its mocks)
+`, render(hygiene.TestCode(graph, accepted)))
+}
+
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	findings, err := hygiene.Requirements(plant(t, `

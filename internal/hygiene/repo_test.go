@@ -57,7 +57,7 @@ func TestOnlyOnePackageDefinesTheMark(t *testing.T) {
 
 func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
-	graph, err := hygiene.Graph(t.Context(), root)
+	graph, err := hygiene.Graph(t.Context(), root, "./...")
 	require.NoError(t, err)
 	require.Contains(t, graph, hygiene.Module+"/dsl")
 	clean(t, hygiene.Direction(graph, hygiene.Arrows()))
@@ -69,6 +69,16 @@ func TestOnlyOneModuleEmbedsTemporal(t *testing.T) {
 	findings, err := hygiene.Requirements(root, "go.temporal.io/server", "devserver")
 	require.NoError(t, err)
 	clean(t, findings)
+}
+
+func TestProgramsLinkNoTestLibraries(t *testing.T) {
+	t.Parallel()
+	for _, module := range []string{".", "devserver"} {
+		graph, err := hygiene.Graph(t.Context(), filepath.Join(root, module), "./cmd/signalbox")
+		require.NoError(t, err)
+		require.Contains(t, graph, hygiene.Module+"/internal/app")
+		clean(t, hygiene.TestCode(graph, hygiene.TestImporters(module)))
+	}
 }
 
 func TestBinariesStaySmall(t *testing.T) {

@@ -141,6 +141,18 @@ func TestInvalidKeyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "has 5 bytes")
 }
 
+func TestKeyFilesOfEveryoneAreRefused(t *testing.T) {
+	t.Parallel()
+	file := write(t, keyring.Generate())
+	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // of the test
+	_, err := keyring.Open("a", []keyring.KeyFile{{ID: "a", File: file}})
+	require.ErrorContains(t, err, `key "a" cannot be used: "`+file+`" holds a secret and can be read by all users of the machine (mode 0644): run `)
+	require.NotContains(t, err.Error(), keyring.MakeKey, "there is a key")
+	require.NoError(t, os.Chmod(file, 0o440))
+	_, err = keyring.Open("a", []keyring.KeyFile{{ID: "a", File: file}})
+	require.NoError(t, err, "the group of a service may read it")
+}
+
 func BenchmarkSeal(b *testing.B) {
 	ring := keyring.Random("k")
 	plain := bytes.Repeat([]byte("x"), 1<<10)

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
+
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // maxID is the longest ID of a key, in bytes.
@@ -45,9 +47,12 @@ func Open(active string, files []KeyFile) (*Ring, error) {
 }
 
 func read(f KeyFile) ([]byte, error) {
-	text, err := os.ReadFile(f.File)
-	if err != nil {
+	text, err := secretfile.Read(f.File)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("key %q cannot be read: %w; make one with `%s`", f.ID, err, MakeKey)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key %q cannot be used: %w", f.ID, err)
 	}
 	key, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil {

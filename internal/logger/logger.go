@@ -5,7 +5,7 @@
 //	logger.FromContext(ctx).InfoContext(ctx, "run started", "run_id", id)
 //
 // There is no global logger, and slog's default is neither set nor used, so the lines of two platforms in one process stay
-// separate. A line is a JSON object or key=value text. The package hides nothing by itself: secret values have a type that
+// separate. A line is a JSON object or key=value text, without characters that would steer a terminal. The package hides nothing by itself: secret values have a type that
 // redacts itself, such as config.Secret.
 //
 // Durations are numbers of seconds, and the names of their attributes end in _seconds. A line that is written with a context in which a
@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Formats of a line.
@@ -39,7 +41,7 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: threshold, ReplaceAttr: inSeconds}
 	switch format {
 	case FormatJSON:
-		return slog.New(correlated{slog.NewJSONHandler(w, options)}), nil
+		return slog.New(correlated{slog.NewJSONHandler(terminal.NewEscaper(w), options)}), nil
 	case FormatText:
 		return slog.New(correlated{slog.NewTextHandler(w, options)}), nil
 	default:

@@ -38,6 +38,24 @@ func TestNewWritesTheFormatAndKeepsTheLevel(t *testing.T) {
 	require.Contains(t, out.String(), "level=DEBUG msg=fine n=1")
 }
 
+// What others put into a line does not steer the terminal that shows the log, and is the same value in JSON.
+func TestLinesCannotSteerATerminal(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\x1b[2J\u007f\u009b\u202e\u200b\u2028z"
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		log, err := logger.New(&out, "info", format)
+		require.NoError(t, err)
+		log.Info(hostile, hostile, hostile, "error", errors.New(hostile))
+		require.NotRegexp(t, `[^\n -~]`, out.String(), format)
+		if format == "json" {
+			var line map[string]any
+			require.NoError(t, json.Unmarshal(out.Bytes(), &line))
+			require.Equal(t, hostile, line[hostile])
+		}
+	}
+}
+
 func TestDurationsAreSecondsInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]string{"json": `"took_seconds":1.234`, "text": "took_seconds=1.234"} {

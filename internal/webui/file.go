@@ -45,17 +45,30 @@ func newFile(files fs.FS, stored string) *file {
 		if err != nil {
 			return content{}, fmt.Errorf("read %q of the web UI: %w", stored, err)
 		}
-		c := content{plain: data}
 		if isCompressed {
-			if c.plain, err = decompress(data); err != nil {
-				return content{}, fmt.Errorf("decompress %q of the web UI: %w", stored, err)
-			}
-			c.compressed = data
+			return uncompressed(name, data)
 		}
-		sum := sha256.Sum256(c.plain)
-		c.tag = base64.RawURLEncoding.EncodeToString(sum[:16])
-		return c, nil
+		return content{plain: data, tag: tag(data)}, nil
 	})}
+}
+
+// newCompressed returns a file with compressed content.
+func newCompressed(name string, data []byte) *file {
+	return &file{name: name, load: sync.OnceValues(func() (content, error) { return uncompressed(name, data) })}
+}
+
+func uncompressed(name string, data []byte) (content, error) {
+	plain, err := decompress(data)
+	if err != nil {
+		return content{}, fmt.Errorf("decompress %q of the web UI: %w", name, err)
+	}
+	return content{plain: plain, compressed: data, tag: tag(plain)}, nil
+}
+
+// tag identifies content.
+func tag(plain []byte) string {
+	sum := sha256.Sum256(plain)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 func decompress(data []byte) ([]byte, error) {

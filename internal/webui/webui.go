@@ -21,6 +21,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
 // dist is empty, except for .keep, until `make ui` has built the UI.
@@ -45,6 +47,8 @@ const (
 	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 	assets = "/assets/"
+	// licences is the text of the licences of others, which a page shows.
+	licences = "/licences.txt"
 )
 
 // UI serves the pages and files of the UI.
@@ -73,6 +77,7 @@ func New(files fs.FS) (*UI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the files of the web UI: %w", err)
 	}
+	ui.files[licences] = newCompressed(licences, notice.Compressed())
 	return ui, nil
 }
 
@@ -84,10 +89,10 @@ func (u *UI) Serves(name string) bool {
 // isPage reports whether a path is one of a page. The document selects the page.
 func isPage(name string) bool {
 	switch name {
-	case "/", "/problems", "/dispatchers", "/workers", "/system", "/projects", "/access", "/sign-in":
+	case "/", "/problems", "/workflows", "/dispatchers", "/workers", "/system", "/projects", "/access", "/sign-in":
 		return true
 	}
-	for _, folder := range []string{"/p/", "/dispatchers/", "/projects/"} {
+	for _, folder := range []string{"/p/", "/dispatchers/", "/projects/", "/system/"} {
 		if strings.HasPrefix(name, folder) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,6 +83,35 @@ func TestEveryPageIsTheDocumentWithItsOwnNonce(t *testing.T) {
 		require.Equal(t, 2, strings.Count(w.Body.String(), `"`+nonce[1]+`"`))
 		require.NotContains(t, w.Body.String(), "__CSP_NONCE__")
 	}
+}
+
+// The paths of pages are those of the router in the browser: a page that is loaded again is found.
+func TestPagesOfTheRouterAreServed(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("../../ui/src/app/router.tsx")
+	require.NoError(t, err)
+	ui, err := webui.New(built())
+	require.NoError(t, err)
+	routes := regexp.MustCompile(`top\('([^']+)'`).FindAllStringSubmatch(string(source), -1)
+	require.Greater(t, len(routes), 10)
+	for _, route := range routes {
+		path := strings.ReplaceAll(route[1], "$", "a-")
+		require.True(t, ui.Serves(path), path)
+	}
+}
+
+func TestLicencesAreServedAsText(t *testing.T) {
+	t.Parallel()
+	ui, err := webui.New(fstest.MapFS{})
+	require.NoError(t, err)
+	require.True(t, ui.Serves("/licences.txt"), "also by a program without pages, and without a token")
+	h := serve(t, fstest.MapFS{})
+	w := get(h, "/licences.txt")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+	require.Contains(t, w.Body.String(), "google.golang.org/grpc v")
+	require.Contains(t, w.Body.String(), "Permission is hereby granted")
+	require.Equal(t, "gzip", get(h, "/licences.txt", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
 }
 
 func TestServesOnlyItsPaths(t *testing.T) {

@@ -126,6 +126,7 @@ func TestTerminal(t *testing.T) {
 	t.Run("colour", func(t *testing.T) { testColour(t, s, name) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, s, name) })
 	t.Run("interrupts", func(t *testing.T) { testInterrupts(t, s, name) })
+	t.Run("text of others", func(t *testing.T) { testTextOfOthers(t, s) })
 	t.Run("question", func(t *testing.T) { testQuestion(t, s, name) })
 }
 
@@ -179,6 +180,25 @@ func testProgress(t *testing.T, s *platform.Server, name string) {
 	require.Zero(t, code)
 	require.Contains(t, screen, "workflow.publish")
 	require.NotContains(t, screen, "MiB", "the entries are on the terminal themselves")
+}
+
+// Text from a workflow does not steer the terminal, in any format, and an export to a file has the bytes.
+func testTextOfOthers(t *testing.T, s *platform.Server) {
+	const hostile = "\x1b]52;c;QQ==\a\u009b2J\u202egnp\u200b"
+	name := s.Publish(t, platform.Document("terminal-others", `  - a: {raise: {error: {type: 'https://example.com/e', status: 500, title: "\e]52;c;QQ==\a\x9b2J\u202Egnp\u200B"}}}`+"\n"))
+	run := s.Await(t, s.Start(t, name, "").GetId(), soon, "failed").GetId()
+	own := strings.NewReplacer(escape+"2m", "", escape+"31m", "", escape+"0m", "", "\r\n", "")
+	for _, args := range [][]string{
+		{"run", "show", run}, {"run", "show", run, "-o", "yaml"}, {"run", "show", run, "-o", "json"}, {"run", "show", run, "--jq", ".error.title"},
+		{"run", "list", "--workflow", name}, {"run", "steps", run}, {"run", "watch", run}, {"run", "export", run}, {"workflow", "show", name, "--source"},
+		{"run", "export", "--workflow", name}, {"run", "export", "--workflow", name, "--format", "json"},
+	} {
+		screen, _ := terminal{server: s}.run(t, args...)
+		require.Contains(t, screen, "]52;c", args)
+		require.Regexp(t, `^[ -~…]*$`, own.Replace(screen), args)
+	}
+	exported := piped(t, s, "run", "export", "--workflow", name)
+	require.Contains(t, exported.Stdout, hostile, "CSV in a file has the exact text")
 }
 
 func testQuestion(t *testing.T, s *platform.Server, name string) {

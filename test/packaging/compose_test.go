@@ -22,12 +22,12 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// load reads compose.yaml as Docker Compose does, with no variable set. A warning is a failure.
-func load(t *testing.T) *types.Project {
+// load reads compose.yaml as Docker Compose does, with only these variables set. A warning is a failure.
+func load(t *testing.T, variables ...string) *types.Project {
 	t.Helper()
 	var warnings bytes.Buffer
 	logrus.SetOutput(&warnings) // of compose-go; no other test of this package uses it
-	options, err := cli.NewProjectOptions([]string{folder + "/compose.yaml"}, cli.WithName("signalbox"))
+	options, err := cli.NewProjectOptions([]string{folder + "/compose.yaml"}, cli.WithName("signalbox"), cli.WithEnv(variables))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
@@ -56,6 +56,20 @@ func TestComposeFile(t *testing.T) {
 	}
 	for name, secret := range project.Secrets {
 		assert.True(t, strings.HasPrefix(secret.File, mustAbs(t, folder+"/secrets")), name)
+	}
+}
+
+// Only what has authentication and can have TLS is published beyond loopback.
+func TestBindConcernsOnlyTheServers(t *testing.T) {
+	t.Parallel()
+	for name, service := range load(t, "SIGNALBOX_BIND=0.0.0.0").Services {
+		want := "127.0.0.1"
+		if slices.Contains(servers, name) {
+			want = "0.0.0.0"
+		}
+		for _, port := range service.Ports {
+			assert.Equal(t, want, port.HostIP, name)
+		}
 	}
 }
 
@@ -196,6 +210,26 @@ func TestSetup(t *testing.T) {
 	again := contents(t, setup(t))
 	for name := range before {
 		require.NotEqual(t, before[name], again[name], "%s is generated", name)
+	}
+}
+
+// A folder that exists is closed to other users before anything is written into it. What no container reads is closed by itself, too.
+func TestSetupClosesAnOpenFolder(t *testing.T) {
+	t.Parallel()
+	secrets := filepath.Join(t.TempDir(), "secrets")
+	require.NoError(t, os.Mkdir(secrets, 0o755))
+	require.NoError(t, os.Chmod(secrets, 0o777)) //nolint:gosec // of the test
+	run(t, "sh", "-c", "umask 0; exec "+folder+"/setup.sh "+secrets)
+	info, err := os.Stat(secrets)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	for name := range contents(t, secrets) {
+		info, err := os.Stat(filepath.Join(secrets, name))
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o022, "%s can be changed by others", name)
+		if name == "redis_admin_password" {
+			require.Zero(t, info.Mode().Perm()&0o077, name)
+		}
 	}
 }
 

@@ -41,7 +41,11 @@ func prepareProcesses(t *testing.T) *processes {
 	if !platform.HasPostgres() {
 		t.Skipf("%s is not set", platform.PostgresVariable)
 	}
-	p := &processes{folder: t.TempDir(), secrets: setup(t), store: platform.Postgres(t), temporal: platform.ReserveTemporal(t), addresses: map[string]string{}}
+	secrets := setup(t)
+	for name := range contents(t, secrets) { // without containers, no mount is read-only
+		require.NoError(t, os.Chmod(filepath.Join(secrets, name), 0o600))
+	}
+	p := &processes{folder: t.TempDir(), secrets: secrets, store: platform.Postgres(t), temporal: platform.ReserveTemporal(t), addresses: map[string]string{}}
 	for _, name := range []string{"redis:6379", "signalbox-1:8080", "signalbox-2:8080", "prometheus:9090", "alertmanager:9093"} {
 		p.addresses[name] = platform.Address(platform.FreePort(t))
 	}

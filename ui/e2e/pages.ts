@@ -31,6 +31,7 @@ export const pages = (ids: Record<string, string>): Record<string, string> => ({
   workers: '/workers',
   system: '/system',
   restore: '/system/restore',
+  licences: '/system/licences',
   projects: '/projects',
   project: '/projects/default',
   access: '/access',

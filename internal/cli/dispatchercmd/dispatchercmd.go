@@ -15,6 +15,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
@@ -92,7 +93,7 @@ func noteErrors(s *session.Session, found []*signalboxv1.Dispatcher) {
 		for _, line := range d.GetErrors() {
 			if !noted[line] {
 				noted[line] = true
-				s.Note("partial result: %s", output.Visible(line))
+				s.Note("partial result: %s", terminal.Line(line))
 			}
 		}
 	}

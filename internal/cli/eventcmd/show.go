@@ -8,6 +8,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -76,7 +77,7 @@ func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error
 		if m.GetSince() != nil {
 			since = output.Span(s.Now().Sub(m.GetSince().AsTime()))
 		}
-		rows[i] = []string{m.GetRunId(), m.GetWorkflow(), m.GetVersion(), output.Visible(step), since, output.Visible(m.GetReason())}
+		rows[i] = []string{m.GetRunId(), m.GetWorkflow(), m.GetVersion(), terminal.Line(step), since, terminal.Line(m.GetReason())}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "+WORKFLOW", "+VERSION", "STEP", "WAITING", "REASON"), rows)
 }

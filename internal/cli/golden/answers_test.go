@@ -2,11 +2,13 @@ package golden_test
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ type answers map[string]string
 const noAnswer = "the example has no answer of"
 
 // serve starts an API that gives the answers, and returns its address.
-func serve(t *testing.T, known answers) string {
+func serve(t *testing.T, known answers, suffix string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text, ok := known[r.URL.Path]; ok {
@@ -41,7 +43,7 @@ func serve(t *testing.T, known answers) string {
 			_, _ = w.Write([]byte(body)) // the command reports a broken connection
 			return
 		}
-		if err := answer(w, r, known); err != nil {
+		if err := answer(w, r, known, suffix); err != nil {
 			_ = connect.NewErrorWriter().Write(w, r, err) // as above
 		}
 	}))
@@ -50,23 +52,23 @@ func serve(t *testing.T, known answers) string {
 }
 
 // answer writes the response of a method, or returns its error.
-func answer(w http.ResponseWriter, r *http.Request, known answers) error {
+func answer(w http.ResponseWriter, r *http.Request, known answers, suffix string) error {
 	name := path.Base(r.URL.Path)
 	text, ok := known[name]
 	if !ok {
 		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s %s", noAnswer, name))
 	}
 	if rest, failed := strings.CutPrefix(text, "!"); failed {
-		return refusal(rest)
+		return refusal(rest + suffix)
 	}
 	method, err := descriptor(r.URL.Path)
 	if err != nil {
 		return connect.NewError(connect.CodeInternal, err)
 	}
 	if method.IsStreamingServer() {
-		return stream(w, method, text)
+		return stream(w, method, text, suffix)
 	}
-	body, err := encode(method, text)
+	body, err := encode(method, text, suffix)
 	if err != nil {
 		return err
 	}
@@ -102,33 +104,71 @@ func descriptor(procedure string) (protoreflect.MethodDescriptor, error) {
 	return method, nil
 }
 
-// encode reads a response; a member that the message does not have is an error.
-func encode(method protoreflect.MethodDescriptor, text string) ([]byte, error) {
+// encode reads a response, and appends the suffix to its texts; a member that the message does not have is an error.
+func encode(method protoreflect.MethodDescriptor, text, suffix string) ([]byte, error) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
 	if err != nil {
 		return nil, err
 	}
 	message := kind.New().Interface()
 	if body, ok := message.(*httpbody.HttpBody); ok {
-		body.Data = []byte(text)
+		body.Data = []byte(text + suffix)
 	} else if err := protojson.Unmarshal([]byte(text), message); err != nil {
 		return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("%s %s: %w", noAnswer, method.Name(), err))
+	}
+	if suffix != "" {
+		lengthen(message.ProtoReflect(), suffix)
 	}
 	return proto.Marshal(message)
 }
 
+// lengthen appends a suffix to the texts of a message. Tokens of pages stay, and words of the protocol, which commands wait for or compare.
+func lengthen(m protoreflect.Message, suffix string) {
+	kept := []protoreflect.Name{"next_page_token", "cursor", "status", "state", "kind"}
+	text := func(v protoreflect.Value) protoreflect.Value { return protoreflect.ValueOfString(v.String() + suffix) }
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.FullName() == "signalbox.v1.JsonValue.json":
+			quoted, _ := json.Marshal(suffix) // a text always encodes
+			m.Set(f, protoreflect.ValueOfString(string(quoted)))
+		case f.IsMap():
+			v.Map().Range(func(k protoreflect.MapKey, value protoreflect.Value) bool {
+				if f.MapValue().Kind() == protoreflect.StringKind {
+					v.Map().Set(k, text(value))
+				} else if f.MapValue().Message() != nil {
+					lengthen(value.Message(), suffix)
+				}
+				return true
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				if f.Kind() == protoreflect.StringKind {
+					v.List().Set(i, text(v.List().Get(i)))
+				} else if f.Message() != nil {
+					lengthen(v.List().Get(i).Message(), suffix)
+				}
+			}
+		case f.Message() != nil:
+			lengthen(v.Message(), suffix)
+		case f.Kind() == protoreflect.StringKind && !slices.Contains(kept, f.Name()):
+			m.Set(f, text(v))
+		}
+		return true
+	})
+}
+
 // stream writes the messages of a stream, which are separated by lines with "---". The last may be an error.
-func stream(w http.ResponseWriter, method protoreflect.MethodDescriptor, text string) error {
+func stream(w http.ResponseWriter, method protoreflect.MethodDescriptor, text, suffix string) error {
 	w.Header().Set("Content-Type", "application/connect+proto")
 	const last = 2
 	end := []byte("{}")
 	for part := range strings.SplitSeq(text, "\n---\n") {
 		if rest, failed := strings.CutPrefix(part, "!"); failed {
 			words := strings.SplitN(rest, " ", 3)
-			end = fmt.Appendf(nil, `{"error": {"code": %q, "message": %q}}`, words[0], words[2])
+			end, _ = json.Marshal(map[string]any{"error": map[string]string{"code": words[0], "message": words[2] + suffix}}) // texts always encode
 			break
 		}
-		body, err := encode(method, part)
+		body, err := encode(method, part, suffix)
 		if err != nil {
 			return err
 		}
@@ -149,8 +189,8 @@ func TestAnswersAreChecked(t *testing.T) {
 	t.Parallel()
 	method, err := descriptor("/signalbox.v1.RunService/GetRun")
 	require.NoError(t, err)
-	_, err = encode(method, `{"run": {"id": "1"}}`)
+	_, err = encode(method, `{"run": {"id": "1"}}`, "")
 	require.NoError(t, err)
-	_, err = encode(method, `{"run": {"number": "1"}}`)
+	_, err = encode(method, `{"run": {"number": "1"}}`, "")
 	require.ErrorContains(t, err, "number")
 }

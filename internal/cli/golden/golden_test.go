@@ -40,6 +40,7 @@ type example struct {
 	args       []string // after the words of the line: those that contain spaces
 	contexts   string   // content of the file of contexts
 	program    string   // the name by which the program is called
+	suffix     string   // what the server appends to all texts
 }
 
 // terminal is a buffer that commands take for a terminal.
@@ -108,7 +109,7 @@ func hasWide(line string) bool {
 func (e example) run(t *testing.T, where surroundings) string {
 	t.Helper()
 	home := t.TempDir()
-	address := serve(t, e.answers)
+	address := serve(t, e.answers, e.suffix)
 	file := filepath.Join(home, "order.yaml")
 	if e.file != "" {
 		require.NoError(t, os.WriteFile(file, []byte(e.file), 0o600))

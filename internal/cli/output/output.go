@@ -2,8 +2,7 @@
 //
 // JSON and YAML have the shape of the API's own JSON: lower-camel names, statuses as words, times in RFC 3339,
 // inputs and outputs digit for digit. Lists are arrays. Tables may change from version to version; the other
-// two only grow. Control characters in a table's cells are made visible, so that text from a workflow cannot
-// steer the terminal.
+// two only grow. Package terminal keeps text from a workflow from steering the terminal, in every format.
 package output
 
 import (
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Format is what a command prints.
@@ -68,7 +68,7 @@ func Line(w io.Writer, message proto.Message) error {
 	if err != nil {
 		return fmt.Errorf("print the answer: %w", err)
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = w.Write(append(terminal.JSON(text), '\n'))
 	return err
 }
 
@@ -92,6 +92,6 @@ func raw(w io.Writer, format Format, text []byte) error {
 		return fmt.Errorf("print the answer: %w", err)
 	}
 	pretty.WriteByte('\n')
-	_, err := w.Write(pretty.Bytes())
+	_, err := w.Write(terminal.JSON(pretty.Bytes()))
 	return err
 }

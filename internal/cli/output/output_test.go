@@ -2,12 +2,14 @@ package output_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
@@ -21,9 +23,9 @@ func TestTablesAlignWidenAndEscape(t *testing.T) {
 	}
 	var table, wide, colored bytes.Buffer
 	require.NoError(t, output.Rows(&table, output.Table, output.Style{}, columns, rows()))
-	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\x1b[31m\\n\n", table.String())
+	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\u001b[31m\\n\n", table.String())
 	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, columns, rows()))
-	require.Equal(t, "ID       STATUS       WHY\nä        completed    x\nlong-id  a\\x1b[31m\\n  \\x9b\n", wide.String())
+	require.Equal(t, "ID       STATUS         WHY\nä        completed      x\nlong-id  a\\u001b[31m\\n  \\u009b\n", wide.String())
 	table.Reset()
 	require.NoError(t, output.Rows(&table, output.Wide, output.Style{}, columns, [][]string{{"1", "", "x"}, {"2", "", ""}}))
 	require.Equal(t, "ID  STATUS  WHY\n1           x\n2\n", table.String())
@@ -57,7 +59,7 @@ func TestCardsOmitEmptyFields(t *testing.T) {
 	require.NoError(t, output.Card(&card, output.Style{}, []output.Field{
 		{Name: "id", Value: "r1"}, {Name: "nothing"}, {Name: "status", Value: "failed"}, {Name: "source", Value: "a:\n  b\x07\n"},
 	}))
-	require.Equal(t, "id      r1\nstatus  failed\nsource\n  a:\n    b\\x07\n", card.String())
+	require.Equal(t, "id      r1\nstatus  failed\nsource\n  a:\n    b\\u0007\n", card.String())
 }
 
 func TestCardsWrapWordsOnTerminals(t *testing.T) {
@@ -140,5 +142,27 @@ func TestCardsShowTheBeginningOfLargeValues(t *testing.T) {
 		require.NoError(t, output.Card(&out, output.Style{}, []output.Field{output.JSONField("input", text)}), name)
 		require.Less(t, out.Len(), 10_000, name)
 		require.Contains(t, out.String(), fmt.Sprintf("%d bytes in all; -o json has them", len(text)), name)
+	}
+}
+
+// JSON and YAML keep their values, and have no characters that a terminal would obey or hide.
+func TestJSONAndYAMLEscapeForTheSameValue(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\u007f\u009b\u0085\u202e\u200b\u2028\ue000\U000e0041z"
+	run := &signalboxv1.Run{Id: hostile, Labels: map[string]string{hostile: "x"}}
+	var line bytes.Buffer
+	require.NoError(t, output.Line(&line, run))
+	require.NotRegexp(t, `[^\n -~]`, line.String())
+	for format, decode := range map[output.Format]func([]byte, any) error{output.JSON: json.Unmarshal, output.YAML: yaml.Unmarshal} {
+		var out bytes.Buffer
+		require.NoError(t, output.Message(&out, format, run))
+		require.NotRegexp(t, `[^\n -~]`, out.String(), format)
+		var decoded struct {
+			ID     string
+			Labels map[string]string
+		}
+		require.NoError(t, decode(out.Bytes(), &decoded), out.String())
+		require.Equal(t, hostile, decoded.ID)
+		require.Equal(t, map[string]string{hostile: "x"}, decoded.Labels)
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Column is one column of a table. Wide columns are printed in the format Wide only.
@@ -110,7 +111,7 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 			widths[i] = utf8.RuneCountInString(columns[i].Name)
 		}
 		for _, row := range rows {
-			row[i] = Visible(row[i])
+			row[i] = terminal.Line(row[i])
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
 	}
@@ -136,7 +137,7 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 func records(w io.Writer, style Style, columns []Column, kept []int, rows [][]string) error {
 	for n, row := range rows {
 		if n > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
+			if err := terminal.Draw(w, "\n"); err != nil {
 				return err
 			}
 		}
@@ -172,8 +173,7 @@ func table(w io.Writer, style Style, columns []Column, kept, widths []int, rows 
 	for _, row := range rows {
 		line(func(i int) (string, string) { return row[i], style.Status(row[i]) })
 	}
-	_, err := io.WriteString(w, text.String())
-	return err
+	return terminal.Draw(w, text.String())
 }
 
 // Field is one line of a Card. Fields without a value are left out.
@@ -199,20 +199,19 @@ func Card(w io.Writer, style Style, fields []Field) error {
 		case strings.Contains(field.Value, "\n"):
 			fmt.Fprintf(&text, "%s\n", style.Faint(field.Name))
 			for line := range strings.SplitSeq(strings.TrimRight(field.Value, "\n"), "\n") {
-				fmt.Fprintf(&text, "  %s\n", Visible(line))
+				fmt.Fprintf(&text, "  %s\n", terminal.Line(line))
 			}
 		default:
 			name := field.Name + strings.Repeat(" ", width-len(field.Name))
 			fmt.Fprintf(&text, "%s  %s\n", style.Faint(name), style.Status(wrapped(field, style.Width-width-gap, width+gap)))
 		}
 	}
-	_, err := io.WriteString(w, text.String())
-	return err
+	return terminal.Draw(w, text.String())
 }
 
 // wrapped returns the value of a field in lines of so many columns, with all but the first indented. No word is divided.
 func wrapped(field Field, columns, indent int) string {
-	value := Visible(field.Value)
+	value := terminal.Line(field.Value)
 	if columns <= 0 || field.unwrapped || utf8.RuneCountInString(value) <= columns {
 		return value
 	}
@@ -277,27 +276,6 @@ func Bytes(n int64) string {
 		size, unit = size/1000, larger
 	}
 	return fmt.Sprintf("%.3g %s", size, unit)
-}
-
-// Visible replaces control characters, which a terminal would obey, by their escapes. Tabs become spaces.
-func Visible(text string) string {
-	if !strings.ContainsFunc(text, unicode.IsControl) && utf8.ValidString(text) {
-		return text
-	}
-	var out strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\t':
-			out.WriteByte(' ')
-		case r == '\n':
-			out.WriteString(`\n`)
-		case unicode.IsControl(r):
-			fmt.Fprintf(&out, `\x%02x`, r)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
 }
 
 // Age writes how long ago something was, with one unit: "12s", "5m", "3h", "4d".

@@ -3,10 +3,14 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // writeYAML turns JSON into YAML token by token: members keep their order and numbers all their digits.
@@ -17,12 +21,14 @@ func writeYAML(w io.Writer, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("print the answer: %w", err)
 	}
-	encoder := yaml.NewEncoder(w)
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(node); err != nil {
+	if err := errors.Join(encoder.Encode(node), encoder.Close()); err != nil {
 		return fmt.Errorf("print the answer: %w", err)
 	}
-	return encoder.Close()
+	_, err = w.Write(terminal.JSON(out.Bytes())) // in quotes, YAML has JSON's escapes
+	return err
 }
 
 func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
@@ -38,7 +44,11 @@ func yamlNode(decoder *json.Decoder) (*yaml.Node, error) {
 		return yamlCollection(decoder, yaml.MappingNode)
 	case string:
 		node := &yaml.Node{}
-		return node, node.Encode(token) // also quotes what YAML 1.1 would read as a boolean
+		err := node.Encode(token) // also quotes what YAML 1.1 would read as a boolean
+		if strings.ContainsFunc(token, terminal.Unsafe) {
+			node.Style = yaml.DoubleQuotedStyle
+		}
+		return node, err
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: token.String()}, nil
 	case bool:

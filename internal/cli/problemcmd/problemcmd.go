@@ -13,6 +13,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
@@ -81,7 +82,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	for _, line := range partial {
-		s.Note("partial result: %s", output.Visible(line))
+		s.Note("partial result: %s", terminal.Line(line))
 	}
 	return session.Listing[*signalboxv1.OperatorProblem]{
 		Thing: "problem",
@@ -144,7 +145,7 @@ func countCommand(s *session.Session) *cobra.Command {
 				return err
 			}
 			for _, line := range response.GetErrors() {
-				s.Note("partial result: %s", output.Visible(line))
+				s.Note("partial result: %s", terminal.Line(line))
 			}
 			mean := ""
 			if d := response.GetMeanTimeToAcknowledge(); d != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
@@ -131,7 +132,7 @@ func fields(s *session.Session, c *signalboxv1.CheckRestoreResponse) []output.Fi
 	now := c.GetTime().AsTime()
 	return []output.Field{
 		{Name: "restored", Value: restored(c)},
-		{Name: "maintenance", Value: output.Visible(maintenanceLine(c.GetMaintenance(), now))},
+		{Name: "maintenance", Value: terminal.Line(maintenanceLine(c.GetMaintenance(), now))},
 		{Name: "newest row", Value: part(c, "rows", newest(c, now))},
 		{Name: "without a row", Value: part(c, "comparison", lost(c))},
 		{Name: "forgotten", Value: part(c, "comparison", forgotten(c))},
@@ -152,7 +153,7 @@ func fields(s *session.Session, c *signalboxv1.CheckRestoreResponse) []output.Fi
 // part is a value, or why it is unknown.
 func part(c *signalboxv1.CheckRestoreResponse, name, value string) string {
 	if why := c.GetErrors()[name]; why != "" {
-		return "unknown: " + output.Visible(why)
+		return "unknown: " + terminal.Line(why)
 	}
 	return value
 }
@@ -241,10 +242,10 @@ func notCompared(c *signalboxv1.CheckRestoreResponse) string {
 	compared := c.GetComparison()
 	var parts []string
 	if n := compared.GetFailed(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "run"), output.Visible(compared.GetFailedBecause())))
+		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "run"), terminal.Line(compared.GetFailedBecause())))
 	}
 	if n := compared.GetWithheld(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "open run"), output.Visible(compared.GetWithheldBecause())))
+		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "open run"), terminal.Line(compared.GetWithheldBecause())))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -271,7 +272,7 @@ func lacking(all int64, noun string, list []string, what string) string {
 	if len(list) > 0 {
 		const shown = 5
 		names := strings.Join(list[:min(len(list), shown)], ", ")
-		line += fmt.Sprintf(", %d %s: %s", len(list), what, output.Visible(names))
+		line += fmt.Sprintf(", %d %s: %s", len(list), what, terminal.Line(names))
 	}
 	return line
 }
@@ -280,7 +281,7 @@ func lacking(all int64, noun string, list []string, what string) string {
 func keys(c *signalboxv1.CheckRestoreResponse) string {
 	var parts []string
 	for _, k := range c.GetSealingKeys() {
-		line := fmt.Sprintf("%s: %s", output.Visible(k.GetId()), output.Count(k.GetOpenRuns(), "open run"))
+		line := fmt.Sprintf("%s: %s", terminal.Line(k.GetId()), output.Count(k.GetOpenRuns(), "open run"))
 		if !k.GetConfigured() {
 			line += ", this server does not have it"
 		}

@@ -3,7 +3,6 @@ package runcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // maxWatched is the largest first page of a watched list.
@@ -112,5 +112,5 @@ func (w *listWatch) print(row *signalboxv1.RunsRow) {
 		words = append(words, "[no longer matches]")
 	}
 	line := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-	_, _ = fmt.Fprintln(w.session.Out, output.Visible(line)) // as above
+	_ = terminal.Draw(w.session.Out, terminal.Line(line)+"\n") // as above
 }

@@ -10,6 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -46,7 +47,7 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "reason", Value: statusDetail(run)},
-		{Name: "labels", Value: output.Visible(session.LabelLine(run.GetLabels()))},
+		{Name: "labels", Value: terminal.Line(session.LabelLine(run.GetLabels()))},
 		{Name: "waits for", Value: waitLines(run, s.Now(), s.Command("run waits %s", run.GetId()))},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
@@ -80,18 +81,18 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 	if stuck := run.GetStuck(); stuck != nil {
 		fields = append(fields,
 			output.Field{Name: "stuck", Value: stuckCode(stuck) + " since " + output.Moment(stuck.GetSince())},
-			output.Field{Name: "", Value: output.Visible(stuck.GetDetail())},
-			output.Field{Name: "what to do", Value: output.Visible(stuck.GetAdvice())})
+			output.Field{Name: "", Value: terminal.Line(stuck.GetDetail())},
+			output.Field{Name: "what to do", Value: terminal.Line(stuck.GetAdvice())})
 	}
 	if behind := run.GetBehind(); behind != nil {
 		fields = append(fields,
-			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + output.Visible(behind.GetReason())})
+			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + terminal.Line(behind.GetReason())})
 		if problem := behind.GetProblem(); problem != "" {
-			fields = append(fields, output.Field{Name: "not repaired", Value: output.Visible(problem)})
+			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(problem)})
 		}
 	}
 	for _, w := range run.GetWarnings() {
-		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + output.Visible(w.GetDetail())})
+		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + terminal.Line(w.GetDetail())})
 	}
 	if problem := run.GetError(); problem != nil {
 		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
@@ -102,7 +103,7 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 		if f.GetAttempts() > 1 {
 			value += fmt.Sprintf(", %d attempts", f.GetAttempts())
 		}
-		fields = append(fields, output.Field{Name: "failed step", Value: output.Visible(value)})
+		fields = append(fields, output.Field{Name: "failed step", Value: terminal.Line(value)})
 	}
 	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
 }
@@ -112,7 +113,7 @@ func unavailable(states []*signalboxv1.ControlState) string {
 	var lines []string
 	for _, state := range states {
 		if state.GetEffect() != "yes" {
-			lines = append(lines, state.GetControl()+": "+output.Visible(state.GetDetail()))
+			lines = append(lines, state.GetControl()+": "+terminal.Line(state.GetDetail()))
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -161,7 +162,7 @@ func statusDetail(run *signalboxv1.Run) string {
 		}
 		parts = append(parts, text)
 	}
-	return output.Visible(strings.Join(parts, ", "))
+	return terminal.Line(strings.Join(parts, ", "))
 }
 
 // created is when a run was created. What a dry run shows was not.

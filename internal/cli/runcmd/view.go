@@ -12,6 +12,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // lines is the view of logs and pipes: one line for each change, never taken back.
@@ -28,7 +29,7 @@ func newLines(w io.Writer, style output.Style) *lines {
 }
 
 func (l *lines) print(text string) {
-	_, _ = io.WriteString(l.w, text+"\n") // a reader that hung up does not end the run
+	_ = terminal.Draw(l.w, text+"\n") // a reader that hung up does not end the run
 }
 
 func (l *lines) update(message *signalboxv1.WatchRunResponse) {
@@ -130,9 +131,6 @@ func (s *screen) found() {
 func (s *screen) draw() {
 	shown := s.steps
 	var text strings.Builder
-	if s.drawn > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA\x1b[J", s.drawn) // up, and clear to the end
-	}
 	var rows []string
 	if hidden := len(shown) - screenSteps; hidden > 0 {
 		earlier := int64(hidden)
@@ -150,10 +148,14 @@ func (s *screen) draw() {
 		rows = append(rows, s.notice)
 	}
 	for _, row := range rows {
-		text.WriteString(s.paint(cut(row, s.width)) + "\n")
+		text.WriteString(s.paint(cut(terminal.Line(row), s.width)) + "\n")
+	}
+	if s.drawn > 0 {
+		_ = terminal.Redraw(s.w, s.drawn, text.String()) // a reader that hung up does not end the run
+	} else {
+		_ = terminal.Draw(s.w, text.String()) // as above
 	}
 	s.drawn = len(rows)
-	_, _ = io.WriteString(s.w, text.String())
 }
 
 // paint colours a line's status after cutting, so that no escape is cut in two. Statuses are the third word.
@@ -183,7 +185,7 @@ func runText(run *signalboxv1.Run, style output.Style) string {
 	if detail := statusDetail(run); detail != "" {
 		line += " (" + detail + ")"
 	}
-	line += " " + output.Visible(run.GetWorkflow()) + " " + output.Visible(run.GetVersion())
+	line += " " + terminal.Line(run.GetWorkflow()) + " " + terminal.Line(run.GetVersion())
 	if problem := run.GetError(); problem != nil {
 		line += ": " + problemLine(problem)
 	}
@@ -195,7 +197,7 @@ func stepTime(step *signalboxv1.Step) time.Time {
 }
 
 func stepText(step *signalboxv1.Step, style output.Style) string {
-	line := fmt.Sprintf("%d %s %s (%s)", step.GetNumber(), style.Status(step.GetStatus()), output.Visible(step.GetTask()), step.GetKind())
+	line := fmt.Sprintf("%d %s %s (%s)", step.GetNumber(), style.Status(step.GetStatus()), terminal.Line(step.GetTask()), step.GetKind())
 	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
 		line += " (" + step.GetWaitingKind() + until(step) + ")"
 	}
@@ -205,7 +207,7 @@ func stepText(step *signalboxv1.Step, style output.Style) string {
 	if took := output.Between(step.GetStartTime(), step.GetEndTime()); took != "" {
 		line += " " + took
 	}
-	line += " " + output.Visible(step.GetPath())
+	line += " " + terminal.Line(step.GetPath())
 	if problem := step.GetError(); problem != nil {
 		line += ": " + problemLine(problem)
 	}
@@ -273,5 +275,5 @@ func problemLine(problem *signalboxv1.Problem) string {
 	if problem.GetInstance() != "" {
 		line += " (at " + problem.GetInstance() + ")"
 	}
-	return output.Visible(line)
+	return terminal.Line(line)
 }

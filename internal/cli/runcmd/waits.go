@@ -11,6 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func waitsCommand(s *session.Session) *cobra.Command {
@@ -46,7 +47,7 @@ func listWaits(ctx context.Context, s *session.Session, id string) error {
 			if w.GetStep() > 0 {
 				step = fmt.Sprint(w.GetStep())
 			}
-			return []string{step, output.Visible(w.GetTask()), w.GetKind(), waitLine(w, s.Now()), output.Moment(w.GetSince()), output.Visible(w.GetPath())}
+			return []string{step, terminal.Line(w.GetTask()), w.GetKind(), waitLine(w, s.Now()), output.Moment(w.GetSince()), terminal.Line(w.GetPath())}
 		},
 	}.Print(s, found, false)
 }
@@ -61,7 +62,7 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 	for _, w := range waits[:min(len(waits), mostWaits)] {
 		line := waitLine(w, now)
 		if w.GetStep() > 0 {
-			line = fmt.Sprintf("step %d %s: %s", w.GetStep(), output.Visible(w.GetTask()), line)
+			line = fmt.Sprintf("step %d %s: %s", w.GetStep(), terminal.Line(w.GetTask()), line)
 		}
 		lines = append(append(lines, line), nearLines(w, now)...)
 	}
@@ -78,7 +79,7 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 func nearLines(w *signalboxv1.Wait, now time.Time) []string {
 	var lines []string
 	for _, e := range w.GetNear() {
-		lines = append(lines, output.Visible(fmt.Sprintf("  not event %s of %s, %s ago: %s",
+		lines = append(lines, terminal.Line(fmt.Sprintf("  not event %s of %s, %s ago: %s",
 			e.GetId(), e.GetSource(), output.Span(now.Sub(e.GetReceiveTime().AsTime())), e.GetReason())))
 	}
 	return lines
@@ -105,7 +106,7 @@ func waitLine(w *signalboxv1.Wait, now time.Time) string {
 	case w.GetDeadlineUnknown():
 		line += ", deadline unknown"
 	}
-	return output.Visible(line)
+	return terminal.Line(line)
 }
 
 // stepDetail says what an open step waits for, or why the catch of a failed try did not handle the error.
@@ -113,5 +114,5 @@ func stepDetail(step *signalboxv1.Step, now time.Time) string {
 	if w := step.GetWait(); w != nil {
 		return waitLine(w, now)
 	}
-	return output.Visible(step.GetUncaught())
+	return terminal.Line(step.GetUncaught())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // Variables with the caller's credentials and the trusted authorities.
@@ -69,7 +70,7 @@ func (s *Session) tokenText() (string, error) {
 		text, from = s.Env[TokenVariable], TokenVariable
 	}
 	if file := s.there().TokenFile; text == "" && file != "" {
-		content, err := os.ReadFile(file)
+		content, err := secretfile.Read(file)
 		if err != nil {
 			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"%s\"", err, s.Command("context set --help"))
 		}
@@ -110,6 +111,9 @@ func (s *Session) tlsConfig() (*tls.Config, error) {
 		return nil, exit.Usagef("a client certificate and its key are given both or not at all; see %s and %s", CertFileVariable, KeyFileVariable)
 	}
 	if cert != "" {
+		if _, err := secretfile.Read(key); err != nil {
+			return nil, exit.Usagef("the key of the client certificate cannot be used: %w; see %s", err, KeyFileVariable)
+		}
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, exit.Usagef("the client certificate and its key cannot be used: %w; see %s and %s", err, CertFileVariable, KeyFileVariable)

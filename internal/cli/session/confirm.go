@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Confirmation is the flag --yes of commands that delete something or end many runs. On a terminal they ask first; a script is not asked.
@@ -27,7 +28,7 @@ func (c *Confirmation) Ask(s *Session, question string) error {
 	if !c.Needed(s) {
 		return nil
 	}
-	if _, err := s.Err.Write([]byte(question + " [y/N] ")); err != nil {
+	if err := terminal.Draw(s.Err, question+" [y/N] "); err != nil {
 		return err
 	}
 	answer, err := bufio.NewReader(s.In).ReadString('\n')

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/genproto/googleapis/api/httpbody"
+
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Download is a file that arrives in parts.
@@ -19,12 +21,17 @@ type Download interface {
 // Copy writes a file to w as it arrives, with progress on a terminal, and closes it. An error says what was being done, such as "export runs".
 func (s *Session) Copy(file Download, w io.Writer, what string) error {
 	progress := s.progressBeside(w)
+	escaped := terminal.NewEscaper(w)
 	defer progress.Clear()
 	received := int64(0)
 	for file.Receive() {
 		received += int64(len(file.Msg().GetData()))
 		progress.Bytes(received)
-		if _, err := w.Write(file.Msg().GetData()); err != nil {
+		to := w
+		if strings.Contains(file.Msg().GetContentType(), "json") { // its value stays; that of CSV would not
+			to = escaped
+		}
+		if _, err := to.Write(file.Msg().GetData()); err != nil {
 			_ = file.Close() // the first error is the one to report
 			return fmt.Errorf("%s: write: %w", what, err)
 		}

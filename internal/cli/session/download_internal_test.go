@@ -12,6 +12,7 @@ import (
 
 // file is a Download of the parts, which ends with err.
 type file struct {
+	kind   string
 	parts  []string
 	err    error
 	part   string
@@ -26,8 +27,10 @@ func (f *file) Receive() bool {
 	return true
 }
 
-func (f *file) Msg() *httpbody.HttpBody { return &httpbody.HttpBody{Data: []byte(f.part)} }
-func (f *file) Err() error              { return f.err }
+func (f *file) Msg() *httpbody.HttpBody {
+	return &httpbody.HttpBody{ContentType: f.kind, Data: []byte(f.part)}
+}
+func (f *file) Err() error { return f.err }
 func (f *file) Close() error {
 	f.closed = true
 	return nil
@@ -59,5 +62,14 @@ func TestCopyShowsProgressBesideTheFile(t *testing.T) {
 		require.Equal(t, c.notes, c.errs.String(), name)
 	}
 	s := New(Streams{Err: &bytes.Buffer{}, Now: time.Now})
+	for kind, want := range map[string]string{"text/csv": "\u202ea\x1b", "application/x-ndjson": `\u202ea\u001b`} {
+		var out bytes.Buffer
+		require.NoError(t, s.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, &out, "export runs"))
+		require.Equal(t, want, out.String(), "a file of JSON keeps its value, one of CSV its bytes")
+		terminal := &screen{}
+		shown := New(Streams{Out: terminal, Err: terminal, Now: time.Now})
+		require.NoError(t, shown.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, shown.Out, "export runs"))
+		require.Equal(t, `\u202ea\u001b`, terminal.String(), kind)
+	}
 	require.ErrorContains(t, s.Copy(&file{err: errors.New("broken pipe")}, &bytes.Buffer{}, "export runs"), "export runs: broken pipe")
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // redrawEvery is the shortest time between two drawings of a Progress.
@@ -84,14 +85,14 @@ func (p *Progress) draw(line string) {
 	if cut := p.width - 1; utf8.RuneCountInString(line) > cut { // a line that wraps could not be replaced
 		line = string([]rune(line)[:max(0, cut)])
 	}
-	_, _ = io.WriteString(p.w, "\r\x1b[K"+line) // an error of standard error cannot be reported
+	_ = terminal.Redraw(p.w, 0, line) // an error of standard error cannot be reported
 	p.shown = true
 }
 
 // Clear removes the line.
 func (p *Progress) Clear() {
 	if p.shown {
-		_, _ = io.WriteString(p.w, "\r\x1b[K") // as above
+		_ = terminal.Redraw(p.w, 0, "") // as above
 		p.shown = false
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // Defaults where neither flag, variable nor context says otherwise.
@@ -84,6 +85,7 @@ type Session struct {
 
 // New returns a session without bound flags.
 func New(streams Streams) *Session {
+	streams.Out, streams.Err = screened(streams.Out), screened(streams.Err)
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 5 * time.Second}).DialContext,
@@ -371,7 +373,7 @@ func (s *Session) FailedHint(err error, hint, what string, args ...any) error {
 
 // Note prints a line of progress, for people.
 func (s *Session) Note(format string, args ...any) {
-	_, _ = fmt.Fprintf(s.Err, format+"\n", args...) // an error of standard error cannot be reported
+	_ = terminal.Draw(s.Err, fmt.Sprintf(format+"\n", args...)) // an error of standard error cannot be reported
 }
 
 // Heading prints the line above a further table. It is data, as the heads of columns are: where these are left out, it is, too.
@@ -379,8 +381,7 @@ func (s *Session) Heading(text string) error {
 	if s.noHeaders {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.Out, "\n%s\n", text)
-	return err
+	return terminal.Draw(s.Out, "\n"+text+"\n")
 }
 
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
@@ -409,6 +410,14 @@ func IsTerminal(stream any) bool {
 	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// screened returns a writer that escapes what is written to it if w is a terminal. Other writers get the exact bytes.
+func screened(w io.Writer) io.Writer {
+	if !IsTerminal(w) {
+		return w
+	}
+	return terminal.NewScreen(w, func() int { return Width(w) })
 }
 
 // Width returns how many columns the terminal behind w has, 80 if that is unknown.

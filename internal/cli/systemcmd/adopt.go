@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func adoptCommand(s *session.Session) *cobra.Command {
@@ -103,7 +104,7 @@ func printAdoption(s *session.Session, a *signalboxv1.AdoptTemporalResponse) err
 }
 
 func temporalName(t *signalboxv1.TemporalNamespace) string {
-	return fmt.Sprintf("Temporal at %s (namespace %q, ID %s)", output.Visible(t.GetAddress()), t.GetNamespace(), output.Visible(t.GetNamespaceId()))
+	return fmt.Sprintf("Temporal at %s (namespace %q, ID %s)", terminal.Line(t.GetAddress()), t.GetNamespace(), terminal.Line(t.GetNamespaceId()))
 }
 
 func leftRuns(a *signalboxv1.AdoptTemporalResponse) (sum int64) {

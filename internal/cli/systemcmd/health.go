@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // report holds the parts of the body of /readyz that are printed for people.
@@ -93,7 +94,7 @@ func (r report) lines() string {
 		if one.LastError != "" {
 			line += ": " + one.LastError
 		}
-		_, _ = fmt.Fprintln(&text, output.Visible(line)) // a builder does not fail
+		_, _ = fmt.Fprintln(&text, terminal.Line(line)) // a builder does not fail
 	}
 	return text.String()
 }

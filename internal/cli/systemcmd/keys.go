@@ -10,6 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func keysCommand(s *session.Session) *cobra.Command {
@@ -46,7 +47,7 @@ func listKeys(ctx context.Context, s *session.Session) error {
 		Columns: output.Columns("KEY", "STATE", "LAST USED", "OPEN RUNS", "EVENTS", "SETS", "STARTS", "WEBHOOKS", "+FIRST USED", "FINGERPRINT"),
 		Row: func(k *signalboxv1.SealingKey) []string {
 			return []string{
-				output.Visible(k.GetId()), keyState(k), cmp.Or(past(k.GetLastTime(), now), "unknown"), fmt.Sprint(k.GetOpenRuns()), fmt.Sprint(k.GetWaitingEvents()),
+				terminal.Line(k.GetId()), keyState(k), cmp.Or(past(k.GetLastTime(), now), "unknown"), fmt.Sprint(k.GetOpenRuns()), fmt.Sprint(k.GetWaitingEvents()),
 				fmt.Sprint(k.GetIncompleteSets()), fmt.Sprint(k.GetScheduledStarts()), fmt.Sprint(k.GetWebhooks()),
 				output.Moment(k.GetFirstTime()), k.GetFingerprint(),
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func maintenanceCommand(s *session.Session) *cobra.Command {
@@ -57,7 +58,7 @@ func printMaintenance(s *session.Session, m *signalboxv1.Maintenance, err error)
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), m)
 	}
-	return write(s.Out, "maintenance: "+output.Visible(maintenanceLine(m, s.Now()))+"\n")
+	return write(s.Out, "maintenance: "+terminal.Line(maintenanceLine(m, s.Now()))+"\n")
 }
 
 // maintenanceLine is the state in one line.

@@ -11,6 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func queuesCommand(s *session.Session) *cobra.Command {
@@ -49,7 +50,7 @@ func listQueues(ctx context.Context, s *session.Session) error {
 			row := []string{q.GetProject(), q.GetName()}
 			row = append(row, line(q.GetWorkflowTasks(), now)...)
 			row = append(row, line(q.GetActivities(), now)...)
-			return append(row, output.Visible(q.GetError()))
+			return append(row, terminal.Line(q.GetError()))
 		},
 	}.Print(s, found, false)
 }

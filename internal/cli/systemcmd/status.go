@@ -11,6 +11,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // States of the connection and the breaker, as the API spells them.
@@ -50,7 +51,7 @@ func printStatus(s *session.Session, status *signalboxv1.GetStatusResponse) erro
 
 // verdict is the connection in one line.
 func verdict(c *signalboxv1.Connection, now time.Time, style output.Style) string {
-	line := fmt.Sprintf("Temporal %s (%s): %s", output.Visible(c.GetAddress()), output.Visible(c.GetNamespace()), style.Status(c.GetState()))
+	line := fmt.Sprintf("Temporal %s (%s): %s", terminal.Line(c.GetAddress()), terminal.Line(c.GetNamespace()), style.Status(c.GetState()))
 	since := c.GetSince()
 	if c.GetState() == stateConnected && c.GetStatistics().GetConnectedSince() != nil {
 		since = c.GetStatistics().GetConnectedSince() // a spell of slowness is no end of the connection
@@ -68,7 +69,7 @@ func verdict(c *signalboxv1.Connection, now time.Time, style output.Style) strin
 			line += " (" + words(c.GetKind()) + ")"
 		}
 		if c.GetLastError() != "" {
-			line += ": " + output.Visible(c.GetLastError())
+			line += ": " + terminal.Line(c.GetLastError())
 		}
 		if next := c.GetNextAttemptTime(); next != nil {
 			line += "; next attempt in " + output.Span(next.AsTime().Sub(now))
@@ -78,7 +79,7 @@ func verdict(c *signalboxv1.Connection, now time.Time, style output.Style) strin
 }
 
 // words writes one of the API's words as people do.
-func words(word string) string { return strings.ReplaceAll(output.Visible(word), "_", " ") }
+func words(word string) string { return strings.ReplaceAll(terminal.Line(word), "_", " ") }
 
 func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field {
 	c := status.GetConnection()
@@ -247,7 +248,7 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 
 func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
 	if text := status.GetWorkersError(); text != "" {
-		return write(s.Out, "\nlive workers: "+output.Visible(text)+"\n")
+		return write(s.Out, "\nlive workers: "+terminal.Line(text)+"\n")
 	}
 	if len(status.GetWorkers()) == 0 {
 		return write(s.Out, "\nno live workers\n")

@@ -16,6 +16,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
@@ -68,9 +69,9 @@ func connectionCommand(s *session.Session) *cobra.Command {
 				return err
 			}
 			fields := []output.Field{
-				{Name: "state", Value: output.Visible(c.GetState())},
+				{Name: "state", Value: terminal.Line(c.GetState())},
 				{Name: "since", Value: output.Moment(c.GetSince())},
-				{Name: "problem", Value: output.Visible(cmp.Or(c.GetTitle(), c.GetMismatch()))},
+				{Name: "problem", Value: terminal.Line(cmp.Or(c.GetTitle(), c.GetMismatch()))},
 				{Name: "new runs", Value: newRuns(c)},
 			}
 			return s.Card(c, fields)
@@ -212,6 +213,5 @@ func applied(c *signalboxv1.Correction, dryRun bool) string {
 }
 
 func write(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text)
-	return err
+	return terminal.Draw(w, text)
 }

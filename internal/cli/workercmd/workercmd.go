@@ -14,6 +14,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
@@ -72,7 +73,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		return err
 	}
 	for _, line := range problems {
-		s.Note("partial result: %s", output.Visible(line))
+		s.Note("partial result: %s", terminal.Line(line))
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
 		Thing:   "worker",

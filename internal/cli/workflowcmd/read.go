@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func listCommand(s *session.Session) *cobra.Command {
@@ -234,13 +235,14 @@ func diff(ctx context.Context, s *session.Session, name, from, to string) error 
 		s.Note("the sources are equal")
 		return nil
 	}
-	var text strings.Builder
-	for line := range strings.SplitSeq(strings.TrimRight(response.GetUnified(), "\n"), "\n") {
-		if session.IsTerminal(s.Out) {
-			line = output.Visible(line)
-		}
-		text.WriteString(s.Style().Diff(line) + "\n")
+	unified := strings.TrimRight(response.GetUnified(), "\n") + "\n"
+	if !session.IsTerminal(s.Out) {
+		_, err = io.WriteString(s.Out, unified) // as it is, so that it can be applied
+		return err
 	}
-	_, err = io.WriteString(s.Out, text.String())
-	return err
+	var text strings.Builder
+	for line := range strings.Lines(unified) {
+		text.WriteString(s.Style().Diff(terminal.Line(strings.TrimSuffix(line, "\n"))) + "\n")
+	}
+	return terminal.Draw(s.Out, text.String())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // checked is what "validate" found in one file: the JSON of its output.
@@ -106,8 +107,7 @@ func printFindings(s *session.Session, results []checked) error {
 			text.WriteString(f.line(result.File, s.Style()) + "\n")
 		}
 	}
-	_, err := s.Out.Write([]byte(text.String()))
-	return err
+	return terminal.Draw(s.Out, text.String())
 }
 
 // line is the form editors and CI systems turn into links.
@@ -116,9 +116,9 @@ func (f finding) line(file string, style output.Style) string {
 	if f.Severity == string(dsl.SeverityWarning) {
 		code = style.Status(f.Severity) + ": " + code
 	}
-	line := fmt.Sprintf("%s:%d:%d: %s: %s", file, max(1, f.Line), max(1, f.Column), code, output.Visible(f.Message))
+	line := fmt.Sprintf("%s:%d:%d: %s: %s", file, max(1, f.Line), max(1, f.Column), code, terminal.Line(f.Message))
 	if f.Suggestion != "" {
-		line += " (" + output.Visible(f.Suggestion) + ")"
+		line += " (" + terminal.Line(f.Suggestion) + ")"
 	}
 	return line
 }

@@ -9,9 +9,10 @@ package dsn
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 var (
@@ -57,7 +58,7 @@ func readReference(kind, name string, lookup Lookup) (value, problem string) {
 		}
 		return value, ""
 	case "file":
-		content, err := os.ReadFile(name)
+		content, err := secretfile.Read(name)
 		if err != nil {
 			return "", fmt.Sprintf("the file cannot be read: %v; check its path and permissions", err)
 		}

@@ -1,6 +1,9 @@
 package dsn_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,5 +50,10 @@ func TestReferences(t *testing.T) {
 	}
 	_, problems := dsn.Resolve("${env:EMPTY} ${env:NOPE} ${P} ${file:/no/such/file}", lookup)
 	require.Len(t, problems, 4, "all at once")
+	exposed := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, errors.Join(os.WriteFile(exposed, []byte("p"), 0o600), os.Chmod(exposed, 0o604)))
+	_, refused := dsn.Resolve("${file:"+exposed+"}", lookup)
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "can be read by all users of the machine")
 	require.Equal(t, "${P}: is not a reference; write ${env:NAME} or ${file:/path}", problems[2])
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
@@ -46,7 +47,7 @@ func Options(r config.Redis) (redislease.Options, error) {
 var errEmpty = errors.New("the file is empty")
 
 func readPassword(path string) (string, error) {
-	content, err := os.ReadFile(path)
+	content, err := secretfile.Read(path)
 	if err == nil && len(bytes.TrimSpace(content)) == 0 {
 		err = errEmpty
 	}

@@ -5,7 +5,7 @@
 //	err := s.ByPath["store.dsn"].Set("signalbox.db")
 //	sources, problems := s.ReadFile("signalbox.yaml", content)
 //
-// The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ("file" for a path that must be readable,
+// The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ([File], [SecretFile],
 // [Pairs]). The package does not depend on the meaning of the keys.
 package schema
 
@@ -20,14 +20,23 @@ const Prefix = "SIGNALBOX_"
 // Pairs is the kind of a list of NAME=VALUE, which a file may write as a mapping.
 const Pairs = "pairs"
 
+// Kinds of paths of files, which must be readable. Other users must have no access to a SecretFile.
+const (
+	File       = "file"
+	SecretFile = "secretfile"
+)
+
 // Key is one setting: a leaf field of the struct with its three spellings.
 type Key struct {
 	Path    string // temporal.tls.cert_file
 	Default string
 	Doc     string
-	Kind    string // "file" for a path that must be readable, Pairs, or empty
+	Kind    string // File, SecretFile, Pairs, or empty
 	Value   reflect.Value
 }
+
+// IsFile reports whether the value is the path of a file.
+func (k Key) IsFile() bool { return k.Kind == File || k.Kind == SecretFile }
 
 // Flag returns the name of the key's flag, without leading dashes.
 func (k Key) Flag() string {

@@ -135,7 +135,7 @@ func splitList(text string) []string {
 
 // TypeName returns the name of the field's type in the reference and the flags.
 func (k Key) TypeName() string {
-	if k.Kind == "file" {
+	if k.IsFile() {
 		return "file"
 	}
 	switch k.Value.Interface().(type) {

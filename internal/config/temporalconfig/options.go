@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // Options returns the client's address, namespace, TLS, credentials and headers. Certificates and the API
@@ -50,7 +51,7 @@ func Reload(t config.Temporal) func() (client.Options, error) {
 }
 
 func readKey(path string) (string, error) {
-	content, err := os.ReadFile(path)
+	content, err := secretfile.Read(path)
 	if err != nil {
 		return "", fmt.Errorf("read Temporal's API key (temporal.api_key_file): %w", err)
 	}

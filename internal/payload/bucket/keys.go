@@ -2,12 +2,13 @@ package bucket
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // readAgain is how long the content of the key files is used, so that rotated keys need no restart.
@@ -53,7 +54,7 @@ func (k *keyFiles) IsExpired() bool {
 
 // readKey returns the content of a file without its line end.
 func readKey(file string) (string, error) {
-	content, err := os.ReadFile(file)
+	content, err := secretfile.Read(file)
 	if err != nil {
 		return "", err
 	}

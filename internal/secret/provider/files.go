@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/signalbox-dev/signalbox/internal/secret"
+	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
 // files reads secrets from a folder: PROJECT/NAME. It never reads outside of the folder, whatever the names are and wherever links
@@ -38,6 +39,9 @@ func (f files) Resolve(_ context.Context, project, name string) (secret.Value, e
 	defer func() { _ = file.Close() }() // read only
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("the secret %q in secrets.dir is not a file", name)
+	}
+	if err := secretfile.Check(file, project+"/"+name); err != nil { // not its path: readers of runs see the error
+		return nil, fmt.Errorf("read the secret %q in secrets.dir: %w", name, err)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, secret.MaxBytes+2))
 	if err != nil {

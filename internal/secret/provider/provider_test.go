@@ -42,6 +42,8 @@ func TestFiles(t *testing.T) {
 	write(t, dir+"/in/shop/..2026/linked", "as Kubernetes does", 0o600)
 	write(t, dir+"/in/shop/big", strings.Repeat("x", secret.MaxBytes+1), 0o600)
 	write(t, dir+"/in/other/theirs", "x", 0o600)
+	write(t, dir+"/in/shop/exposed", "x", 0o600)
+	require.NoError(t, os.Chmod(dir+"/in/shop/exposed", 0o644)) //nolint:gosec // of the test
 	require.NoError(t, os.Symlink("..2026", dir+"/in/shop/..data"))
 	require.NoError(t, os.Symlink("..data/linked", dir+"/in/shop/linked"))
 	require.NoError(t, os.Symlink("../../outside", dir+"/in/shop/escape"))
@@ -65,6 +67,7 @@ func TestFiles(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		"escape": "escapes", "absolute": "escapes", "folder": "is not a file", "big": "over the limit of 65536 bytes",
+		"exposed": "can be read by all users of the machine (mode 0644): run `chmod 600 \"shop/exposed\"`",
 	} {
 		_, err := p.Resolve(t.Context(), "shop", name)
 		require.ErrorContains(t, err, says)

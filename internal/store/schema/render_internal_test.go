@@ -79,8 +79,8 @@ func TestReleasedMigrationsAreUnchanged(t *testing.T) {
 	require.Len(t, released(), len(sqlite))
 	for _, want := range released() {
 		require.Contains(t, sqlite, want.file)
-		require.Equal(t, want.sqlite, digest(string(sqlite[want.file].Data)), "%s for SQLite", want.file)
-		require.Equal(t, want.postgres, digest(string(postgres[want.file].Data)), "%s for Postgres", want.file)
+		require.Equal(t, want.sqlite, digest(string(sqlite[want.file])), "%s for SQLite", want.file)
+		require.Equal(t, want.postgres, digest(string(postgres[want.file])), "%s for Postgres", want.file)
 	}
 }
 

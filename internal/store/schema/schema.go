@@ -7,10 +7,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
-	"testing/fstest" // the file system in memory that goose reads
 	"text/template"
 	"time"
 
@@ -59,8 +59,34 @@ type differences struct {
 	WithoutRowID string
 }
 
+// steps is the folder of the migrations, with the texts for one database in the place of their templates.
+type steps struct {
+	fs.FS // the folder of the templates
+
+	texts map[string][]byte // by file name
+}
+
+// Open implements [fs.FS].
+func (s steps) Open(name string) (fs.File, error) {
+	f, err := s.FS.Open(name)
+	if text, ok := s.texts[name]; ok && err == nil {
+		return step{f, bytes.NewReader(text)}, nil
+	}
+	return f, err
+}
+
+// step is a file of steps. Its size is that of the template.
+type step struct {
+	fs.File
+
+	text *bytes.Reader
+}
+
+// Read implements [fs.File].
+func (s step) Read(p []byte) (int, error) { return s.text.Read(p) }
+
 // render returns the SQL of each migration for one database, by file name.
-func render(driver sqldb.Driver) (fstest.MapFS, error) {
+func render(driver sqldb.Driver) (map[string][]byte, error) {
 	words := differences{Key: "TEXT", Bytes: "BLOB", WithoutRowID: " WITHOUT ROWID"}
 	if driver == sqldb.Postgres {
 		words = differences{Postgres: true, Key: `TEXT COLLATE "C"`, Bytes: "BYTEA"}
@@ -69,15 +95,15 @@ func render(driver sqldb.Driver) (fstest.MapFS, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := fstest.MapFS{}
+	texts := map[string][]byte{}
 	for _, t := range templates.Templates() {
 		var text bytes.Buffer
 		if err := t.Execute(&text, words); err != nil {
 			return nil, err
 		}
-		steps[t.Name()] = &fstest.MapFile{Data: text.Bytes()}
+		texts[t.Name()] = text.Bytes()
 	}
-	return steps, nil
+	return texts, nil
 }
 
 // Migrator applies the migrations of this binary to one database.
@@ -175,11 +201,15 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 		}
 		dialect, opts = goose.DialectPostgres, append(opts, goose.WithSessionLocker(session))
 	}
-	steps, err := render(m.db.Dialect().Driver)
+	folder, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}
-	p, err := goose.NewProvider(dialect, m.db.Writer(), steps, opts...)
+	texts, err := render(m.db.Dialect().Driver)
+	if err != nil {
+		return nil, fmt.Errorf("migrate store: %w", err)
+	}
+	p, err := goose.NewProvider(dialect, m.db.Writer(), steps{folder, texts}, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}

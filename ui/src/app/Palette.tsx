@@ -32,7 +32,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
   const searches = query.length >= 3 && project !== ''
   const pages: [string, string][] = [
     ...(project === '' ? [] : ([['Runs', `${base}/runs`], ['Workflows', `${base}/workflows`], ['Events', `${base}/events`], ['Webhooks', `${base}/webhooks`], ['Batches', `${base}/batches`], ['Audit', `${base}/audit`]] as [string, string][])),
-    ['Problems', '/problems'], ['Workflows of all projects', '/workflows'], ['Dispatchers', '/dispatchers'], ['Workers', '/workers'], ['System', '/system'], ['Restore check', '/system/restore'], ['Projects', '/projects'], ['Access', '/access'],
+    ['Problems', '/problems'], ['Workflows of all projects', '/workflows'], ['Dispatchers', '/dispatchers'], ['Workers', '/workers'], ['System', '/system'], ['Restore check', '/system/restore'], ['Licences', '/system/licences'], ['Projects', '/projects'], ['Access', '/access'],
   ]
   return (
     <Dialog title="Find" open onClose={onClose}>

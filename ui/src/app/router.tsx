@@ -78,6 +78,7 @@ const tree = root.addChildren([
   top('/workers', () => import('../workers'), 'WorkersPage'),
   top('/system', () => import('../system'), 'SystemPage'),
   top('/system/restore', () => import('../system'), 'RestorePage'),
+  top('/system/licences', () => import('../system'), 'LicencesPage'),
   top('/projects', () => import('../projects'), 'ProjectsPage'),
   top('/projects/$name', () => import('../projects'), 'ProjectPage'),
   top('/sign-in', () => import('../session'), 'SignInPage'),

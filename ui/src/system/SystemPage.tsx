@@ -158,7 +158,7 @@ function Rest({ status: { queueMode: q, reconciler: r, ...status } }: { status: 
         )}
       </Panel>
       <Panel title="This server">
-        <Facts facts={[['Version', status.version], ['Roles', status.roles.join(', ')], ['Started', <Time key="t" at={milliseconds(status.startTime)} />], ['Workers that take runs', `${status.workers.filter((w) => w.takesRuns).length} of ${status.workers.length}`], ['Contracts of the workers', [...new Set(status.workers.map((w) => w.contract))].join(', ') || 'unknown']]} />
+        <Facts facts={[['Version', status.version], ['Roles', status.roles.join(', ')], ['Started', <Time key="t" at={milliseconds(status.startTime)} />], ['Workers that take runs', `${status.workers.filter((w) => w.takesRuns).length} of ${status.workers.length}`], ['Contracts of the workers', [...new Set(status.workers.map((w) => w.contract))].join(', ') || 'unknown'], ['Licences', <Link key="i" to="/system/licences">of the software in it</Link>]]} />
       </Panel>
     </>
   )

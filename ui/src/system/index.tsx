@@ -1,2 +1,3 @@
+export { LicencesPage } from './LicencesPage'
 export { RestorePage } from './RestorePage'
 export { SystemPage } from './SystemPage'
