@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
@@ -160,7 +161,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),
-		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permissionInterceptor())...),
+		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(), o.permissionInterceptor())...),
 	)
 	var services []rest.Service
 	add := func(path string, h http.Handler) {
