@@ -62,7 +62,7 @@ func TestCheckReportsTheProblem(t *testing.T) {
 	denied.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
 
 	for name, tt := range map[string]struct{ address, kind, says string }{
-		"nobody listens": {nobody, "unreachable", "temporal at " + nobody + " cannot be used (unreachable)"},
+		"nobody listens": {nobody, "unreachable", "temporal cannot be used (unreachable)"},
 		"hung":           {hung.address, "hung", "it accepts connections but does not answer"},
 		"no namespace":   {empty.address, "namespace_missing", `has no namespace "ns"; create it, or correct temporal.namespace`},
 		"denied":         {denied.address, "auth_failed", "it rejects the credentials"},

@@ -56,7 +56,7 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 	}
 	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return nil, noNamespace(e.address, e.namespace, err)
+		return nil, noNamespace(e.namespace, err)
 	}
 	if err != nil {
 		return nil, e.unanswered(err)
@@ -66,7 +66,7 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 
 // unanswered returns the fault for a request that Temporal did not answer.
 func (e *Engine) unanswered(err error) error {
-	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal at %s does not answer: %v", e.address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v", e.address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 
