@@ -212,7 +212,8 @@ func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID strin
 		return "", unknownStart(err, e.address)
 	}
 	before, err := e.identity(r.ID, info.GetMemo())
-	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && before.RequestDigest != r.RequestDigest {
+	// Whether the inputs are equal is answered to the actor of the run alone: they may have hidden values.
+	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && (before.RequestDigest != r.RequestDigest || before.Actor != r.Actor) {
 		return "", apperror.New(apperror.Exists, apperror.RequestIDReused,
 			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new one", r.RequestID, r.ID).
 			WithField("requestId", "belongs to another request")
