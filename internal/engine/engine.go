@@ -133,7 +133,7 @@ func (e *Engine) temporal() (client.Client, error) {
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		f.Message = fmt.Sprintf("temporal cannot be used (%s)", describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
-			f.Message = noNamespace(down.Namespace, err).Message
+			f.Message = noNamespace(down.Address, down.Namespace, err).Message
 		}
 		f = f.WithRetry(down.RetryAfter()).WithFact("state", string(down.State)).WithFact("kind", string(down.Kind)).
 			WithFact("since", down.Since.UTC().Format(time.RFC3339))
@@ -234,9 +234,9 @@ func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
 }
 
 // noNamespace returns the fault for a reachable Temporal that lacks the namespace.
-func noNamespace(namespace string, cause error) *apperror.Error {
+func noNamespace(address, namespace string, cause error) *apperror.Error {
 	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-		"temporal has no namespace %q; create it, or correct temporal.namespace", namespace).
+		"temporal has no namespace %q; create it, or correct temporal.namespace", namespace).WithDetail("%s", address).
 		WithRetry(retryAfter).WithCause(cause)
 }
 
@@ -251,12 +251,12 @@ func startFault(err error, address, namespace string) error {
 	switch {
 	case errors.As(err, &invalid), errors.As(err, &denied):
 		return apperror.New(apperror.Refused, apperror.EngineRefused,
-			"temporal rejected the start of the run: %v", err).WithCause(err)
+			"temporal rejected the start of the run: %v", err).WithDetail("%s", address).WithCause(err)
 	case errors.As(err, &missing):
-		return noNamespace(namespace, err)
+		return noNamespace(address, namespace, err)
 	case errors.As(err, &exhausted):
 		return apperror.New(apperror.Exhausted, apperror.EngineRefused,
-			"temporal is over its limits and did not start the run: %v", err).WithRetry(retryAfter).WithCause(err)
+			"temporal is over its limits and did not start the run: %v", err).WithDetail("%s", address).WithRetry(retryAfter).WithCause(err)
 	default:
 		return unknownStart(err, address)
 	}

@@ -68,7 +68,7 @@ func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEve
 		return e.absent(ctx, runID)
 	case errors.As(err, &invalid) && !strings.Contains(invalid.Message, signalLimit):
 		return apperror.New(apperror.Refused, apperror.EngineRefused,
-			"temporal rejected the event for run %s: %v", runID, err).WithCause(err)
+			"temporal rejected the event for run %s: %v", runID, err).WithDetail("%s", e.address).WithCause(err)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 			"temporal did not accept the event for run %s", runID).WithDetail("%s: %v", e.address, err).WithRetry(retryAfter).WithCause(err)

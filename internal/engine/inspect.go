@@ -56,7 +56,7 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 	}
 	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
-		return nil, noNamespace(e.namespace, err)
+		return nil, noNamespace(e.address, e.namespace, err)
 	}
 	if err != nil {
 		return nil, e.unanswered(err)
