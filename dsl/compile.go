@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,6 +71,9 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	if !p.stored && lint.NamesCredentials(source) {
 		p.report(CodeSecret, v, "send the credentials by the authentication of the endpoint", "the parameter of $authorization is a secret, no expression sees it; $authorization.scheme can be used")
 	}
+	if p.done(v) {
+		return &Expr{Source: source, Pos: v.pos()}
+	}
 	program, err := p.jq.Compile(source, vars)
 	switch {
 	case err != nil && p.secretsAllowed && refersToSecrets(err):
@@ -91,6 +95,9 @@ func (p *parser) expressionProblem(v value, source string, vars []string, err er
 	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Explain(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		problem.Suggestion = se.Suggestion
+		if se.Limit {
+			problem.Code, problem.Message = CodeLimit, se.Message
+		}
 		if se.Offset >= 0 {
 			problem.Pos = p.positionInside(v, strings.Index(v.node.Text, source)+se.Offset)
 		}
@@ -124,16 +131,19 @@ func (p *parser) positionInside(v value, offset int) Pos {
 	if pos.Line < 1 || pos.Line > len(p.lines) || offset < 0 || offset > len(text) {
 		return pos
 	}
-	line := []rune(string(p.lines[pos.Line-1]))
-	start := pos.Column - 1
-	if start >= len(line) {
+	line, start := p.lines[pos.Line-1], pos.Column-1
+	for range start {
+		_, length := utf8.DecodeRune(line)
+		line = line[length:]
+	}
+	if len(line) == 0 {
 		return pos
 	}
-	if line[start] == '"' || line[start] == '\'' {
-		start++
+	if line[0] == '"' || line[0] == '\'' {
+		line, start = line[1:], start+1
 	}
 	before := text[:offset]
-	if !utf8.ValidString(before) || !strings.HasPrefix(string(line[min(start, len(line)):]), before) {
+	if !utf8.ValidString(before) || !bytes.HasPrefix(line, []byte(before)) {
 		return pos
 	}
 	return Pos{pos.Line, start + 1 + utf8.RuneCountInString(before)}
@@ -143,6 +153,7 @@ func (p *parser) positionInside(v value, offset int) Pos {
 func (p *parser) template(v value, vars []string) *Template {
 	t := &Template{Pos: v.pos()}
 	switch {
+	case p.done(v):
 	case p.isExpression(v, vars):
 		t.expr = p.compile(v, vars)
 	case v.node.Kind == tree.Object:
@@ -237,6 +248,9 @@ func (p *parser) schema(v value) *Schema {
 			}
 		}},
 		{"document", false, func(v value) {
+			if p.done(v) || !p.admitSchema(v) {
+				return
+			}
 			compiled, err := compileSchema(v.node)
 			if err != nil {
 				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(err))

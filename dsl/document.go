@@ -53,8 +53,12 @@ func (p *parser) document(root value) *Document {
 	if err != nil {
 		p.report(CodeValue, root, "", "the document has no JSON form: %v", err)
 	}
+	if len(canonical) > p.limits.maxCanonical() {
+		p.stop(root, "", "the document has %d bytes as JSON, the limit is %d", len(canonical), p.limits.maxCanonical())
+	}
 	sum := sha256.Sum256(canonical)
 	d.canonical, d.hash = canonical, "sha256:"+hex.EncodeToString(sum[:])
+	d.memory = p.memory(root)
 	return d
 }
 
@@ -149,6 +153,7 @@ func (p *parser) evaluate(v value, e *Evaluate) {
 type reusable struct {
 	value
 	used bool
+	size int // number of values in it; 0: not counted yet
 }
 
 // useSections lists the sections of use and the reader of their entries. This version does not run sections without a
@@ -208,7 +213,8 @@ func (p *parser) lookup(v value, key, noun string) (value, bool) {
 		return value{}, false
 	}
 	found.used = true
-	return found.value, true
+	p.countReference(v, found)
+	return found.value, !p.stopped
 }
 
 func (p *parser) finishUse() Use {

@@ -34,14 +34,22 @@ func Identify(source []byte, opts ...Option) (Identity, bool) {
 	return id, name.MatchString(id.Namespace) && name.MatchString(id.Name)
 }
 
-// Locate returns the position of a value in a source by its JSON pointer. If there is no such value, it returns the
-// position of the innermost value on the path to it.
-func Locate(source []byte, pointer string, opts ...Option) Pos {
-	node := read(source, opts)
-	if node == nil {
-		return Pos{}
+// Locate returns the positions of values in a source by their JSON pointers. For a value that does not exist it returns the position of
+// the innermost value on the path to it.
+func Locate(source []byte, pointers []string, opts ...Option) []Pos {
+	found := make([]Pos, len(pointers))
+	root := read(source, opts)
+	if root == nil {
+		return found
 	}
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for i, pointer := range pointers {
+		found[i] = locate(root, pointer, unescape)
+	}
+	return found
+}
+
+func locate(node *tree.Node, pointer string, unescape *strings.Replacer) Pos {
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		next := node.Get(unescape.Replace(part))
 		if i, err := strconv.Atoi(part); err == nil && node.Kind == tree.Array && i >= 0 && i < len(node.Items) {

@@ -24,6 +24,7 @@ type Document struct {
 	Definition any
 
 	canonical []byte
+	memory    int64
 	hash      string
 }
 
@@ -305,6 +306,9 @@ func (d *Document) InputSchema() []byte {
 // Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document, and
 // itself a document that parses to an equal one. The caller must not change it.
 func (d *Document) Canonical() []byte { return d.canonical }
+
+// Memory is an estimate of the memory that the document uses, in bytes.
+func (d *Document) Memory() int64 { return d.memory }
 
 // Hash identifies the document's content: "sha256:" and the hexadecimal SHA-256 of its canonical form.
 func (d *Document) Hash() string { return d.hash }

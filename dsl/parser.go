@@ -17,12 +17,19 @@ type Limits struct {
 	MaxDepth    int // nesting of values
 	MaxAliases  int // uses of YAML anchors
 	MaxNodes    int // values once aliases are expanded
-	MaxProblems int // problems reported; further ones are counted
+	MaxProblems int // problems reported; further ones are counted, up to maxUnshown
+
+	MaxTasks        int // tasks, those of inner lists included
+	MaxTerms        int // size of all expressions together, see [jq.NewLimitedCompiler]
+	MaxSchemaValues int // values of all schemas together
 }
 
 // DefaultLimits returns the limits that apply without [WithLimits].
 func DefaultLimits() Limits {
-	return Limits{MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxProblems: 500}
+	return Limits{
+		MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxProblems: 500,
+		MaxTasks: 10_000, MaxTerms: 250_000, MaxSchemaValues: 10_000,
+	}
 }
 
 // Option configures Parse.
@@ -38,10 +45,11 @@ func Stored() Option { return func(p *parser) { p.stored = true } }
 // Parse reads and checks a definition in YAML or JSON. It returns all problems, sorted by position, without duplicates.
 // The document is nil if one of them is an error; warnings do not prevent it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
-	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
+	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}}
 	for _, o := range opts {
 		o(p)
 	}
+	p.jq = jq.NewLimitedCompiler(p.limits.MaxTerms)
 	root, found := tree.Parse(source, tree.Limits{
 		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
 	})
@@ -51,7 +59,9 @@ func Parse(source []byte, opts ...Option) (*Document, Problems) {
 	var doc *Document
 	if root != nil {
 		p.lines = bytes.Split(source, []byte("\n"))
-		doc = p.document(value{node: root})
+		if p.admit(value{node: root}) {
+			doc = p.document(value{node: root})
+		}
 	}
 	problems := p.problems.sorted()
 	if problems.HasErrors() {
@@ -70,8 +80,13 @@ func limitProblems(ps Problems, limit int) Problems {
 	})
 }
 
+// maxUnshown is the number of errors over the limit of problems at which a document is not checked further. The search for suggestions
+// takes time for each of them.
+const maxUnshown = 500
+
 // parser collects problems while it turns a tree into a document.
 type parser struct {
+	bounds
 	limits         Limits
 	jq             *jq.Compiler
 	lines          [][]byte
@@ -129,6 +144,9 @@ func (p *parser) addTreeProblem(f tree.Problem) {
 
 // add records a problem, as an error unless it has another severity.
 func (p *parser) add(problem Problem) {
+	if p.stopped {
+		return
+	}
 	if problem.Severity == "" {
 		problem.Severity = SeverityError
 	}
@@ -136,6 +154,7 @@ func (p *parser) add(problem Problem) {
 		p.errorCount++
 	}
 	p.problems = append(p.problems, problem)
+	p.stopped = p.errorCount > p.limits.MaxProblems+maxUnshown
 }
 
 func (p *parser) report(code Code, v value, suggestion, format string, args ...any) {

@@ -65,7 +65,7 @@ func compileSchema(node *tree.Node) (*Schema, error) {
 	definition := node.Value()
 	compiled, err := compileDefinition(definition, func(*jsonschema.Compiler) {})
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		err = violations(invalid.Err, 0)
+		err = violations(invalid.Err, MaxViolations)
 	}
 	if err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func pointer(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteByte('/')
-		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(p, "~", "~0"), "/", "~1"))
+		b.WriteString(tree.Escape(p))
 	}
 	return b.String()
 }

@@ -68,6 +68,9 @@ func (p *parser) tasks(v value, s scope, branches bool) []*Task {
 	seen := make(map[string]Pos)
 	before := p.errorCount
 	for i := range v.node.Items {
+		if p.countTask(v.item(i)); p.done(v) {
+			break
+		}
 		if name, body, ok := p.named(v.item(i), "a task", seen); ok {
 			out = append(out, p.task(name, i, body, c))
 		}

@@ -20,9 +20,9 @@ type Assembly struct {
 // to one, written $opaque.name, is allowed on its own, as part of a text (joined by + or in \( )) and as the value of a
 // member of an object. The error is a *SyntaxError; it names the variable if it is used in another way.
 func (c *Compiler) Assemble(source string, vars []string, opaque string) (*Assembly, error) {
-	query, err := gojq.Parse(source)
+	query, err := c.parse(source)
 	if err != nil {
-		return nil, parseError(err)
+		return nil, err
 	}
 	a := assembler{compiler: c, source: source, vars: vars, opaque: opaque}
 	out, err := a.query(query)

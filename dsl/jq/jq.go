@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/itchyny/gojq"
 
@@ -38,19 +39,39 @@ type SyntaxError struct {
 	Suggestion string
 	Variable   string // the unknown variable, without "$", if that is the problem
 	Offset     int
+	Limit      bool // the expression is over a limit of its size
 }
 
 func (e *SyntaxError) Error() string { return e.Message }
+
+// The limits of one expression. The time to compile one grows with the square of its terms.
+const (
+	MaxSource = 64 << 10 // bytes of its text
+	MaxTerms  = 4000     // its terms: values, operators, suffixes and patterns
+)
+
+// The costs of compiling an expression, in terms: those of every expression, and the bytes of its text that cost as much as one term.
+const (
+	expressionCost = 10
+	bytesPerTerm   = 8
+)
 
 // Compiler compiles expressions and holds the data that they share. It is safe for concurrent use.
 type Compiler struct {
 	libs    [2]library // by guard.Prices
 	options []gojq.CompilerOption
+
+	budget int64 // in terms, for all expressions together; 0: unlimited
+	spent  atomic.Int64
 }
 
 // NewCompiler returns a compiler. It takes about as long as compiling one expression.
-func NewCompiler() *Compiler {
-	return &Compiler{libs: [2]library{guard.ByWork: newLibrary(guard.ByWork), guard.ByInstruction: newLibrary(guard.ByInstruction)}, options: guard.Options()}
+func NewCompiler() *Compiler { return NewLimitedCompiler(0) }
+
+// NewLimitedCompiler returns a compiler for expressions of limited cost together: ten terms for each expression, and one for each of its
+// terms and each eight bytes of its text. An expression that is compiled several times has its cost each time. A limit of 0 is none.
+func NewLimitedCompiler(terms int) *Compiler {
+	return &Compiler{budget: int64(terms), libs: [2]library{guard.ByWork: newLibrary(guard.ByWork), guard.ByInstruction: newLibrary(guard.ByInstruction)}, options: guard.Options()}
 }
 
 // Compile compiles one expression. To compile many, share a [Compiler].
@@ -61,15 +82,41 @@ func Compile(source string, vars []string) (*Program, error) {
 // Compile checks and compiles an expression. vars are the names of the variables it may use, without "$".
 // The error is a *SyntaxError.
 func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
-	query, err := gojq.Parse(source)
+	query, err := c.parse(source)
 	if err != nil {
-		return nil, parseError(err)
+		return nil, err
 	}
 	program, failed := c.compile(query, source, vars)
 	if failed != nil {
 		return nil, failed
 	}
 	return program, nil
+}
+
+// parse parses an expression within the limit of its text.
+func (c *Compiler) parse(source string) (*gojq.Query, error) {
+	if len(source) > MaxSource {
+		return nil, &SyntaxError{Message: fmt.Sprintf("the expression has %d bytes, more than the limit of %d", len(source), MaxSource), Offset: -1, Limit: true}
+	}
+	if err := c.spend(expressionCost + len(source)/bytesPerTerm); err != nil {
+		return nil, err
+	}
+	query, err := gojq.Parse(source)
+	if err != nil {
+		return nil, parseError(err)
+	}
+	return query, nil
+}
+
+// Spent returns the cost of all expressions that were compiled, in terms.
+func (c *Compiler) Spent() int64 { return c.spent.Load() }
+
+// spend adds to the cost of all expressions of the compiler, and returns an error once it is over the budget.
+func (c *Compiler) spend(terms int) *SyntaxError {
+	if spent := c.spent.Add(int64(terms)); c.budget == 0 || spent <= c.budget {
+		return nil
+	}
+	return &SyntaxError{Message: fmt.Sprintf("all expressions together have a size of more than %d terms", c.budget), Offset: -1, Limit: true}
 }
 
 // compile compiles a query that was parsed from source, or a part of it. The form for runs of older interpreters is
@@ -90,6 +137,11 @@ func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Pr
 func (c *Compiler) build(query *gojq.Query, source string, vars []string, prices guard.Prices) (*gojq.Code, *SyntaxError) {
 	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.libs[prices], used: make(map[string]bool)}
 	safe := r.query(query)
+	if prices == guard.ByWork { // the other form has the same terms
+		if err := c.spend(r.terms); err != nil {
+			return nil, err
+		}
+	}
 	if r.err != nil {
 		return nil, r.err
 	}

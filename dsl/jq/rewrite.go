@@ -1,6 +1,7 @@
 package jq
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,6 +43,7 @@ type rewriter struct {
 	lib    library
 	used   map[string]bool // library definitions in use
 	err    *SyntaxError
+	terms  int // number of terms that were rewritten, see MaxTerms
 
 	// body is one more than the index in funcs of the function that is being rewritten, 0 outside of all functions.
 	body int
@@ -87,9 +89,22 @@ func findToken(source, token string) int {
 	return -1
 }
 
+// count counts parts of the expression, and fails once there are too many. Some parts are rewritten twice, and count twice.
+func (r *rewriter) count(parts int) {
+	if r.terms += parts; r.terms > MaxTerms {
+		r.err = cmp.Or(r.err, &SyntaxError{
+			Message:    fmt.Sprintf("the expression has more than %d terms", MaxTerms),
+			Suggestion: "compute it in several tasks, or move constant data out of it", Offset: -1, Limit: true,
+		})
+	}
+}
+
 func (r *rewriter) query(q *gojq.Query) *gojq.Query {
 	if q == nil {
 		return nil
+	}
+	if r.count(1); r.err != nil {
+		return q
 	}
 	if len(q.Imports) > 0 || q.Meta != nil {
 		r.fail("import", "write the definitions into the expression", "", "modules cannot be imported")
@@ -293,6 +308,7 @@ func (r *rewriter) define(variable string) {
 }
 
 func (r *rewriter) pattern(p *gojq.Pattern) *gojq.Pattern {
+	r.count(1)
 	out := *p
 	if p.Name != "" {
 		r.define(p.Name)

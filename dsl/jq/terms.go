@@ -12,6 +12,9 @@ import (
 
 // term rewrites one term with its suffixes: first the head, then each suffix from left to right.
 func (r *rewriter) term(t *gojq.Term) *gojq.Term {
+	if r.count(len(t.SuffixList)); r.err != nil {
+		return t
+	}
 	head := *t
 	head.SuffixList = nil
 	r.frames += len(t.SuffixList)
@@ -141,6 +144,7 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 			r.fail(t.Number, "", "", "a number of %d characters is over the limit of %d", len(t.Number), value.MaxDigits)
 		}
 	case gojq.TermTypeUnary:
+		r.count(1)
 		r.frames++
 		out.Unary = &gojq.Unary{Op: t.Unary.Op, Term: r.term(t.Unary.Term)}
 		r.frames--

@@ -41,7 +41,7 @@ type connection struct {
 
 // newConnection creates the manager of the connection, which does not dial yet, and the engine.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
-	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(), budget: budget.New(budget.Options{Address: p.cfg.Temporal.Address, Now: time.Now})}
+	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(), budget: budget.New(budget.Options{Now: time.Now})}
 	if c.manager, err = c.newManager(p, s, r); err != nil {
 		return nil, err
 	}

@@ -132,12 +132,19 @@ type Error struct {
 	Facts map[string]string
 	// RetryAfter, when positive, is how long to wait before the same request can succeed.
 	RetryAfter time.Duration
-	// Cause is for the log and is never returned to callers.
-	Cause error
+	// Detail is what the log has beside the message, such as the address of a dependency or the text of its error. It is never returned to
+	// callers, and neither is Cause.
+	Detail string
+	Cause  error
 }
 
-// Error returns the message.
-func (e *Error) Error() string { return e.Message }
+// Error returns the message with the detail, for the log.
+func (e *Error) Error() string {
+	if e.Detail == "" {
+		return e.Message
+	}
+	return e.Message + " (" + e.Detail + ")"
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
@@ -145,6 +152,12 @@ func (e *Error) Unwrap() error { return e.Cause }
 // New returns an error with a formatted message.
 func New(class Class, reason, format string, args ...any) *Error {
 	return &Error{Class: class, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithDetail sets the detail and returns e.
+func (e *Error) WithDetail(format string, args ...any) *Error {
+	e.Detail = fmt.Sprintf(format, args...)
+	return e
 }
 
 // WithCause sets the cause and returns e.

@@ -19,7 +19,9 @@ func TestSystemHealth(t *testing.T) {
 	down := health.Condition{State: "down", Err: errors.New("connection\nrefused"), Since: time.Now()}
 	process := func(state func() health.Condition) string {
 		h := health.New(time.Now, []health.Dependency{{Name: "temporal", Condition: state, Required: []string{"worker"}, Used: []string{"api"}}}, "api", "worker")
-		server := httptest.NewServer(http.HandlerFunc(h.Readyz))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.Readyz(w, r.WithContext(health.WithErrors(r.Context()))) // as for a caller with a token
+		}))
 		t.Cleanup(server.Close)
 		return server.URL
 	}

@@ -22,7 +22,7 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	f, err := conntest.New(conntest.Options{Namespaces: []string{"ns"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	b := budget.New(budget.Options{Address: f.Addr(), Now: time.Now})
+	b := budget.New(budget.Options{Now: time.Now})
 	e, _, m := reach(t, f.Addr(), nil, func(o *engine.Options) { o.Budget = b })
 	require.NoError(t, f.Await(t.Context(), func() bool { _, err := m.Client(); return err == nil }))
 

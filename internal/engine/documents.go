@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jellydator/ttlcache/v3"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -17,8 +18,12 @@ type DocumentSource interface {
 	Document(ctx context.Context, hash string) ([]byte, error)
 }
 
-// maxCached is the number of compiled documents that a process caches.
-const maxCached = 1000
+// The bounds of a process: compiled documents that it caches, by number and by memory, and documents that it compiles at a time.
+const (
+	maxCached       = 1000
+	maxCachedMemory = 128 << 20
+	maxCompiling    = 2
+)
 
 // loadTimeout bounds the loading of a document, which continues after its first caller has returned.
 const loadTimeout = 10 * time.Second
@@ -28,6 +33,7 @@ type Documents struct {
 	source DocumentSource
 	limits dsl.Limits
 	flight singleflight.Group
+	slots  *semaphore.Weighted
 	cached *ttlcache.Cache[string, *dsl.Document]
 }
 
@@ -35,10 +41,15 @@ var _ flow.Documents = (*Documents)(nil)
 
 // NewDocuments returns an empty cache over a source.
 func NewDocuments(source DocumentSource, limits dsl.Limits) *Documents {
-	// Documents that were accepted under other limits must stay readable. The canonical form is longer than most
-	// sources.
-	limits.MaxBytes *= 4
-	return &Documents{source: source, limits: limits, cached: ttlcache.New(ttlcache.WithCapacity[string, *dsl.Document](maxCached))}
+	// Documents that were accepted under other limits must stay readable.
+	return &Documents{
+		source: source, limits: limits.Stored(), slots: semaphore.NewWeighted(maxCompiling),
+		cached: ttlcache.New(
+			ttlcache.WithCapacity[string, *dsl.Document](maxCached),
+			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[string, *dsl.Document]) uint64 {
+				return uint64(min(item.Value.Memory(), maxCachedMemory/2)) //nolint:gosec // the largest document is cached, too
+			})),
+	}
 }
 
 // Document returns the document with this hash.
@@ -71,7 +82,14 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 	if err != nil {
 		return nil, err
 	}
-	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.Stored())
+	if err := d.slots.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("waiting to compile document %q: %w", hash, err)
+	}
+	defer d.slots.Release(1)
+	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.Stored(), dsl.WithContext(ctx))
+	if err := ctx.Err(); err != nil && doc == nil {
+		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, err)
+	}
 	if doc == nil {
 		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, problems)
 	}

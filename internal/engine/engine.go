@@ -129,9 +129,9 @@ func (e *Engine) temporal() (client.Client, error) {
 	if err == nil {
 		return c, nil
 	}
-	f := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "%v", err).WithRetry(retryAfter).WithCause(err)
+	f := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be used").WithDetail("%v", err).WithRetry(retryAfter).WithCause(err)
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
-		f.Message = fmt.Sprintf("temporal at %s cannot be used (%s)", down.Address, describeDown(down))
+		f.Message = fmt.Sprintf("temporal cannot be used (%s)", describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
 			f.Message = noNamespace(down.Address, down.Namespace, err).Message
 		}
@@ -198,7 +198,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	}
 	if !sending.sent.Load() {
 		return "", apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal at %s cannot be reached; nothing was started", e.address).
+			"temporal cannot be reached; nothing was started").WithDetail("%s", e.address).
 			WithRetry(retryAfter).WithCause(err)
 	}
 	return "", startFault(err, e.address, e.namespace)
@@ -212,7 +212,8 @@ func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID strin
 		return "", unknownStart(err, e.address)
 	}
 	before, err := e.identity(r.ID, info.GetMemo())
-	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && before.RequestDigest != r.RequestDigest {
+	// Whether the inputs are equal is answered to the actor of the run alone: they may have hidden values.
+	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && (before.RequestDigest != r.RequestDigest || before.Actor != r.Actor) {
 		return "", apperror.New(apperror.Exists, apperror.RequestIDReused,
 			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new one", r.RequestID, r.ID).
 			WithField("requestId", "belongs to another request")
@@ -235,7 +236,7 @@ func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
 // noNamespace returns the fault for a reachable Temporal that lacks the namespace.
 func noNamespace(address, namespace string, cause error) *apperror.Error {
 	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-		"temporal at %s has no namespace %q; create it, or correct temporal.namespace", address, namespace).
+		"temporal has no namespace %q; create it, or correct temporal.namespace", namespace).WithDetail("%s", address).
 		WithRetry(retryAfter).WithCause(cause)
 }
 
@@ -250,12 +251,12 @@ func startFault(err error, address, namespace string) error {
 	switch {
 	case errors.As(err, &invalid), errors.As(err, &denied):
 		return apperror.New(apperror.Refused, apperror.EngineRefused,
-			"temporal at %s rejected the start of the run: %v", address, err).WithCause(err)
+			"temporal rejected the start of the run: %v", err).WithDetail("%s", address).WithCause(err)
 	case errors.As(err, &missing):
 		return noNamespace(address, namespace, err)
 	case errors.As(err, &exhausted):
 		return apperror.New(apperror.Exhausted, apperror.EngineRefused,
-			"temporal at %s is over its limits and did not start the run: %v", address, err).WithRetry(retryAfter).WithCause(err)
+			"temporal is over its limits and did not start the run: %v", err).WithDetail("%s", address).WithRetry(retryAfter).WithCause(err)
 	default:
 		return unknownStart(err, address)
 	}

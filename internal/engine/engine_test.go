@@ -31,7 +31,7 @@ func requireError(t *testing.T, err error, class apperror.Class, reason, says st
 	f, ok := apperror.From(err)
 	require.True(t, ok, "not a fault: %v", err)
 	require.Equal(t, []any{class, reason}, []any{f.Class, f.Reason})
-	require.Contains(t, f.Message, says)
+	require.Contains(t, f.Error(), says)
 }
 
 func aRun() run.Run {
@@ -62,7 +62,7 @@ func TestCheckReportsTheProblem(t *testing.T) {
 	denied.namespace = func(context.Context) error { return serviceerror.NewPermissionDenied("no", "") }
 
 	for name, tt := range map[string]struct{ address, kind, says string }{
-		"nobody listens": {nobody, "unreachable", "temporal at " + nobody + " cannot be used (unreachable)"},
+		"nobody listens": {nobody, "unreachable", "temporal cannot be used (unreachable)"},
 		"hung":           {hung.address, "hung", "it accepts connections but does not answer"},
 		"no namespace":   {empty.address, "namespace_missing", `has no namespace "ns"; create it, or correct temporal.namespace`},
 		"denied":         {denied.address, "auth_failed", "it rejects the credentials"},
@@ -209,7 +209,10 @@ func TestStartAnswers(t *testing.T) {
 				_, isFault := apperror.From(err)
 				require.False(t, isFault)
 			default:
-				requireError(t, err, tt.class, tt.reason, f.address)
+				requireError(t, err, tt.class, tt.reason, "temporal ")
+				found, _ := apperror.From(err)
+				require.NotContains(t, found.Message, f.address, "the message is for callers")
+				require.ErrorContains(t, err, f.address, "the log has the address")
 				require.NotErrorIs(t, err, run.ErrUnknownOutcome)
 			}
 		})

@@ -68,10 +68,10 @@ func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEve
 		return e.absent(ctx, runID)
 	case errors.As(err, &invalid) && !strings.Contains(invalid.Message, signalLimit):
 		return apperror.New(apperror.Refused, apperror.EngineRefused,
-			"temporal at %s rejected the event for run %s: %v", e.address, runID, err).WithCause(err)
+			"temporal rejected the event for run %s: %v", runID, err).WithDetail("%s", e.address).WithCause(err)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal at %s did not accept the event for run %s: %v", e.address, runID, err).WithRetry(retryAfter).WithCause(err)
+			"temporal did not accept the event for run %s", runID).WithDetail("%s: %v", e.address, err).WithRetry(retryAfter).WithCause(err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 
 // unanswered returns the fault for a request that Temporal did not answer.
 func (e *Engine) unanswered(err error) error {
-	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal at %s does not answer: %v", e.address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v", e.address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,8 +14,15 @@ func (h *Health) Livez(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, statusBody{Status: "alive"})
 }
 
+type errorsKey struct{}
+
+// WithErrors returns the context of a request whose answer of Readyz has the texts of errors. They may contain addresses.
+func WithErrors(ctx context.Context) context.Context {
+	return context.WithValue(ctx, errorsKey{}, true)
+}
+
 // Readyz responds with 200 while the process, or the one role in the query, can work, and 503 while it cannot. The body is a Report in both
-// cases. A role that the process does not have is answered with 404.
+// cases, without the texts of errors unless the request has [WithErrors]. A role that the process does not have is answered with 404.
 func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	role := r.URL.Query().Get("role")
 	if role != "" && !slices.Contains(h.roles, role) {
@@ -28,11 +36,24 @@ func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	if role != "" {
 		report = report.forRole(role)
 	}
+	if r.Context().Value(errorsKey{}) == nil {
+		report.hideErrors()
+	}
 	status := http.StatusOK
 	if report.Status == Unavailable {
 		status = http.StatusServiceUnavailable
 	}
 	write(w, status, report)
+}
+
+// hideErrors removes the texts of errors. The names, states and titles remain.
+func (r *Report) hideErrors() {
+	for i := range r.Roles {
+		r.Roles[i].LastError = ""
+	}
+	for i := range r.Dependencies {
+		r.Dependencies[i].LastError = ""
+	}
 }
 
 // forRole restricts the report to one role.

@@ -52,7 +52,7 @@ func breakIt(fault *atomic.Pointer[error], text string) {
 func (p *platform) get(t *testing.T, target string) (int, health.Report) {
 	t.Helper()
 	response := httptest.NewRecorder()
-	p.health.Readyz(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	p.health.Readyz(response, httptest.NewRequestWithContext(health.WithErrors(t.Context()), http.MethodGet, target, nil))
 	var report health.Report
 	require.NoError(t, json.Unmarshal(response.Body.Bytes(), &report))
 	return response.Code, report

@@ -107,8 +107,8 @@ func Unavailable(caller context.Context, doing string, store fmt.Stringer, err e
 	case caller.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, caller.Err())
 	case errors.Is(err, context.DeadlineExceeded):
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: %s did not answer in time", doing, store).
-			WithCause(err).WithRetry(retryAfter)
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store of payloads did not answer in time", doing).
+			WithDetail("%s", store).WithCause(err).WithRetry(retryAfter)
 	}
-	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: %s: %v", doing, store, err).WithCause(err).WithRetry(retryAfter)
+	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store of payloads failed", doing).WithDetail("%s: %v", store, err).WithCause(err).WithRetry(retryAfter)
 }

@@ -174,9 +174,11 @@ func TestInternalErrorsAreLoggedAndNotReturned(t *testing.T) {
 
 	p.engine.failWith(errors.New("password=hunter2 refused"))
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
-	a.fails(500, "INTERNAL")
+	_, reference, _ := strings.Cut(a.fails(500, "INTERNAL"), "under the reference ")
+	require.NotEmpty(t, reference)
 	require.NotContains(t, a.body, "hunter2")
 	require.Contains(t, p.log.String(), "hunter2")
+	require.Contains(t, p.log.String(), "reference="+reference)
 	require.Contains(t, p.log.String(), "procedure=signalbox.v1.RunService/StartRun")
 
 	p.engine.checkWith(func(context.Context) error { panic("broken") })

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -55,6 +56,9 @@ func (c *calls) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 
 func procedure(spec connect.Spec) string { return strings.TrimPrefix(spec.Procedure, "/") }
 
+// referenceLength is the number of characters of the reference in an internal error.
+const referenceLength = 12
+
 // mapResult maps the result of a method to the API's error and logs causes that the response omits.
 func mapResult(ctx context.Context, panicked any, err error) error {
 	log := logger.FromContext(ctx)
@@ -62,21 +66,26 @@ func mapResult(ctx context.Context, panicked any, err error) error {
 		if panicked == http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it the same way
 			panic(panicked)
 		}
-		log.ErrorContext(ctx, "A call panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-		return apierror.InternalError()
+		reference := rand.Text()[:referenceLength]
+		log.ErrorContext(ctx, "A call panicked", "reference", reference, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+		return apierror.ReferredError(reference)
 	}
 	if err == nil {
 		return nil
 	}
 	answer, expected := apierror.Error(err)
 	if !expected {
-		log.ErrorContext(ctx, "A call failed", "error", err)
-		return answer
+		reference := rand.Text()[:referenceLength]
+		log.ErrorContext(ctx, "A call failed", "reference", reference, "error", err)
+		return apierror.ReferredError(reference)
 	}
 	// The message is not logged: it may quote input of the caller, which readers of the log must not see.
 	attributes := []any{"code", answer.Code().String()}
 	if f, ok := apperror.From(err); ok {
 		attributes = append(attributes, "reason", f.Reason)
+		if f.Detail != "" {
+			attributes = append(attributes, "detail", f.Detail)
+		}
 	}
 	log.DebugContext(ctx, "A call was answered with an error", attributes...)
 	return answer

@@ -17,8 +17,10 @@ import (
 	"github.com/signalbox-dev/signalbox/api"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/export"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
@@ -81,7 +83,7 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, limited))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limited))
 
-	for path, h := range map[string]http.Handler{"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.Readyz} {
+	for path, h := range map[string]http.Handler{"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.readiness(access)} {
 		if h != nil {
 			mux.Handle(path, readOnly(h))
 		}
@@ -95,6 +97,20 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 		mux.Handle(unrouted, o.pages(missing))
 	}
 	return mux, nil
+}
+
+// readiness returns the handler of /readyz, which needs no token. Its answer has the texts of errors only for viewers of all projects, because
+// they contain addresses.
+func (o Options) readiness(access *permission.AuthMiddleware) http.Handler {
+	if o.Readyz == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if access.May(r, auth.Everywhere, auth.Viewer) {
+			r = r.WithContext(health.WithErrors(r.Context()))
+		}
+		o.Readyz.ServeHTTP(w, r)
+	})
 }
 
 // home returns the handler of the path "/": the UI for browsers, the list of paths for all others.
@@ -160,7 +176,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),
-		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, o.permissionInterceptor())...),
+		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(), o.permissionInterceptor())...),
 	)
 	var services []rest.Service
 	add := func(path string, h http.Handler) {

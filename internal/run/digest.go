@@ -80,7 +80,8 @@ func (s *Service) digest(req StartRequest) (string, error) {
 }
 
 // sameRequest reports whether the stored run was made by this request. A run without a digest, or with one whose key no
-// longer exists, is compared only by workflow, version and replayed run.
+// longer exists, is compared only by workflow, version and replayed run. For other actors than its own, a run with hidden values was made by
+// another request: the answer must not depend on these values.
 func (s *Service) sameRequest(ctx context.Context, req StartRequest, stored Run) (bool, error) {
 	same, err := s.replays(ctx, req, stored)
 	if err != nil || !same || stored.RequestDigest == "" || s.opts.Digests == nil {
@@ -89,6 +90,9 @@ func (s *Service) sameRequest(ctx context.Context, req StartRequest, stored Run)
 	value, err := canonicalRequest(req)
 	if err != nil || value == nil {
 		return same, err
+	}
+	if !s.comparable(ctx, stored) {
+		return false, nil
 	}
 	same, known := s.opts.Digests.Matches(stored.RequestDigest, value)
 	return same || !known, nil

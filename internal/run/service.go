@@ -170,6 +170,7 @@ type Service struct {
 	changes   *pubsub.Notifier
 	opts      Options
 	handOvers *startslots.Slots
+	repeats   *repeats
 	compared  *comparison.Pace
 	feeds     *feeds
 
@@ -188,7 +189,7 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), compared: comparison.NewPace(), feeds: newFeeds(),
+		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(), compared: comparison.NewPace(), feeds: newFeeds(),
 		resumption: startslots.NewResumption(),
 	}
 }

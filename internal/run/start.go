@@ -198,12 +198,16 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 
 // answerRepeated answers a request whose request ID is in use, with the stored run if that was made by the same request.
 func (s *Service) answerRepeated(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
+	actor, _ := auth.ActorFrom(ctx)
+	if err := s.repeats.check(actor, s.opts.Now()); err != nil {
+		return Run{}, false, err
+	}
 	same, err := s.sameRequest(ctx, req, stored)
 	if err != nil {
 		return Run{}, false, err
 	}
 	if !same || stored.Workflow != r.Workflow || (req.Version != "" && stored.Version != r.Version) {
-		return Run{}, false, reused(r.RequestID, stored)
+		return Run{}, false, s.refuseRepeat(ctx, r.RequestID, stored)
 	}
 	return s.join(ctx, answer, stored)
 }

@@ -263,7 +263,8 @@ func TestTheSameRequestIsTheSameRun(t *testing.T) {
 		requireError(t, err, apperror.Exists, apperror.RequestIDReused, first.ID)
 	}
 	require.Len(t, b.rows(t), 1)
-	require.Equal(t, []string{"run.start"}, b.audited(t))
+	const refused = "run.start_refused the request ID belongs to another request"
+	require.Equal(t, []string{"run.start", refused, refused, refused}, b.audited(t))
 }
 
 // TestRepeatedRequestReturnsItsRun repeats a request, whose response was lost, when the run could no longer be started.

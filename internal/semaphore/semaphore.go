@@ -11,6 +11,8 @@ package semaphore
 
 import (
 	"context"
+	"errors"
+	"math"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -34,9 +36,21 @@ func NewKeyed(each int) *Keyed {
 	return &Keyed{each: int64(max(each, 1)), keys: map[string]*slots{}}
 }
 
+// ErrFull is the error of [Keyed.AcquireWithin] where too many callers wait.
+var ErrFull = errors.New("too many callers wait for a slot")
+
 // Acquire waits for a slot of the key, in order of arrival, and returns the function that releases it. Its error is that of ctx.
 func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err error) {
+	return k.AcquireWithin(ctx, key, math.MaxInt)
+}
+
+// AcquireWithin is Acquire, and fails with [ErrFull] at once while as many callers as given wait for a slot of the key.
+func (k *Keyed) AcquireWithin(ctx context.Context, key string, waiting int) (release func(), err error) {
 	k.mu.Lock()
+	if s := k.keys[key]; s != nil && s.users-int(k.each) >= waiting {
+		k.mu.Unlock()
+		return nil, ErrFull
+	}
 	s := k.keys[key]
 	if s == nil {
 		s = &slots{weighted: semaphore.NewWeighted(k.each)}

@@ -73,3 +73,26 @@ func TestContended(t *testing.T) {
 		release()
 	})
 }
+
+func TestFullQueueIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewKeyed(1)
+		release, err := s.AcquireWithin(t.Context(), "busy", 1)
+		require.NoError(t, err)
+		go func() {
+			if release, err := s.AcquireWithin(t.Context(), "busy", 1); err == nil {
+				release()
+			}
+		}()
+		synctest.Wait()
+		_, err = s.AcquireWithin(t.Context(), "busy", 1)
+		require.ErrorIs(t, err, ErrFull)
+		other, err := s.AcquireWithin(t.Context(), "quiet", 0)
+		require.NoError(t, err)
+		other()
+		release()
+		synctest.Wait()
+		require.Empty(t, s.keys)
+	})
+}

@@ -132,6 +132,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	require.True(t, apperror.Is(err, apperror.StoreUnavailable), "%v", err)
 	require.ErrorContains(t, err, "disk is full")
+	problem, _ := apperror.From(err)
+	require.NotContains(t, problem.Message, ".db")
+	require.Contains(t, problem.Detail, ".db", "the log does")
 	require.Positive(t, made)
 	runs, err := s.ListRuns(t.Context(), run.Filter{Project: project.Default, Limit: 20_000})
 	require.NoError(t, err)

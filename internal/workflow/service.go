@@ -31,13 +31,14 @@ type Service struct {
 	store    Store
 	projects Projects
 	limits   dsl.Limits
+	compiler *compiler
 	now      func() time.Time
 	secrets  secret.Provider // nil: publishing does not check secrets
 }
 
 // NewService returns a service over a store, with the limits of documents.
 func NewService(store Store, projects Projects, limits dsl.Limits, now func() time.Time) *Service {
-	return &Service{store: store, projects: projects, limits: limits, now: now}
+	return &Service{store: store, projects: projects, limits: limits, compiler: newCompiler(limits), now: now}
 }
 
 // SetSecretProvider makes publishing warn of secrets that the provider does not have. Call it before the service is used.
@@ -80,21 +81,25 @@ type Checked struct {
 	Problems dsl.Problems
 }
 
-// Validate checks a document and stores nothing.
-func (s *Service) Validate(source string) Checked {
-	doc, problems := dsl.Parse([]byte(source), dsl.WithLimits(s.limits))
+// Validate checks a document and stores nothing. Its error is that the document was not checked.
+func (s *Service) Validate(ctx context.Context, source string) (Checked, error) {
+	compiled, err := s.compiler.compile(ctx, source, false)
+	if err != nil {
+		return Checked{}, err
+	}
+	doc, problems := compiled.document, slices.Clip(compiled.problems)
 	if wrong := s.unprotected(source, doc); len(wrong) > 0 {
 		problems = append(wrong, problems...)
-		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Problems: problems}
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Problems: problems}, nil
 	}
 	if doc != nil {
-		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Problems: problems}
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Problems: problems}, nil
 	}
 	c := Checked{Problems: problems}
 	if id, ok := dsl.Identify([]byte(source), dsl.WithLimits(s.limits)); ok {
 		c.Name, c.Version = id.Namespace+"/"+id.Name, id.Version
 	}
-	return c
+	return c, nil
 }
 
 // unprotected returns a problem for each path that a document declares sensitive although no value can be there.
@@ -102,13 +107,31 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problem
 	if doc == nil {
 		return nil
 	}
-	for _, p := range redact.Problems(doc) {
+	found := redact.Problems(doc)
+	found = found[:min(len(found), s.limits.MaxProblems)]
+	pointers := make([]string, len(found))
+	for i, p := range found {
+		pointers[i] = p.Path
+	}
+	if len(pointers) == 0 {
+		return nil
+	}
+	for i, pos := range dsl.Locate([]byte(source), pointers, dsl.WithLimits(s.limits)) {
 		out = append(out, dsl.Problem{
-			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion,
-			Pos: dsl.Locate([]byte(source), p.Path, dsl.WithLimits(s.limits)),
+			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: found[i].Path, Message: found[i].Message, Suggestion: found[i].Suggestion, Pos: pos,
 		})
 	}
 	return out
+}
+
+// InputSchema returns the JSON Schema of a version's input, in the order of its document; nil if it has none, and for a document that the
+// current parser rejects.
+func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
+	compiled, err := s.compiler.compile(ctx, v.Source, true)
+	if err != nil || compiled.document == nil {
+		return nil, err
+	}
+	return compiled.document.InputSchema(), nil
 }
 
 // SaveDraft stores a document as its workflow's draft, even with problems, as long as it is readable and names its
@@ -120,7 +143,10 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 	if err := s.checkSize(source); err != nil {
 		return Workflow{}, nil, err
 	}
-	c := s.Validate(source)
+	c, err := s.Validate(ctx, source)
+	if err != nil {
+		return Workflow{}, nil, err
+	}
 	if c.Name == "" {
 		return Workflow{}, c.Problems, documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Problems)
 	}
@@ -149,7 +175,10 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 	if err := s.checkSize(source); err != nil {
 		return Published{}, err
 	}
-	c := s.Validate(source)
+	c, err := s.Validate(ctx, source)
+	if err != nil {
+		return Published{}, err
+	}
 	if c.Document == nil {
 		return Published{Problems: c.Problems}, documentError("the document cannot be published", c.Problems)
 	}
@@ -159,7 +188,6 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,
 		Source: source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
-	var err error
 	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
 		return Published{Problems: c.Problems}, err
 	}
@@ -278,15 +306,14 @@ func (s *Service) Graph(ctx context.Context, projectName, name, version string, 
 		out.Version = v.Version
 		source, what = v.Source, fmt.Sprintf("version %s of workflow %q cannot be read", v.Version, w.Name)
 	}
-	options := []dsl.Option{dsl.WithLimits(s.limits)}
-	if out.Version != "" {
-		options = append(options, dsl.Stored())
+	compiled, err := s.compiler.compile(ctx, source, out.Version != "")
+	if err != nil {
+		return VersionGraph{}, err
 	}
-	doc, problems := dsl.Parse([]byte(source), options...)
-	if doc == nil {
-		return VersionGraph{}, documentError(what, problems)
+	if compiled.document == nil {
+		return VersionGraph{}, documentError(what, compiled.problems)
 	}
-	out.Graph = graph.Of(doc)
+	out.Graph = graph.Of(compiled.document)
 	return out, nil
 }
 

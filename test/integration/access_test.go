@@ -34,6 +34,7 @@ type tokenServer struct {
 	store       platform.Store
 	client      *http.Client
 	env         []string
+	process     *platform.Process
 }
 
 func startTokenServer(t *testing.T, store platform.Store, env ...string) *tokenServer {
@@ -49,7 +50,7 @@ func startTokenServer(t *testing.T, store platform.Store, env ...string) *tokenS
 		platform.WithKeys(t),
 	}, platform.RedisFor(store), env)
 	g.env = append([]string{"SIGNALBOX_ADDRESS=" + g.url, "SIGNALBOX_CA_FILE=" + g.file("tls.crt")}, settings...)
-	platform.StartProcess(t, "server", platform.ServerBinary(t), settings, []string{"server"})
+	g.process = platform.StartProcess(t, "server", platform.ServerBinary(t), settings, []string{"server"})
 	g.client = &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}}

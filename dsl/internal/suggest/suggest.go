@@ -28,8 +28,14 @@ func Closest(name string, candidates []string) string {
 	return fmt.Sprintf("did you mean %q?", best)
 }
 
+// maxCandidates bounds the time of one suggestion.
+const maxCandidates = 1000
+
 // Nearest returns the candidate that resembles a mistyped name, "" if none does.
 func Nearest(name string, candidates []string) string {
+	if len(candidates) > maxCandidates {
+		return ""
+	}
 	best, distance := "", len(name)/3+2
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(name), strings.ToLower(c))

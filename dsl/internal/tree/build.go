@@ -5,6 +5,13 @@ import (
 	"strings"
 )
 
+// maxPointer is the length of the longest JSON pointer to a value, in bytes, and maxName what a problem shows of it. Each value and task
+// has its pointer.
+const (
+	maxPointer = 4 << 10
+	maxName    = 100
+)
+
 // builder is the part that both readers share: limits, problems, members.
 type builder struct {
 	limits   Limits
@@ -28,6 +35,12 @@ func (b *builder) enter(pos Pos, pointer string, depth int) bool {
 	b.nodes++
 	switch {
 	case b.stopped:
+	case len(pointer) > maxPointer:
+		b.stop(Problem{
+			Kind: Limit, Pos: pos, Pointer: pointer[:maxName],
+			Message:    fmt.Sprintf("the path to this value has %d bytes, over the limit of %d", len(pointer), maxPointer),
+			Suggestion: "use shorter keys",
+		})
 	case depth > b.limits.Depth:
 		b.stop(Problem{Kind: Limit, Pos: pos, Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
 	case b.nodes > b.limits.Nodes:
@@ -56,5 +69,8 @@ func (b *builder) member(n *Node, seen map[string]Pos, m Member, pointer string)
 
 // Escape writes a key as a part of a JSON pointer.
 func Escape(key string) string {
+	if !strings.ContainsAny(key, "~/") {
+		return key
+	}
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

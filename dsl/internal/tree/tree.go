@@ -46,6 +46,8 @@ type Node struct {
 	Items   []*Node
 	Members []Member // in the order of the source
 	Pos     Pos
+
+	plain any // what Value returned before
 }
 
 // Member is one key of an object with its value.
@@ -65,23 +67,29 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Value converts the node to a plain JSON value.
+// Value returns the node as a plain JSON value, which must not be changed: the values of its parts are the same as their own. It is not
+// safe for concurrent use.
 func (n *Node) Value() any {
+	if n.plain != nil {
+		return n.plain
+	}
 	switch n.Kind {
 	case Array:
 		out := make([]any, len(n.Items))
 		for i, e := range n.Items {
 			out[i] = e.Value()
 		}
-		return out
+		n.plain = out
 	case Object:
 		out := make(map[string]any, len(n.Members))
 		for _, m := range n.Members {
 			out[m.Key] = m.Value.Value()
 		}
-		return out
+		n.plain = out
+	default:
+		return n.Scalar
 	}
-	return n.Scalar
+	return n.plain
 }
 
 // ProblemKind classifies a problem.

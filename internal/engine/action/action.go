@@ -115,5 +115,5 @@ func (q *Requests) do(ctx context.Context, r run.Run, what string, send func(con
 		return q.opts.Absent(ctx, r.ID)
 	}
 	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-		"temporal at %s did not accept the %s of run %s; try again", q.opts.Address, what, r.ID).WithRetry(retryAfter).WithCause(err)
+		"temporal did not accept the %s of run %s; try again", what, r.ID).WithDetail("%s: %v", q.opts.Address, err).WithRetry(retryAfter).WithCause(err)
 }

@@ -159,7 +159,7 @@ func TestRequestsThatTemporalRejects(t *testing.T) {
 			got, ok := apperror.From(err)
 			require.True(t, ok)
 			require.Equal(t, []any{apperror.Unavailable, apperror.EngineUnavailable, 5 * time.Second}, []any{got.Class, got.Reason, got.RetryAfter})
-			require.ErrorContains(t, err, "temporal at here:7233 did not accept the "+what+" of run r1; try again")
+			require.ErrorContains(t, err, "temporal did not accept the "+what+" of run r1; try again")
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package budget limits the requests to Temporal that diagnose runs: descriptions, histories, lists of executions and task queues. All of a
 // process share one budget, which shrinks as Temporal slows down, so that they do not take the place of starts, signals and polls.
 //
-//	b := budget.New(budget.Options{Address: address, Now: time.Now})
+//	b := budget.New(budget.Options{Now: time.Now})
 //	options.ConnectionOptions.DialOptions = append(…, grpc.WithChainUnaryInterceptor(b.Intercept)) // measures all requests
 //	if err := b.Take(ctx); err != nil { … }                                                       // before each request that diagnoses
 //
@@ -64,9 +64,7 @@ type Counts struct{ Granted, Delayed, Refused int64 }
 
 // Options configure a budget.
 type Options struct {
-	// Address is that of Temporal, for errors.
-	Address string
-	Now     func() time.Time
+	Now func() time.Time
 }
 
 // Budget is the budget of one process. It is safe for concurrent use. nil is a budget without limit.
@@ -131,8 +129,8 @@ func (b *Budget) Take(ctx context.Context) error {
 		})
 		const retry = 5 * time.Second
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"diagnosis is limited to %.0f requests per second, because Temporal at %s is slow, and they are used up: what it was to find out is not known",
-			b.Limit(), b.opts.Address).WithRetry(retry).WithCause(diagnose.ErrLimited)
+			"diagnosis is limited to %.0f requests per second, because Temporal is slow, and they are used up: what it was to find out is not known",
+			b.Limit()).WithRetry(retry).WithCause(diagnose.ErrLimited)
 	}
 	if wait == 0 {
 		b.count(func(c *Counts) { c.Granted++ })

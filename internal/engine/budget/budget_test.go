@@ -78,7 +78,7 @@ func (c *temporal) send(b *budget.Budget, method string) {
 func TestBudgetFollowsTemporal(t *testing.T) {
 	t.Parallel()
 	c := &temporal{now: time.Unix(1767225600, 0)}
-	b := budget.New(budget.Options{Address: "here", Now: func() time.Time { return c.now }})
+	b := budget.New(budget.Options{Now: func() time.Time { return c.now }})
 	for name, step := range map[string]temporal{
 		"slow": {takes: time.Second}, "refused": {takes: time.Second / 3, err: status.Error(codes.ResourceExhausted, "limits")},
 		"unavailable": {takes: time.Second / 3, err: status.Error(codes.Unavailable, "away")},
@@ -107,7 +107,7 @@ func TestBudgetFollowsTemporal(t *testing.T) {
 func TestRequestsUnderWayAreSlow(t *testing.T) {
 	t.Parallel()
 	c := &temporal{now: time.Unix(1767225600, 0)}
-	b := budget.New(budget.Options{Address: "here", Now: func() time.Time { return c.now }})
+	b := budget.New(budget.Options{Now: func() time.Time { return c.now }})
 	_ = b.Intercept(t.Context(), "/S/StartWorkflowExecution", nil, nil, nil,
 		func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 			for range 10 {
@@ -122,7 +122,7 @@ func TestRequestsUnderWayAreSlow(t *testing.T) {
 func TestTake(t *testing.T) {
 	t.Parallel()
 	c := &temporal{now: time.Now(), takes: time.Second}
-	b := budget.New(budget.Options{Address: "here", Now: func() time.Time { return c.now }})
+	b := budget.New(budget.Options{Now: func() time.Time { return c.now }})
 	for range 20 {
 		c.send(b, "StartWorkflowExecution")
 	}

@@ -112,7 +112,7 @@ func (n *Notifier) deliver(ctx context.Context, c client.Client, r run.Run, ende
 		return n.opts.Absent(ctx, r.Parent.RunID)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal at %s did not accept the result of run %s for run %s", n.opts.Address, r.ID, r.Parent.RunID).WithRetry(retryAfter).WithCause(err)
+			"temporal did not accept the result of run %s for run %s", r.ID, r.Parent.RunID).WithDetail("%s: %v", n.opts.Address, err).WithRetry(retryAfter).WithCause(err)
 	}
 }
 
@@ -182,7 +182,7 @@ func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]stri
 }
 
 func (n *Notifier) unanswered(err error) error {
-	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal at %s does not answer: %v", n.opts.Address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v", n.opts.Address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 

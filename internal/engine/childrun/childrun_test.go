@@ -205,7 +205,7 @@ func TestSignalsThatTemporalRejects(t *testing.T) {
 		"not now": {[]error{serviceerror.NewUnavailable("busy")}, 1, func(t *testing.T, err error) {
 			t.Helper()
 			require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
-			require.ErrorContains(t, err, "temporal at here:7233 did not accept the result of run child for run parent")
+			require.ErrorContains(t, err, "temporal did not accept the result of run child for run parent")
 		}},
 		"the parent is gone": {[]error{serviceerror.NewNotFound("gone")}, 1, func(t *testing.T, err error) { t.Helper(); require.ErrorIs(t, err, run.ErrClosed) }},
 	} {

@@ -47,6 +47,12 @@ func InternalError() *connect.Error {
 	return New(connect.CodeInternal, Internal, "an internal error occurred; see the server's log for the cause")
 }
 
+// ReferredError is InternalError with a reference, by which the log has the cause.
+func ReferredError(reference string) *connect.Error {
+	return detailed(connect.CodeInternal, "an internal error occurred; the server's log has the cause under the reference "+reference,
+		[]proto.Message{&errdetails.ErrorInfo{Reason: Internal, Domain: Domain, Metadata: map[string]string{"reference": reference}}})
+}
+
 // New returns an error with a reason.
 func New(code connect.Code, why, message string, details ...proto.Message) *connect.Error {
 	return detailed(code, message, append([]proto.Message{&errdetails.ErrorInfo{Reason: why, Domain: Domain}}, details...))

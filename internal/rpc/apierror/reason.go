@@ -118,7 +118,7 @@ func callers() []Reason {
 		{apperror.NoSession, only(refused), "The request is to end its session, and was not made in a session.", "Nothing has to be done; a token is made invalid with `signalbox token revoke`."},
 		{apperror.CSRFTokenWrong, only(connect.CodePermissionDenied), "A request that is authenticated by the cookie of a session lacks the CSRF token of that session, or has another one.", "Send the `csrf_token` that `GetSession` returns in the header `X-Signalbox-CSRF`."},
 		{apperror.SignInNotNeeded, only(refused), "The server accepts every caller of its machine (`auth.mode` is `none`), so there is nothing to sign in to.", "Call it without a token or a session."},
-		{apperror.RateLimited, only(exhausted), "The token exceeds `api.rate_limit`, or the address sent too many requests without a valid token.", "Try again after the time given, and send fewer requests."},
+		{apperror.RateLimited, only(exhausted), "The token exceeds `api.rate_limit`, the address sent too many requests without a valid token, or the caller has too many documents checked at a time.", "Try again after the time given, and send fewer requests."},
 		{ForeignHost, only(connect.CodePermissionDenied), "The listener accepts requests from this machine only, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
 		{CrossOrigin, only(connect.CodePermissionDenied), "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
 	}

@@ -22,7 +22,8 @@ const draftVersion = "draft"
 
 // WorkflowService is the domain's service of workflows.
 type WorkflowService interface {
-	Validate(source string) workflow.Checked
+	Validate(ctx context.Context, source string) (workflow.Checked, error)
+	InputSchema(ctx context.Context, v workflow.Version) ([]byte, error)
 	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Problems, error)
 	Publish(ctx context.Context, project, source, publisher string) (workflow.Published, error)
 	PublishDraft(ctx context.Context, project, name, publisher string) (workflow.Published, error)
@@ -75,7 +76,10 @@ func (h *Workflows) ValidateWorkflow(
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
 		return nil, err
 	}
-	c := h.service.Validate(req.Msg.GetSource())
+	c, err := h.service.Validate(ctx, req.Msg.GetSource())
+	if err != nil {
+		return nil, err
+	}
 	res := &signalboxv1.ValidateWorkflowResponse{
 		Valid: c.Document != nil, Findings: findings(c.Problems), Workflow: c.Name, Version: c.Version,
 	}
@@ -197,7 +201,13 @@ func (h *Workflows) GetWorkflow(
 	}
 	res.Version = versionMessage(v)
 	res.Version.Source = v.Source
-	res.Version.InputSchema = h.inputSchema(v)
+	schema, err := h.service.InputSchema(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if schema != nil {
+		res.Version.InputSchema = message.JSON(schema)
+	}
 	res.Timer, err = h.timer(ctx, project, w.Name)
 	return message.Reply(res, err)
 }
@@ -337,14 +347,4 @@ func findings(problems dsl.Problems) []*signalboxv1.Finding {
 		}
 	}
 	return found
-}
-
-// inputSchema extracts the schema from a version's document, in the order of the document. It returns none for a document that the
-// current parser rejects.
-func (h *Workflows) inputSchema(v workflow.Version) *signalboxv1.JsonValue {
-	c := h.service.Validate(v.Source)
-	if c.Document == nil || c.Document.InputSchema() == nil {
-		return nil
-	}
-	return message.JSON(c.Document.InputSchema())
 }

@@ -99,7 +99,8 @@ func (s *Separate) ensure(ctx context.Context) error {
 		return err
 	case !s.create:
 		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
-			"%s has no table payloads: run \"signalbox migrate up\" as the owner of that database, with the same payloads.store", s)
+			"the database of payloads has no table payloads: run \"signalbox migrate up\" as its owner, with the same payloads.store").
+			WithDetail("%s", s)
 	}
 	if _, err := s.Create(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s, err)

@@ -123,6 +123,7 @@ func TestUnavailableDatabaseIsNamed(t *testing.T) {
 	require.NoError(t, l.Close())
 	s := open(t, "postgres://signalbox@"+address+"/values?sslmode=disable", true)
 	err = s.Writable(t.Context())
-	require.ErrorContains(t, err, "store "+address+` database "values": does not answer`)
+	require.ErrorContains(t, err, "the store: does not answer")
+	require.ErrorContains(t, err, "store "+address+` database "values"`)
 	require.True(t, apperror.Is(err, apperror.StoreUnavailable))
 }

@@ -63,8 +63,8 @@ func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Conte
 	lose(nil)
 	watch.Wait()
 	if err != nil && lost {
-		return true, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: store %s: %s", name, d.location, errLockLost).
-			WithCause(err).WithRetry(retryAfter)
+		return true, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store: %s", name, errLockLost).
+			WithDetail("store %s", d.location).WithCause(err).WithRetry(retryAfter)
 	}
 	return true, err
 }

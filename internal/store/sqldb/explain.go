@@ -62,8 +62,8 @@ func (d *DB) Explain(caller context.Context, doing string, err error) error {
 			"%s: %s: remove the character, which databases cannot keep in text", doing, bad).WithCause(err)
 	}
 	if why := d.databaseProblem(err); why != "" {
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: store %s: %s", doing, d.location, why).
-			WithCause(err).WithRetry(retryAfter)
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store: %s", doing, why).
+			WithDetail("store %s: %v", d.location, err).WithCause(err).WithRetry(retryAfter)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -17,10 +17,11 @@ export const useConnection = () =>
     refetchInterval: 5000,
   })
 
-/** useSystemStatus returns the status of the platform as the answering server sees it, read each 5 s. */
-export const useSystemStatus = () =>
+/** useSystemStatus returns the status of the platform as the answering server sees it, read each 5 s; nothing is read while the caller may not. */
+export const useSystemStatus = (allowed: boolean) =>
   useQuery({
     queryKey: ['system-status'],
     queryFn: ({ signal }) => system.getStatus({}, { signal }),
+    enabled: allowed,
     refetchInterval: 5000,
   })

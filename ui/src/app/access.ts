@@ -17,6 +17,12 @@ export const useCaller = () =>
     staleTime: 60_000,
   })
 
+/** useMay returns a function that reports whether the caller is known to have a role: what it may not read is not asked for. */
+export function useMay(): (wanted: Role, project: string) => boolean {
+  const roles = useCaller().data?.roles
+  return (wanted, project) => roles !== undefined && has(roles, wanted, project)
+}
+
 /** useRefusal returns a function that says why the caller may not act: "Needs operator in shop"; undefined if it may, or if its roles are not known. */
 export function useRefusal(): (wanted: Role, project: string) => string | undefined {
   const caller = useCaller()

@@ -1,4 +1,4 @@
-export { useCaller, useRefusal } from './access'
+export { useCaller, useMay, useRefusal } from './access'
 export { useFilters } from './filters'
 export { usePageKeys } from './keys'
 export { useProject, useProjects } from './project'

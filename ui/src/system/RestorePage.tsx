@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
-import { useRefusal } from '../app'
+import { useMay, useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { CheckRestoreResponse } from '../gen/signalbox/v1/system_pb'
 import { Ago, type Alert, AlertSlot, Button, ErrorView, Facts, formatCount, Page, PageHead, Panel, plural, Skeleton, Time, useLinkRefusal } from '../kit'
@@ -14,7 +14,8 @@ export function RestorePage() {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const refused = offline ?? refusal('admin', '*')
-  const query = useQuery({ queryKey: ['restore-check'], queryFn: ({ signal }) => clients.system.checkRestore({}, { signal }), enabled: refused === undefined, staleTime: 60_000 })
+  const may = useMay()
+  const query = useQuery({ queryKey: ['restore-check'], queryFn: ({ signal }) => clients.system.checkRestore({}, { signal }), enabled: may('admin', '*') && refused === undefined, staleTime: 60_000 })
   const check = query.data
   return (
     <Page title="Restore check">

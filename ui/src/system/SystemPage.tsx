@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useRefusal } from '../app'
+import { useMay, useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
 import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Since, restCall, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
@@ -16,7 +16,9 @@ export function SystemPage() {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
-  const query = useSystemStatus()
+  const may = useMay()
+  const query = useSystemStatus(may('viewer', '*'))
+  const unreadable = refusal('viewer', '*')
   const status = query.data
   const close = () => { setDialog('') }
   return (
@@ -24,7 +26,7 @@ export function SystemPage() {
       <PageHead title="System" actions={<><Link to="/system/restore">Restore check</Link><Button refused={offline ?? refusal('admin', '*')} onClick={() => { setDialog('reconcile') }}>Reconcile runs…</Button></>}>
         {status === undefined ? null : <span>as seen by <Id id={status.serverId} whole /></span>}
       </PageHead>
-      {query.isError && status === undefined ? <ErrorView error={query.error} what="The state of the system" onRetry={() => { void query.refetch() }} /> : status === undefined ? <Skeleton rows={16} /> : (
+      {unreadable !== undefined ? <Panel title="Status">Unknown: {unreadable}</Panel> : query.isError && status === undefined ? <ErrorView error={query.error} what="The state of the system" onRetry={() => { void query.refetch() }} /> : status === undefined ? <Skeleton rows={16} /> : (
         <>
           <AlertSlot alerts={alerts(status)} />
           <Temporal connection={status.connection} onReset={() => { setDialog('breaker') }} refused={offline ?? refusal('admin', '*')} />

@@ -55,6 +55,8 @@ describe('sign-in', () => {
     await signIn(page, server.viewer)
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
     await page.getByRole('status', { name: 'Connections' }).getByText('Connected').waitFor()
+    const denied: string[] = []
+    page.on('response', (response) => { if (response.status() === 403) denied.push(response.url()) })
     for (const address of addresses().filter((one) => one !== '/sign-in')) {
       await page.goto(`${server.address}${address}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
@@ -62,6 +64,7 @@ describe('sign-in', () => {
       expect(await page.getByText('This page failed').count(), address).toBe(0)
     }
     expect(faults.filter((fault) => !/40[134]/.test(fault))).toEqual([])
+    expect([...new Set(denied)], 'what the viewer may not read is not asked for').toEqual([])
     await context.close()
   })
 

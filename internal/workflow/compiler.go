@@ -1,0 +1,110 @@
+package workflow
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jellydator/ttlcache/v3"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
+)
+
+// The bounds of a process. The largest documents take about a second and 150 MB to compile.
+const (
+	maxCompiling    = 2 // at a time; one of each caller
+	maxWaiting      = 8 // for each caller
+	maxCached       = 500
+	maxCachedMemory = 64 << 20
+)
+
+// compileTimeout bounds the compilation of one document, without the time that it waits for a slot.
+const compileTimeout = 10 * time.Second
+
+// compiler compiles documents for the callers of the API: a few at a time, one of each caller, and each document once while it is in the
+// cache. It is safe for concurrent use.
+type compiler struct {
+	limits  dsl.Limits
+	all     *semaphore.Keyed // with one key
+	callers *semaphore.Keyed
+	cached  *ttlcache.Cache[compilationKey, compilation]
+}
+
+// compilationKey identifies a source, and whether it was published.
+type compilationKey struct {
+	hash   [sha256.Size]byte
+	stored bool
+}
+
+// compilation is the result of compiling a source. Document is nil if one of the problems is an error. It is not changed.
+type compilation struct {
+	document *dsl.Document
+	problems dsl.Problems
+}
+
+func newCompiler(limits dsl.Limits) *compiler {
+	return &compiler{
+		limits: limits, all: semaphore.NewKeyed(maxCompiling), callers: semaphore.NewKeyed(1),
+		cached: ttlcache.New(
+			ttlcache.WithCapacity[compilationKey, compilation](maxCached),
+			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[compilationKey, compilation]) uint64 { return item.Value.memory() })),
+	}
+}
+
+func (c compilation) memory() uint64 {
+	const problem = 1 << 10
+	memory := int64(len(c.problems)) * problem
+	if c.document != nil {
+		memory += c.document.Memory()
+	}
+	return uint64(memory) //nolint:gosec // not negative
+}
+
+// compile compiles a source; stored if it was published. It ends with ctx, and refuses callers for which many documents wait already.
+func (c *compiler) compile(ctx context.Context, source string, stored bool) (compilation, error) {
+	key := compilationKey{sha256.Sum256([]byte(source)), stored}
+	if cached := c.cached.Get(key); cached != nil {
+		return cached.Value(), nil
+	}
+	actor, _ := auth.ActorFrom(ctx)
+	release, err := c.callers.AcquireWithin(ctx, actor.ID, maxWaiting)
+	if err != nil {
+		return compilation{}, compileError(err)
+	}
+	defer release()
+	if cached := c.cached.Get(key); cached != nil { // the same caller has sent it twice
+		return cached.Value(), nil
+	}
+	free, err := c.all.Acquire(ctx, "")
+	if err != nil {
+		return compilation{}, compileError(err)
+	}
+	defer free()
+
+	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
+	defer cancel()
+	options := []dsl.Option{dsl.WithLimits(c.limits), dsl.WithContext(ctx)}
+	if stored {
+		options = append(options, dsl.Stored())
+	}
+	var out compilation
+	out.document, out.problems = dsl.Parse([]byte(source), options...)
+	if err := ctx.Err(); err != nil && out.document == nil {
+		return compilation{}, compileError(err)
+	}
+	c.cached.Set(key, out, ttlcache.NoTTL)
+	return out, nil
+}
+
+func compileError(err error) error {
+	if errors.Is(err, semaphore.ErrFull) {
+		return apperror.New(apperror.Exhausted, apperror.RateLimited,
+			"%d other documents of this caller wait to be checked: send them one after the other", maxWaiting).WithRetry(time.Second)
+	}
+	return fmt.Errorf("checking the document: %w", err)
+}
