@@ -26,6 +26,7 @@ const (
 	ForeignHost      = "FOREIGN_HOST"
 	CrossOrigin      = "CROSS_ORIGIN"
 	ServerStopping   = "SERVER_STOPPING"
+	TooManyBodies    = "TOO_MANY_BODIES"
 )
 
 // Reason is one row of the reference.
@@ -118,6 +119,7 @@ func callers() []Reason {
 		{apperror.CSRFTokenWrong, only(connect.CodePermissionDenied), "A request that is authenticated by the cookie of a session lacks the CSRF token of that session, or has another one.", "Send the `csrf_token` that `GetSession` returns in the header `X-Signalbox-CSRF`."},
 		{apperror.SignInNotNeeded, only(refused), "The server accepts every caller of its machine (`auth.mode` is `none`), so there is nothing to sign in to.", "Call it without a token or a session."},
 		{apperror.RateLimited, only(exhausted), "The token exceeds `api.rate_limit`, or the address sent too many requests without a valid token.", "Try again after the time given, and send fewer requests."},
+		{TooManyBodies, only(exhausted), "The bodies of requests that the server receives or processes at the moment reach the bound of this caller or of all callers; or, without a token in the headers, newer requests took the place of this one.", "Try again after the time given, and send fewer or smaller requests at a time."},
 		{ForeignHost, only(connect.CodePermissionDenied), "The listener accepts requests from this machine only, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
 		{CrossOrigin, only(connect.CodePermissionDenied), "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
 	}

@@ -83,7 +83,7 @@ type AuthMiddleware struct {
 func RefusalReasons() []string {
 	return []string{
 		apperror.Unidentified, apperror.TokenExpired, apperror.TokenRevoked, apperror.SessionEnded, apperror.PermissionDenied,
-		apperror.RateLimited, apperror.CSRFTokenWrong, apierror.CrossOrigin,
+		apperror.RateLimited, apperror.CSRFTokenWrong, apierror.CrossOrigin, apierror.TooManyBodies,
 	}
 }
 
@@ -113,6 +113,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header(), r.TLS != nil)
 		if m.opts.Tokens == nil {
+			authenticated(r.Context())
 			next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), auth.Local())))
 			return
 		}
@@ -129,6 +130,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 			m.refuse(w, r, err)
 			return
 		}
+		authenticated(r.Context())
 		next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), actor)))
 	})
 }
@@ -171,7 +173,7 @@ func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
 
 // admit returns the actor of a credential within the limits of its address and its token.
 func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential) (actor auth.Actor, err error) {
-	from := origin(remote)
+	from := Network(remote)
 	if c.missing != nil {
 		from += " without" // counted separately, so that requests without a token do not lock out valid tokens of the same address
 	} else if c.id != "" {
@@ -247,16 +249,19 @@ func (m *AuthMiddleware) report(ctx context.Context, path, from string, err erro
 	}
 }
 
-// origin is the address for counting failures: that of a machine, or in IPv6 the network of one machine. Headers in which a proxy names
-// its client are ignored, because any client can set them.
-func origin(remote string) string {
+// Network returns what requests of unknown callers are counted by, given the remote address of their connection: the address of a machine,
+// or in IPv6 the network of one machine (/64). Headers in which a proxy names its client are ignored, because any client can set them.
+func Network(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		return remote
 	}
 	address, err := netip.ParseAddr(host)
-	if err != nil || address.Is4() || address.Is4In6() {
+	if err != nil {
 		return host
+	}
+	if address = address.Unmap(); address.Is4() {
+		return address.String()
 	}
 	const network = 64
 	prefix, err := address.WithZone("").Prefix(network)
