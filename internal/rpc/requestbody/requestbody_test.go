@@ -34,6 +34,18 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
+// beginning calls the body before the response begins.
+type beginning struct {
+	http.ResponseWriter
+
+	body *requestbody.Body
+}
+
+func (b beginning) WriteHeader(status int) {
+	b.body.BeforeResponse()
+	b.ResponseWriter.WriteHeader(status)
+}
+
 // serve answers the requests of a connection with the size of their bodies. Those of /caller have an actor.
 func serve(t *testing.T, opts requestbody.Options) net.Conn {
 	t.Helper()
@@ -52,7 +64,7 @@ func serve(t *testing.T, opts requestbody.Options) net.Conn {
 		if r.URL.Path == "/caller" {
 			r = r.WithContext(auth.WithActor(r.Context(), auth.Actor{ID: "1"}))
 		}
-		count.ServeHTTP(w, r)
+		count.ServeHTTP(beginning{w, body}, r)
 	})}
 	listener := make(pipes, 1)
 	client, conn := net.Pipe()
@@ -74,9 +86,15 @@ func drip(t *testing.T, conn net.Conn, path string, interval time.Duration, coun
 	began := time.Now()
 	_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", path, count)
 	require.NoError(t, err)
+	answered := make(chan struct{})
+	defer close(answered)
 	go func() {
 		for range count {
-			time.Sleep(interval)
+			select {
+			case <-answered:
+				return
+			case <-time.After(interval):
+			}
 			if _, err := io.WriteString(conn, "x"); err != nil {
 				return
 			}
