@@ -47,16 +47,16 @@ type Listener struct {
 
 	opts ListenerOptions
 
-	mu     sync.Mutex
-	room   sync.Cond // signaled when a connection ends or becomes idle, and when the listener closes
-	conns  map[*conn]struct{}
+	mu    sync.Mutex
+	room  sync.Cond // signaled when a connection ends or becomes idle, and when the listener closes
+	conns map[*conn]struct{}
 	// strangers and idle are the connections that may be closed, of *conn, the one that has been in its list for the longest time first:
 	// those without an authenticated request so far, and those with one that are idle.
 	strangers *list.List
 	idle      *list.List
-	closed bool
-	logged time.Time
-	count  int // connections that were closed since the last log line
+	closed    bool
+	logged    time.Time
+	count     int // connections that were closed since the last log line
 }
 
 // conn is an open connection.
