@@ -200,9 +200,10 @@ func (s *server) ask(ctx context.Context, token, method, path, body string) (int
 	return res.StatusCode, string(text), err
 }
 
-// send sends the requests of an attack until ctx ends, each caller as soon as its last one was answered, with a pause.
+// send sends the requests of an attack until ctx ends: those of all callers at once, and then a thousand per second, each when the one before
+// it was answered. More would only take the processors of this machine.
 func (s *server) send(ctx context.Context, a attack) (ended func()) {
-	const pause = 100 * time.Millisecond
+	pause := time.Duration(a.callers) * time.Millisecond
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!a.http2)
 	protocols.SetUnencryptedHTTP2(a.http2)
@@ -269,7 +270,10 @@ func (s *server) probe(t *testing.T, during time.Duration, token string) time.Du
 		requests = requests[:1] // a process without an API
 	}
 	slowest := time.Duration(0)
+	rounds := time.NewTicker(20 * time.Millisecond)
+	defer rounds.Stop()
 	for began, first := time.Now(), true; first || time.Since(began) < during; first = false {
+		<-rounds.C
 		for _, r := range requests {
 			using := token
 			if r[2] != "" {

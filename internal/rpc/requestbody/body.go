@@ -22,9 +22,9 @@ type Body struct {
 	began   time.Time
 
 	admission
-	reader io.Reader // nil before the admission
-	used   int64     // bytes that were read, compressed and decompressed ones
-	failed error
+	content content // nil before the admission
+	used    int64   // bytes that were read, compressed and decompressed ones
+	failed  error
 
 	mu       sync.Mutex
 	ended    bool // the raw body was read to its end
@@ -40,9 +40,10 @@ type admission struct {
 	reserved     int64         // the bytes that are counted already
 	tooLarge     error
 
-	grow func(n int64) error // counts further bytes; nil if they are not counted
-	read func()              // called once when the body has arrived, or its request has ended
-	free func(n int64)       // returns the bytes that are counted
+	expanding func() (release func(), err error) // waits for processor time to decompress
+	grow      func(n int64) error                // counts further bytes; nil if they are not counted
+	read      func()                             // called once when the body has arrived, or its request has ended
+	free      func(n int64)                      // returns the bytes that are counted
 }
 
 var errNotAdmitted = errors.New("the body of a request was read before its caller was authenticated")
@@ -74,18 +75,24 @@ func (b *Body) BeforeResponse() {
 
 // Read reads the decompressed body.
 func (b *Body) Read(p []byte) (int, error) {
-	if b.reader == nil {
+	if b.content == nil {
 		return 0, errNotAdmitted
 	}
 	if b.failed != nil {
 		return 0, b.failed
 	}
-	n, err := b.reader.Read(p)
+	n, err := b.content.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.failed = err
 	}
 	return n, err
 }
+
+// receive waits until the body, or the first message of a stream, has arrived. Reading the body returns the error, if there is one.
+//
+// It is called before the handler, because Connect holds one of its buffers, which keep the largest size that they had, from before the first
+// read of a body to the last one: the buffers of all bodies that arrive slowly would take far more memory than these.
+func (b *Body) receive() { b.failed = b.content.receive() }
 
 // Close closes the body.
 func (b *Body) Close() error { return b.raw.Close() }
@@ -105,7 +112,6 @@ func (b *Body) admit(a admission) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.admission = a
-	b.reader = rawReader{b}
 	b.deadline(b.began.Add(a.whole))
 }
 

@@ -14,14 +14,15 @@
 // The bodies of authenticated callers share a budget of memory until their requests end, and of bodies that have not arrived completely.
 // What is beyond it is answered with 429 before it is read. One caller alone can use at most half of the memory; see [callers].
 //
-// A body that is compressed is decompressed here, whole or by messages, so that what it expands to is counted as well. Behind this package
-// no request is compressed.
+// A body is handed on when it has arrived completely; that of a stream, message by message. One that is compressed is decompressed here, so
+// that what it expands to is counted as well: behind this package no request is compressed.
 package requestbody
 
 import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"time"
 
 	"connectrpc.com/connect"
@@ -30,6 +31,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 const (
@@ -72,6 +74,7 @@ type Limiter struct {
 	opts      Options
 	strangers *strangers
 	callers   *callers
+	expanding *semaphore.Keyed // bodies that are being decompressed, by caller
 }
 
 // New returns a limiter.
@@ -82,14 +85,15 @@ func New(opts Options) *Limiter {
 	return &Limiter{
 		opts:      opts,
 		strangers: newStrangers(strangersEach, strangersAll),
+		expanding: semaphore.NewKeyed(runtime.GOMAXPROCS(0) / 2),
 		callers: newCallers(bounds{
 			memory: max(memoryAll, memoryRequests*opts.MaxBytes), fair: opts.MaxBytes, readingEach: readingEach, readingAll: readingAll,
 		}),
 	}
 }
 
-// Wrap returns a handler that admits the body of a request before it calls next. The request's context has the actor, or none for a
-// stranger.
+// Wrap returns a handler that admits the body of a request, and waits until it has arrived, before it calls next. The request's context has
+// the actor, or none for a stranger.
 func (l *Limiter) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := l.admit(r)
@@ -102,6 +106,9 @@ func (l *Limiter) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		defer release()
+		if body, ok := r.Body.(*Body); ok {
+			body.receive()
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -146,7 +153,8 @@ func (l *Limiter) admitCaller(r *http.Request, b *Body, key string) error {
 	}
 	b.admit(admission{
 		limit: limit, whole: CallerTime, stall: l.opts.StallTimeout, reserved: reserved,
-		tooLarge: apierror.TooLarge(l.opts.MaxBytes),
+		tooLarge:  apierror.TooLarge(l.opts.MaxBytes),
+		expanding: func() (func(), error) { return l.expanding.Acquire(r.Context(), key) },
 		grow: func(n int64) error {
 			if !l.callers.grow(key, n) {
 				l.opts.Refused(r.Context(), apierror.TooManyBodies)
@@ -167,8 +175,13 @@ func (l *Limiter) admitStranger(r *http.Request, b *Body) error {
 	if r.ContentLength > StrangerBytes {
 		return tooLarge
 	}
-	b.admit(admission{limit: StrangerBytes, whole: StrangerTime, stall: StrangerTime, tooLarge: tooLarge, read: func() { l.strangers.leave(b) }})
-	if evicted := l.strangers.enter(b, permission.Network(r.RemoteAddr)); evicted != nil {
+	from := permission.Network(r.RemoteAddr)
+	b.admit(admission{
+		limit: StrangerBytes, whole: StrangerTime, stall: StrangerTime, tooLarge: tooLarge,
+		expanding: func() (func(), error) { return l.expanding.Acquire(r.Context(), from) },
+		read:      func() { l.strangers.leave(b) },
+	})
+	if evicted := l.strangers.enter(b, from); evicted != nil {
 		l.opts.Refused(r.Context(), apierror.TooManyBodies)
 		evicted.evict()
 	}
