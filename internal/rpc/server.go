@@ -219,9 +219,11 @@ func NewServer(opts Options) (*Server, error) {
 		_, pattern := s.routes.Handler(r)
 		return pattern == unrouted
 	})
-	s.bodies = requestbody.New(requestbody.Options{
-		MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused,
-	})
+	bodies := requestbody.Options{MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused}
+	if s.opts.Codec.Handler != nil {
+		bodies.LargePaths, bodies.LargeBytes = codecPaths, s.opts.Codec.MaxBytes
+	}
+	s.bodies = requestbody.New(bodies)
 	routes, err := s.opts.routes(s.access, s.stopping)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -63,6 +64,9 @@ const (
 type Options struct {
 	// MaxBytes is the largest request of an authenticated caller.
 	MaxBytes int64
+	// LargePaths, unless empty, is the beginning of the paths whose requests may have LargeBytes instead.
+	LargePaths string
+	LargeBytes int64
 	// StallTimeout is how long one read of the body of an authenticated caller may take.
 	StallTimeout time.Duration
 	// Refused, if set, is called with the reason of each refusal.
@@ -143,9 +147,13 @@ func keyOf(a auth.Actor) string {
 }
 
 func (l *Limiter) admitCaller(r *http.Request, b *Body, key string) error {
-	limit := l.opts.MaxBytes + overhead
+	most := l.opts.MaxBytes
+	if l.opts.LargePaths != "" && strings.HasPrefix(r.URL.Path, l.opts.LargePaths) {
+		most = l.opts.LargeBytes
+	}
+	limit := most + overhead
 	if r.ContentLength > limit {
-		return apierror.TooLarge(l.opts.MaxBytes)
+		return apierror.TooLarge(most)
 	}
 	reserved := max(r.ContentLength, 0)
 	if !l.callers.enter(key, reserved) {
@@ -153,7 +161,7 @@ func (l *Limiter) admitCaller(r *http.Request, b *Body, key string) error {
 	}
 	b.admit(admission{
 		limit: limit, whole: CallerTime, stall: l.opts.StallTimeout, reserved: reserved,
-		tooLarge:  apierror.TooLarge(l.opts.MaxBytes),
+		tooLarge:  apierror.TooLarge(most),
 		expanding: func() (func(), error) { return l.expanding.Acquire(r.Context(), key) },
 		grow: func(n int64) error {
 			if !l.callers.grow(key, n) {
@@ -165,7 +173,7 @@ func (l *Limiter) admitCaller(r *http.Request, b *Body, key string) error {
 		read: func() { l.callers.leave(key) },
 		free: func(n int64) { l.callers.free(key, n) },
 	})
-	b.decode(r, l.opts.MaxBytes)
+	b.decode(r, most)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (b beginning) WriteHeader(status int) {
 	b.ResponseWriter.WriteHeader(status)
 }
 
-// serve answers the requests of a connection with the size of their bodies. Those of /caller have an actor.
+// serve answers the requests of a connection with the size of their bodies. Those below /caller have an actor.
 func serve(t *testing.T, opts requestbody.Options) net.Conn {
 	t.Helper()
 	bodies := requestbody.New(opts)
@@ -61,7 +61,7 @@ func serve(t *testing.T, opts requestbody.Options) net.Conn {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := bodies.Open(w, r)
 		defer body.Finish()
-		if r.URL.Path == "/caller" {
+		if strings.HasPrefix(r.URL.Path, "/caller") {
 			r = r.WithContext(auth.WithActor(r.Context(), auth.Actor{ID: "1"}))
 		}
 		count.ServeHTTP(beginning{w, body}, r)
@@ -132,6 +132,22 @@ func TestWholeBodyHasOneDeadline(t *testing.T) {
 				require.Equal(t, test.status, status)
 			})
 		})
+	}
+}
+
+func TestPathsWithLargeBodies(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]int{
+		"/caller": http.StatusRequestEntityTooLarge, "/caller/large/x": http.StatusOK, "/stranger": http.StatusRequestEntityTooLarge,
+	} {
+		conn := serve(t, requestbody.Options{MaxBytes: 1000, LargePaths: "/caller/large/", LargeBytes: 10_000, StallTimeout: time.Minute})
+		go func() {
+			_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000\r\n\r\n%s", path, strings.Repeat("x", 8000))
+		}()
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, want, res.StatusCode, path)
 	}
 }
 
