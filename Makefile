@@ -145,7 +145,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 	@mkdir -p .build && rm -f .build/promises.jsonl && touch .build/promises.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
 		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./chaos) || status=$$?; \
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos) || status=$$?; \
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
 	@$(if $(RUN),,$(MAKE) race)

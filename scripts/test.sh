@@ -46,7 +46,7 @@ detected() {
 }
 
 # The suites that measure times or load the platform.
-measuring="./bounded ./connection ./dispatch ./integration ./operations ./outage"
+measuring="./attack ./bounded ./connection ./dispatch ./integration ./operations ./outage"
 
 # measuring_suites runs them, with the flags of `make build`, so that the Temporal server is compiled once for both.
 measuring_suites() {

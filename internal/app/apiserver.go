@@ -123,7 +123,7 @@ func codecEndpoint(p *process, s *storage) (rpc.Codec, error) {
 	if err != nil {
 		return rpc.Codec{}, err
 	}
-	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, Origins: p.cfg.Encryption.CodecOrigins}, nil
+	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, MaxBytes: codec.EndpointMaxBytes, Origins: p.cfg.Encryption.CodecOrigins}, nil
 }
 
 const (

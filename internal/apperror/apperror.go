@@ -104,6 +104,7 @@ const (
 	MemoryExhausted      = "MEMORY_EXHAUSTED"
 	Maintenance          = "MAINTENANCE"
 	TooManyWatches       = "TOO_MANY_WATCHES"
+	TooManySessions      = "TOO_MANY_SESSIONS"
 	ViewNotFound         = "VIEW_NOT_FOUND"
 	ViewChanged          = "VIEW_CHANGED"
 	ViewExists           = "VIEW_EXISTS"

@@ -165,8 +165,8 @@ func (t ListenTLS) Enabled() bool { return t.CertFile != "" }
 
 // API bounds the listener.
 type API struct {
-	MaxRequestBytes Size `yaml:"max_request_bytes" default:"4MiB" doc:"Largest request accepted."`
-	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Maximum of open connections. Over it, a new connection closes the one that has been idle longest; it waits only while every connection has a request in flight."`
+	MaxRequestBytes Size `yaml:"max_request_bytes" default:"4MiB" doc:"Largest request accepted with a token; without one it is 4 KiB."`
+	MaxConnections  int  `yaml:"max_connections" default:"4096" doc:"Maximum of open connections. Over it, a new connection closes one without an authenticated request so far, or else the one that has been idle longest; it waits only while every connection has an authenticated request in flight."`
 	RateLimit       int  `yaml:"rate_limit" default:"500" doc:"Requests per second of one token to one process; more are refused with RATE_LIMITED. 0: no limit. The local administrator of auth.mode none has no limit."`
 	Burst           int  `yaml:"burst" default:"1000" doc:"Largest burst of requests of one token above the rate."`
 

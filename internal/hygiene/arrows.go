@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
+	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
@@ -58,6 +58,7 @@ func Arrows() []Rule {
 		{"internal/jsonpointer", nil, "a pointer does not depend on what it points into"},
 		{"internal/requestid", nil, "what an ID may contain does not depend on what is requested"},
 		{"internal/traceparent", nil, "the text of a span does not depend on the work that continues it"},
+		{"internal/lookup", nil, "lookups do not depend on what is looked up"},
 		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},
 		{"internal/config", []string{"internal/logger", "internal/redact", "internal/secretfile"}, "settings do not depend on the parts that they configure"},
 		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "it converts the settings of Redis for the lease store"},

@@ -6,11 +6,16 @@ import (
 	"strings"
 )
 
+// codecPaths begins the paths of the codec endpoint.
+const codecPaths = "/codec/"
+
 // Codec is the codec endpoint, which pages of other origins (Temporal's UI) may call.
 type Codec struct {
 	// Path is a pattern of [http.ServeMux] below /codec/; Handler is nil if the endpoint is disabled.
 	Path    string
 	Handler http.Handler
+	// MaxBytes is the size of its largest request.
+	MaxBytes int64
 	// Origins are the origins of the pages that may call it.
 	Origins []string
 }
@@ -22,7 +27,7 @@ func (c Codec) allow(open, guarded http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
-		if !strings.HasPrefix(r.URL.Path, "/codec/") || !slices.Contains(c.Origins, origin) {
+		if !strings.HasPrefix(r.URL.Path, codecPaths) || !slices.Contains(c.Origins, origin) {
 			guarded.ServeHTTP(w, r)
 			return
 		}

@@ -2,15 +2,21 @@ package rpc_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base32"
+	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
 
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
 // TestIdleConnectionsDoNotBlockCallers opens 5,000 connections that send no complete request, more than the server accepts, and measures how
@@ -110,4 +118,56 @@ func selfSigned(t *testing.T) (server, caller *tls.Config) {
 	roots.AddCert(leaf)
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
 		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+}
+
+// unknownToken returns a text in the format of tokens with a new ID.
+func unknownToken() string {
+	encoding := base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+	random := make([]byte, 42)
+	_, _ = rand.Read(random)
+	text := token.Prefix + encoding.EncodeToString(random[:10]) + "_" + encoding.EncodeToString(random[10:])
+	return text + encoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
+}
+
+// TestUnknownTokensDoNotLockOutCallers sends tokens with new IDs as fast as they are answered, from the address of all callers.
+func TestUnknownTokensDoNotLockOutCallers(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	var valid [][]string
+	for range 40 {
+		_, header := g.token(map[string]auth.Role{"shop": auth.Viewer})
+		valid = append(valid, header)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var flood sync.WaitGroup
+	var sent atomic.Int64
+	for range 20 {
+		flood.Go(func() {
+			for ctx.Err() == nil {
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.base+"/v1/version", http.NoBody)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Header.Set("Authorization", "Bearer "+unknownToken())
+				if res, err := g.client.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+					sent.Add(1)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		stop()
+		flood.Wait()
+	})
+	require.Eventually(t, func() bool { return sent.Load() > 3000 }, time.Minute, time.Millisecond)
+	for i, header := range valid {
+		if i%2 == 0 {
+			g.do("GET", "/v1/projects/shop/runs", "", header...).ok()
+		} else {
+			g.signIn(header)
+		}
+	}
 }

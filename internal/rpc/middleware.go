@@ -1,9 +1,7 @@
 package rpc
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -19,7 +17,7 @@ import (
 
 // rootHandler returns the outermost handler, which every request passes first.
 func (s *Server) rootHandler(loopback bool) http.Handler {
-	open := s.access.Wrap(s.routes)
+	open := s.access.Wrap(s.bodies.Wrap(s.routes))
 	inner := open
 	if loopback && s.opts.Access.Authenticator == nil {
 		inner = refuseForeignPages(inner) // pages have no token, so with tokens a page cannot act for the user
@@ -32,13 +30,12 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 		ctx, slot := handler.WithHeldSlot(r.Context())
 		defer slot.Release()
 		r = r.WithContext(ctx)
+		body := s.bodies.Open(w, r)
+		defer body.Finish()
 		timed := &timedWriter{
-			ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout, before: slot.Release,
+			ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout,
+			begin: body.BeforeResponse, before: slot.Release,
 		}
-		body := &timedBody{ReadCloser: r.Body, control: timed.control, timeout: s.opts.StallTimeout}
-		r.Body = body
-		body.bound()
-		defer body.bound()
 		if s.stopping.begun() {
 			w.Header().Set("Connection", "close")
 		}
@@ -83,14 +80,30 @@ type timedWriter struct {
 
 	control *http.ResponseController
 	timeout time.Duration
+	begin   func() // called before the response begins
+	begun   bool
 	before  func() // called before each write and flush
 }
 
 // Unwrap gives http.ResponseController the underlying writer.
 func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
+// WriteHeader begins the response.
+func (t *timedWriter) WriteHeader(status int) {
+	t.start()
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *timedWriter) start() {
+	if !t.begun {
+		t.begun = true
+		t.begin()
+	}
+}
+
 // Write writes with a deadline.
 func (t *timedWriter) Write(p []byte) (int, error) {
+	t.start()
 	t.before()
 	defer t.limit()()
 	return t.ResponseWriter.Write(p)
@@ -98,6 +111,7 @@ func (t *timedWriter) Write(p []byte) (int, error) {
 
 // Flush flushes with a deadline.
 func (t *timedWriter) Flush() {
+	t.start()
 	t.before()
 	defer t.limit()()
 	_ = t.control.Flush() // the next write fails as well
@@ -108,37 +122,6 @@ func (t *timedWriter) limit() func() {
 	_ = t.control.SetWriteDeadline(time.Now().Add(t.timeout))
 	return func() { _ = t.control.SetWriteDeadline(time.Time{}) }
 }
-
-// timedBody gives each read its own deadline, and none to the time between reads: a stream may stay open after its request was read. After
-// a failed read the deadline stays set, because net/http reads on after the handler returns.
-type timedBody struct {
-	io.ReadCloser
-
-	control *http.ResponseController
-	timeout time.Duration
-	ended   bool
-}
-
-// Read reads with a deadline.
-func (t *timedBody) Read(p []byte) (int, error) {
-	t.limit()
-	n, err := t.ReadCloser.Read(p)
-	t.ended = t.ended || errors.Is(err, io.EOF)
-	if err == nil || t.ended {
-		_ = t.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
-}
-
-// bound limits the reads that net/http does by itself, before and after the response, of a body that the handler did not read.
-func (t *timedBody) bound() {
-	if !t.ended && t.ReadCloser != http.NoBody {
-		t.limit()
-	}
-}
-
-// limit sets the deadline. Some readers have no deadlines.
-func (t *timedBody) limit() { _ = t.control.SetReadDeadline(time.Now().Add(t.timeout)) }
 
 // isNavigation reports whether a request is one of a browser for a page.
 func isNavigation(r *http.Request) bool {

@@ -2,13 +2,13 @@ package rpc
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
 
+	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
@@ -18,7 +18,7 @@ import (
 func refuseForeignPages(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLocalHost(r.Host) {
+		if !address.IsLocalHost(r.Host) {
 			apierror.Write(w, r, apierror.New(connect.CodePermissionDenied, apierror.ForeignHost,
 				fmt.Sprintf("host %q is not this machine: use 127.0.0.1 or localhost", r.Host)))
 			return
@@ -30,19 +30,6 @@ func refuseForeignPages(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func isLocalHost(host string) bool {
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.Trim(name, "[]"), ".")
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }
 
 // sameOrigin reports whether the origin is the host itself; programs send no origin.

@@ -8,9 +8,8 @@
 // Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; Vanguard serves the REST paths of the protos by
 // calling the same handlers. All JSON is encoded by package jsoncodec.
 //
-// Every call passes, from the outside in: the connection limit, TLS, deadlines for reading and writing, authentication (or, without
-// tokens, the check of host and origin: a listener that is open only to this machine must not be open to web pages), the size limit,
-// the completion of errors, the interceptors of the options, the one that sets a default deadline, maps errors and recovers from
+// Every call passes, from the outside in: the connection limit, TLS, deadlines for writing, authentication (or, without tokens, the check
+// of host and origin: a listener that is open only to this machine must not be open to web pages), the bounds of its body, the completion of errors, the interceptors of the options, the one that sets a default deadline, maps errors and recovers from
 // panics, and finally the check of permissions.
 //
 // The package contains no logic of workflows or runs: package handler translates, the domain packages decide.
@@ -41,6 +40,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/rpc/requestbody"
 	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
 
@@ -118,10 +118,11 @@ type Options struct {
 	MaxRequestBytes int64
 	// CallTimeout is the deadline of unary calls that bring none (30 s).
 	CallTimeout time.Duration
-	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s).
+	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s). Package requestbody bounds the time
+	// for a whole body.
 	StallTimeout time.Duration
-	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes the one that has been idle longest, and waits
-	// only while every connection has a request in flight.
+	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes one without an authenticated request so far, or
+	// else the one that has been idle longest, and waits only while every connection has an authenticated request in flight.
 	MaxConnections int
 }
 
@@ -199,6 +200,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	opts     Options
 	access   *permission.AuthMiddleware
+	bodies   *requestbody.Limiter
 	routes   *http.ServeMux
 	stopping *stopping
 
@@ -217,6 +219,11 @@ func NewServer(opts Options) (*Server, error) {
 		_, pattern := s.routes.Handler(r)
 		return pattern == unrouted
 	})
+	bodies := requestbody.Options{MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused}
+	if s.opts.Codec.Handler != nil {
+		bodies.LargePaths, bodies.LargeBytes = codecPaths, s.opts.Codec.MaxBytes
+	}
+	s.bodies = requestbody.New(bodies)
 	routes, err := s.opts.routes(s.access, s.stopping)
 	if err != nil {
 		return nil, err
@@ -253,7 +260,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)
 	limited := permission.NewListener(listener, permission.ListenerOptions{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
-	s.http.ConnState = limited.ConnState
+	s.http.ConnState, s.http.ConnContext = limited.ConnState, limited.ConnContext
 	if s.opts.TLS != nil {
 		s.http.TLSConfig = s.opts.TLS
 		go func() { s.served <- s.http.ServeTLS(limited, "", "") }()

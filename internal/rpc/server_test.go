@@ -161,7 +161,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	fmt.Fprintf(sending, "POST /v1/projects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	res, err := http.ReadResponse(bufio.NewReader(sending), nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusBadRequest, res.StatusCode)
+	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
 	res.Body.Close()
 
 	// A body that the handler does not read.

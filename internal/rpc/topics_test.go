@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -222,4 +223,36 @@ func TestStopEndsTopicsAtOnce(t *testing.T) {
 	stream.Close()
 	p.client.CloseIdleConnections()
 	require.NoError(t, <-stopped)
+}
+
+func TestWatchesOfOneTokenLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	g := startGuarded(t, nil)
+	_, hostile := g.token(map[string]auth.Role{"shop": auth.Viewer})
+	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
+	client := signalboxv1connect.NewWatchServiceClient(oneConnection(t), g.base)
+	watch := func(header []string) error {
+		req := connect.NewRequest(&signalboxv1.WatchRequest{Project: "shop", Topics: []*signalboxv1.WatchTopic{engineTopic()}})
+		req.Header().Set(header[0], header[1])
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		stream, err := client.Watch(ctx, req)
+		require.NoError(t, err)
+		if stream.Receive() {
+			return nil
+		}
+		return stream.Err()
+	}
+	const most = 100
+	for range most {
+		require.NoError(t, watch(hostile))
+	}
+	for range 450 {
+		if err := watch(hostile); err != nil {
+			requireReason(t, err, connect.CodeResourceExhausted, apperror.TooManyWatches)
+			require.ErrorContains(t, err, "the maximum of one token")
+		}
+	}
+	require.NoError(t, watch(admin))
+	require.Error(t, watch(hostile))
 }

@@ -9,22 +9,15 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jellydator/ttlcache/v3"
-
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/lookup"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-const (
-	// usedEvery is the precision of the time of the last use.
-	usedEvery = time.Minute
-	// recentFor is for how long Recent recognises a session that was valid.
-	recentFor = 10 * time.Minute
-	// mostRecent bounds the memory of Recent.
-	mostRecent = 10_000
-)
+// usedEvery is the precision of the time of the last use.
+const usedEvery = time.Minute
 
 // Tokens are the API's tokens.
 type Tokens interface {
@@ -45,14 +38,13 @@ type Service struct {
 	store  Store
 	tokens Tokens
 	opts   Options
-	// recent has the hashes of secrets that were valid, by session.
-	recent *ttlcache.Cache[string, []byte]
+	// lookups reads sessions by the IDs in secrets.
+	lookups *lookup.Reader[string, Stored]
 }
 
 // NewService returns a service over a store.
 func NewService(store Store, tokens Tokens, opts Options) *Service {
-	recent := ttlcache.New(ttlcache.WithCapacity[string, []byte](mostRecent), ttlcache.WithTTL[string, []byte](recentFor), ttlcache.WithDisableTouchOnHit[string, []byte]())
-	return &Service{store: store, tokens: tokens, opts: opts, recent: recent}
+	return &Service{store: store, tokens: tokens, opts: opts, lookups: lookup.New(store.GetSessions)}
 }
 
 // Open opens a session for the token with this ID, which the caller has authenticated, and returns it with its secret, which is not stored.
@@ -73,7 +65,7 @@ func (s *Service) Open(ctx context.Context, tokenID, previous string) (Session, 
 	if err != nil {
 		return Session{}, "", err
 	}
-	if err := s.store.CreateSession(ctx, opened, hashOf(secret), entry); err != nil {
+	if err := s.store.CreateSession(ctx, opened, hashOf(secret), entry, Counts.check); err != nil {
 		return Session{}, "", err
 	}
 	if old, err := s.find(ctx, previous); err == nil && old.EndedAt.IsZero() {
@@ -103,7 +95,6 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Actor, 
 			s.opts.Log.WarnContext(ctx, "The last use of a session could not be written", "session", found.ID, "error", err)
 		}
 	}
-	s.recent.Set(found.ID, hashOf(secret), ttlcache.DefaultTTL)
 	actor := t.Actor()
 	actor.Session = found.ID
 	return actor, nil
@@ -120,12 +111,6 @@ func (s *Service) CheckValid(ctx context.Context, id string) error {
 	}
 	_, err = s.tokens.Valid(ctx, found.Token.ID)
 	return err
-}
-
-// Recent reports whether the session of this secret was valid within the last minutes, without reading the store.
-func (s *Service) Recent(secret string) bool {
-	known := s.recent.Get(idOf(secret))
-	return known != nil && subtle.ConstantTimeCompare(known.Value(), hashOf(secret)) == 1
 }
 
 // ID returns the ID in a secret, whether or not such a session exists; empty for text that is not a secret.
@@ -150,10 +135,8 @@ func (s *Service) find(ctx context.Context, secret string) (Session, error) {
 	if id == "" {
 		return Session{}, unknown
 	}
-	found, hash, err := s.store.GetSession(ctx, id)
+	stored, exists, err := s.lookups.Get(ctx, id)
 	switch {
-	case apperror.Is(err, apperror.SessionNotFound):
-		return Session{}, unknown
 	case err != nil && ctx.Err() != nil:
 		return Session{}, context.Cause(ctx)
 	case err != nil:
@@ -161,10 +144,10 @@ func (s *Service) find(ctx context.Context, secret string) (Session, error) {
 			return Session{}, err
 		}
 		return Session{}, errors.Join(errors.New("read a session"), err)
-	case subtle.ConstantTimeCompare(hash, hashOf(secret)) != 1:
+	case !exists || subtle.ConstantTimeCompare(stored.Hash, hashOf(secret)) != 1:
 		return Session{}, unknown
 	}
-	return found, nil
+	return stored.Session, nil
 }
 
 // Close ends the session of the actor of ctx.
@@ -224,7 +207,6 @@ func (s *Service) end(ctx context.Context, action string, which Session, reason 
 	if err != nil {
 		return Session{}, err
 	}
-	s.recent.Delete(which.ID)
 	return s.store.EndSession(ctx, which.ID, entry.Time, entry)
 }
 

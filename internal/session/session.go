@@ -46,6 +46,37 @@ type Session struct {
 	EndedAt time.Time
 }
 
+// Stored is a session with the hash of its secret.
+type Stored struct {
+	Session Session
+	Hash    []byte
+}
+
+// Counts are the numbers of sessions of one token.
+type Counts struct {
+	// Open is how many are open, LastMinute how many were opened within the last minute.
+	Open, LastMinute int
+}
+
+const (
+	// mostOpen and mostPerMinute bound the sessions of one token, and so the rows and audit entries that its owner can cause.
+	mostOpen      = 100
+	mostPerMinute = 20
+)
+
+// check returns an error if no further session may be opened.
+func (c Counts) check() error {
+	switch {
+	case c.Open >= mostOpen:
+		return apperror.New(apperror.Exhausted, apperror.TooManySessions,
+			"the token has %d open sessions, the maximum; sign out elsewhere, or let an admin end some: `signalbox token sessions` lists them", mostOpen)
+	case c.LastMinute >= mostPerMinute:
+		return apperror.New(apperror.Exhausted, apperror.RateLimited,
+			"the token opened %d sessions within a minute, the maximum; retry later", mostPerMinute).WithRetry(time.Minute)
+	}
+	return nil
+}
+
 // IdleExpiresAt returns when the session ends if it is not used again.
 func (s Session) IdleExpiresAt() time.Time { return s.LastUsedAt.Add(s.Idle) }
 
@@ -74,10 +105,13 @@ type Cursor struct {
 
 // Store stores sessions.
 type Store interface {
-	// CreateSession adds s with the hash of its secret.
-	CreateSession(ctx context.Context, s Session, hash []byte, e audit.Entry) error
+	// CreateSession adds s with the hash of its secret. Before that, in the same transaction, it calls check with the numbers of sessions of
+	// its token, while no other session of that token is added; an error of check is returned.
+	CreateSession(ctx context.Context, s Session, hash []byte, e audit.Entry, check func(Counts) error) error
 	// GetSession returns [apperror.SessionNotFound] for an unknown ID.
 	GetSession(ctx context.Context, id string) (s Session, hash []byte, err error)
+	// GetSessions returns those of the given sessions that exist, by ID.
+	GetSessions(ctx context.Context, ids []string) (map[string]Stored, error)
 	// ListSessions returns up to limit sessions that are open at the given time, as far as their token allows it, newest first, from the first
 	// one after the cursor.
 	ListSessions(ctx context.Context, at time.Time, after *Cursor, limit int) ([]Session, error)

@@ -9,6 +9,7 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -24,7 +25,7 @@ type Profiles struct {
 }
 
 // NewProfiles returns a server for the address, as host:port.
-func NewProfiles(address string) *Profiles { return &Profiles{address: address} }
+func NewProfiles(listen string) *Profiles { return &Profiles{address: listen} }
 
 // Start listens.
 func (p *Profiles) Start(ctx context.Context) error {
@@ -39,11 +40,22 @@ func (p *Profiles) Start(ctx context.Context) error {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: profilesHeaderTimeout}
+	p.server = &http.Server{Handler: forThisMachine(mux), ReadHeaderTimeout: profilesHeaderTimeout}
 	p.done = make(chan error, 1)
 	go func() { p.done <- p.server.Serve(listener) }()
 	logger.FromContext(ctx).InfoContext(ctx, "Profiles are served", "address", listener.Addr().String())
 	return nil
+}
+
+// forThisMachine refuses requests that name another host: those of a web page whose name its owner resolves to this machine.
+func forThisMachine(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !address.IsLocalHost(r.Host) {
+			http.Error(w, fmt.Sprintf("host %q is not this machine: use 127.0.0.1 or localhost", r.Host), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Stop interrupts profiles in progress, so that they do not delay the end of the process.

@@ -40,6 +40,29 @@ func TestProfilesAreServedUntilTheProcessStops(t *testing.T) {
 	<-long
 }
 
+func TestProfilesRefuseOtherHosts(t *testing.T) {
+	t.Parallel()
+	port, release, err := freeport.Claim(t.Context())
+	require.NoError(t, err)
+	defer release()
+	listen := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	profiles := telemetry.NewProfiles(listen)
+	require.NoError(t, profiles.Start(t.Context()))
+	t.Cleanup(func() { require.NoError(t, profiles.Stop(context.WithoutCancel(t.Context()))) })
+	for host, want := range map[string]int{
+		"": http.StatusOK, "localhost:6060": http.StatusOK, "[::1]:6060": http.StatusOK,
+		"rebound.example:6060": http.StatusForbidden, "rebound.example": http.StatusForbidden, "127.0.0.1.rebound.example": http.StatusForbidden,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listen+"/debug/pprof/goroutine?debug=1", nil)
+		require.NoError(t, err)
+		r.Host, r.Close = host, true
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, host)
+	}
+}
+
 func get(t *testing.T, address, path string) string {
 	t.Helper()
 	response, err := request(t.Context(), address, path)

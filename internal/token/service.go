@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/lookup"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
@@ -31,6 +32,7 @@ type Service struct {
 	projects Projects
 	opts     Options
 	known    *cache
+	lookups  *lookup.Reader[string, Stored]
 
 	used    chan use
 	writing loop.Runner
@@ -43,7 +45,7 @@ type use struct {
 
 // NewService returns a service over a store.
 func NewService(store Store, projects Projects, opts Options) *Service {
-	return &Service{store: store, projects: projects, opts: opts, known: newCache(), used: make(chan use, uses)}
+	return &Service{store: store, projects: projects, opts: opts, known: newCache(), lookups: lookup.New(store.GetTokens), used: make(chan use, uses)}
 }
 
 // Start begins to write the times of use. It keeps the values of ctx, not its end; Stop ends it.
@@ -123,16 +125,6 @@ func (s *Service) CheckValid(ctx context.Context, id string) error {
 	return k.token.CheckValid(s.opts.Now())
 }
 
-// Recent reports whether the token of this text was valid within the last minutes, without reading the store.
-func (s *Service) Recent(text string) bool {
-	id, err := idOf(text)
-	if err != nil {
-		return false
-	}
-	k, _ := s.known.get(id, s.opts.Now())
-	return k != nil && s.opts.Now().Sub(k.at) < recent && k.token.CheckValid(s.opts.Now()) == nil && subtle.ConstantTimeCompare(k.hash, hashOf(text)) == 1
-}
-
 // ID returns the ID in the text of a token, whether or not such a token exists; empty for text that is not a token.
 func (s *Service) ID(text string) string {
 	id, err := idOf(text)
@@ -142,9 +134,6 @@ func (s *Service) ID(text string) string {
 	return id
 }
 
-// recent is the age up to which Recent uses a cached token.
-const recent = 10 * time.Minute
-
 // find returns a token, from the store unless a fresh answer is cached.
 func (s *Service) find(ctx context.Context, id string, grace time.Duration) (*known, error) {
 	k, fresh := s.known.get(id, s.opts.Now())
@@ -152,12 +141,12 @@ func (s *Service) find(ctx context.Context, id string, grace time.Duration) (*kn
 		return k, nil
 	}
 	epoch := s.known.now()
-	t, hash, err := s.store.GetToken(ctx, id)
+	stored, exists, err := s.lookups.Get(ctx, id)
 	switch {
-	case err == nil:
-		return s.known.put(&known{token: t, hash: hash, at: s.opts.Now(), used: t.LastUsedAt}, epoch), nil
-	case apperror.Is(err, apperror.TokenNotFound):
+	case err == nil && !exists:
 		return nil, unknown()
+	case err == nil:
+		return s.known.put(&known{token: stored.Token, hash: stored.Hash, at: s.opts.Now(), used: stored.Token.LastUsedAt}, epoch), nil
 	case k != nil && s.opts.Now().Sub(k.at) < grace:
 		return k, nil
 	case ctx.Err() != nil:

@@ -44,6 +44,12 @@ type Token struct {
 	RevokedAt  time.Time
 }
 
+// Stored is a token with the hash of its text.
+type Stored struct {
+	Token Token
+	Hash  []byte
+}
+
 // Actor returns the actor of calls with the token.
 func (t Token) Actor() auth.Actor {
 	return auth.Actor{Kind: auth.KindToken, Name: t.Name, ID: t.ID, Roles: t.Roles}
@@ -62,6 +68,8 @@ type Store interface {
 	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry, beside func(there Token) error) error
 	// GetToken returns [apperror.TokenNotFound] for an unknown ID.
 	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)
+	// GetTokens returns those of the given tokens that exist, by ID.
+	GetTokens(ctx context.Context, ids []string) (map[string]Stored, error)
 	// ListTokens returns up to limit tokens, newest first, from the first one after the cursor.
 	ListTokens(ctx context.Context, after *Cursor, limit int) ([]Token, error)
 	// RevokeToken marks a token as revoked, unless it is already, and returns it.

@@ -3,10 +3,12 @@ package token_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -50,15 +52,15 @@ type counted struct {
 	away  error
 }
 
-func (c *counted) GetToken(ctx context.Context, id string) (token.Token, []byte, error) {
+func (c *counted) GetTokens(ctx context.Context, ids []string) (map[string]token.Stored, error) {
 	c.mu.Lock()
 	c.asked++
 	away := c.away
 	c.mu.Unlock()
 	if away != nil {
-		return token.Token{}, nil, away
+		return nil, away
 	}
-	return c.Store.GetToken(ctx, id)
+	return c.Store.GetTokens(ctx, ids)
 }
 
 func (c *counted) leave(err error) {
@@ -215,7 +217,6 @@ func TestRevocationTakesEffect(t *testing.T) {
 	_, err = s.Authenticate(t.Context(), text, 0)
 	requireReason(t, err, apperror.TokenRevoked)
 	requireReason(t, s.CheckValid(t.Context(), made.ID), apperror.TokenRevoked)
-	require.False(t, s.Recent(text))
 	s.clock.pass(2 * time.Second)
 	_, err = elsewhere.Authenticate(t.Context(), text, 0)
 	requireReason(t, err, apperror.TokenRevoked, "revoked at")
@@ -231,13 +232,11 @@ func TestCallsAreRefusedWhileStoreIsUnavailable(t *testing.T) {
 	s.clock.pass(3 * time.Second)
 	_, err = s.Authenticate(t.Context(), text, 0)
 	requireReason(t, err, apperror.StoreUnavailable)
-	require.True(t, s.Recent(text))
 	_, err = s.Authenticate(t.Context(), text, time.Hour)
 	require.NoError(t, err, "a call with a grace period is accepted")
 	s.clock.pass(time.Hour)
 	_, err = s.Authenticate(t.Context(), text, time.Hour)
 	requireReason(t, err, apperror.StoreUnavailable)
-	require.False(t, s.Recent(text))
 	s.store.leave(errors.New("broken"))
 	_, err = s.Authenticate(t.Context(), text, 0)
 	require.ErrorContains(t, err, "broken")
@@ -367,4 +366,46 @@ func TestBootstrapWorksOnce(t *testing.T) {
 	}
 	_, _, err = s.Bootstrap(t.Context(), token.Request{Name: "third", Roles: admin}, false)
 	require.NoError(t, err, "revoked ones do not count")
+}
+
+// held is a store without tokens whose reads wait until they are released.
+type held struct {
+	token.Store
+
+	release chan struct{}
+	sizes   []int
+}
+
+func (h *held) GetTokens(_ context.Context, ids []string) (map[string]token.Stored, error) {
+	h.sizes = append(h.sizes, len(ids))
+	<-h.release
+	return nil, nil
+}
+
+func TestUnknownTokensAreReadTogether(t *testing.T) {
+	t.Parallel()
+	elsewhere := start(t)
+	const many = 300
+	unknown := make([]string, many)
+	for i := range unknown {
+		_, unknown[i] = elsewhere.create(t, fmt.Sprint("t", i), operator("shop"), time.Time{})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &held{release: make(chan struct{})}
+		service := token.NewService(store, nil, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		var callers sync.WaitGroup
+		for _, text := range unknown {
+			callers.Go(func() {
+				_, err := service.Authenticate(t.Context(), text, 0)
+				if !apperror.Is(err, apperror.Unidentified) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(store.release)
+		callers.Wait()
+		require.Equal(t, many, store.sizes[0]+store.sizes[1])
+		require.Len(t, store.sizes, 2, "those that arrive while the first ones are read")
+	})
 }

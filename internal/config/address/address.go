@@ -100,3 +100,18 @@ func IsLoopback(address string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
 }
+
+// IsLocalHost reports whether the Host header of a request names this machine. A page of another site can reach a loopback listener through
+// a name that its owner resolves to this machine; the header then has that name.
+func IsLocalHost(header string) bool {
+	name := header
+	if host, _, err := net.SplitHostPort(header); err == nil {
+		name = host
+	}
+	name = strings.TrimSuffix(strings.Trim(name, "[]"), ".")
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}

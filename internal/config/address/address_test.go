@@ -76,3 +76,13 @@ func TestWebAddresses(t *testing.T) {
 		require.Empty(t, address.WebProblem(text), text)
 	}
 }
+
+func TestHostsOfThisMachine(t *testing.T) {
+	t.Parallel()
+	for _, own := range []string{"localhost", "LOCALHOST:80", "localhost.", "127.0.0.1", "127.9.9.9:80", "[::1]:80", "::1", "[::1]", "[::ffff:127.0.0.1]:80"} {
+		require.True(t, address.IsLocalHost(own), own)
+	}
+	for _, other := range []string{"", "example.com", "localhost.example.com:80", "10.0.0.1:80", "127.0.0.1.example.com", "[2001:db8::1]:80"} {
+		require.False(t, address.IsLocalHost(other), other)
+	}
+}

@@ -16,8 +16,8 @@ import (
 // EndpointPath is the route of [Endpoint].
 const EndpointPath = "POST /codec/{namespace}/decode"
 
-// maxBody bounds a request: the payloads of a page of a history as stored. External values are references.
-const maxBody = 32 << 20
+// EndpointMaxBytes bounds a request of [Endpoint]: the payloads of a page of a history as stored. External values are references.
+const EndpointMaxBytes = 32 << 20
 
 // Endpoint opens payloads for Temporal's UI and command line, as their remote codec. It serves administrators only, and
 // only after note has stored an audit entry. It seals nothing.
@@ -46,7 +46,7 @@ func Endpoint(
 			http.Error(w, "the use could not be audited, so nothing was opened", http.StatusServiceUnavailable)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, EndpointMaxBytes)
 		decode.ServeHTTP(w, r)
 	}), nil
 }

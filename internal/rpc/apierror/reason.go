@@ -26,6 +26,7 @@ const (
 	ForeignHost      = "FOREIGN_HOST"
 	CrossOrigin      = "CROSS_ORIGIN"
 	ServerStopping   = "SERVER_STOPPING"
+	TooManyBodies    = "TOO_MANY_BODIES"
 )
 
 // Reason is one row of the reference.
@@ -115,10 +116,12 @@ func callers() []Reason {
 		{apperror.TokenExists, only(exists), "A token that is not revoked has this name; or, for the first token, an admin token exists already.", "Choose another name, or revoke the other one first."},
 		{apperror.SessionEnded, only(connect.CodeUnauthenticated), "The session was signed out, was revoked, expired, or was not used for `auth.session_idle`.", "Sign in again."},
 		{apperror.SessionNotFound, only(notFound), "There is no session of this ID that the caller may see.", "Check it with `signalbox token sessions`."},
+		{apperror.TooManySessions, only(exhausted), "The token has 100 open sessions.", "Sign out elsewhere, or end sessions: `signalbox token sessions` and `signalbox token revoke-session ID`. Those that are not used end after `auth.session_idle`."},
 		{apperror.NoSession, only(refused), "The request is to end its session, and was not made in a session.", "Nothing has to be done; a token is made invalid with `signalbox token revoke`."},
 		{apperror.CSRFTokenWrong, only(connect.CodePermissionDenied), "A request that is authenticated by the cookie of a session lacks the CSRF token of that session, or has another one.", "Send the `csrf_token` that `GetSession` returns in the header `X-Signalbox-CSRF`."},
 		{apperror.SignInNotNeeded, only(refused), "The server accepts every caller of its machine (`auth.mode` is `none`), so there is nothing to sign in to.", "Call it without a token or a session."},
-		{apperror.RateLimited, only(exhausted), "The token exceeds `api.rate_limit`, the address sent too many requests without a valid token, or the caller has too many documents checked at a time.", "Try again after the time given, and send fewer requests."},
+		{apperror.RateLimited, only(exhausted), "The token exceeds `api.rate_limit` or opens more than 20 sessions per minute, the address sent too many requests without a valid token, or the caller has too many documents checked at a time.", "Try again after the time given, and send fewer requests."},
+		{TooManyBodies, only(exhausted), "The bodies of requests that the server receives or processes at the moment reach the bound of this caller or of all callers; or, without a token in the headers, newer requests took the place of this one.", "Try again after the time given, and send fewer or smaller requests at a time."},
 		{ForeignHost, only(connect.CodePermissionDenied), "The listener accepts requests from this machine only, and the request names another host.", "Use 127.0.0.1 or localhost as the address."},
 		{CrossOrigin, only(connect.CodePermissionDenied), "A page of another origin made the request.", "Call the API from a program, or from a page it serves itself."},
 	}
@@ -135,7 +138,7 @@ func servers() []Reason {
 		{apperror.QueueFull, only(connect.CodeResourceExhausted), "Temporal is unavailable, or no live worker serves the project, and the queue of waiting runs is full; nothing was queued.", "Try again later. Operators: `signalbox system status` shows the queue; its size is `runs.queue_when_unavailable.max_runs`."},
 		{apperror.MemoryExhausted, only(connect.CodeResourceExhausted), "The server is close to its memory limit and accepts no new runs; nothing was started. The message names its use, the limit and the source of the limit.", "Try again after the time given. Operators: `/readyz` shows the same; give the process more memory (`memory_limit`, `GOMEMLIMIT` or its cgroup), or run more processes."},
 		{apperror.Maintenance, only(unavailable), "The platform is in maintenance: no new runs start, in any project; nothing was started. Open runs continue. The message has the reason, the metadata the time since when (`since`).", "Try again when the maintenance has ended. Operators: `signalbox system maintenance off` ends it."},
-		{apperror.TooManyWatches, only(connect.CodeResourceExhausted), "This server has the maximum number of open watches of the project, or of different watched lists of runs; the message names which.", "Close watches that nobody looks at, or try again after the time given."},
+		{apperror.TooManyWatches, only(connect.CodeResourceExhausted), "This server has the maximum number of open watches or exports of the project or of the token, or of different watched lists of runs; the message names which.", "Close watches that nobody looks at, or try again after the time given."},
 		{apperror.ContractMismatch, only(refused), "Every live worker differs from this server in their shared names, or in Temporal's namespace, so none would take the run; or open runs of this database are in another Temporal than this server. Nothing was started. The message names both sides.", "Operators: run servers and workers of the same version with the same `temporal.address` and `temporal.namespace`; `signalbox system status` lists the workers. Where a move to another Temporal is meant, `signalbox system adopt-temporal`."},
 		{apperror.NoWorkerForProject, only(unavailable), "No live worker serves the project, although others are alive, so nothing would execute the run; nothing was started. The message names the workers and their projects.", "Try again after the time given. Operators: start a worker that serves the project (`projects`; empty: all); `signalbox worker list` shows what each serves."},
 		{apperror.EngineRefused, []connect.Code{refused, connect.CodeResourceExhausted}, "Temporal refused the request, or is over its limits.", "Operators: the message contains Temporal's answer; check namespace, permissions and limits."},

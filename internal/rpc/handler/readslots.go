@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
@@ -15,14 +16,19 @@ const maxRest = 100 * time.Millisecond
 // processor time here and in the database; without a bound, the callers of one project, reading as fast as they can, would take most of
 // both, and the runs of all other projects would wait for it.
 //
+// A token has as many slots as its project, and waits for one of its own first. So a caller of the project waits for few reads of each other
+// token, however many these have requested.
+//
 // While reads wait for a slot, it stays unused after each read for as long as the read took: the project's reads take half the time of the
 // slot. Reads that do not wait are not delayed.
 //
 // A request keeps its slot while the answer is encoded and compressed, which may take as long as the read; see [HeldSlot]. It holds none
 // while it writes to its client, which may be slow.
-type readSlots struct{ projects *semaphore.Keyed }
+type readSlots struct{ projects, tokens *semaphore.Keyed }
 
-func newReadSlots(each int) *readSlots { return &readSlots{semaphore.NewKeyed(each)} }
+func newReadSlots(each int) *readSlots {
+	return &readSlots{projects: semaphore.NewKeyed(each), tokens: semaphore.NewKeyed(each)}
+}
 
 // HeldSlot is the slot that a request holds between a read and the next write to its client.
 type HeldSlot struct {
@@ -66,13 +72,26 @@ func (s *readSlots) acquire(ctx context.Context, project string) (done func(), e
 	if ok && held.held() {
 		return func() {}, nil
 	}
-	free, err := s.projects.Acquire(ctx, project)
+	actor, _ := auth.ActorFrom(ctx)
+	own := project + "\x00" + actor.ID
+	freeOwn := func() {}
+	if actor.ID != "" {
+		if freeOwn, err = s.tokens.Acquire(ctx, own); err != nil {
+			return nil, err
+		}
+	}
+	freeProject, err := s.projects.Acquire(ctx, project)
 	if err != nil {
+		freeOwn()
 		return nil, err
 	}
 	begun := time.Now()
+	free := func() {
+		freeProject()
+		freeOwn()
+	}
 	release := func() {
-		if s.projects.Contended(project) {
+		if s.projects.Contended(project) || s.tokens.Contended(own) {
 			time.AfterFunc(min(time.Since(begun), maxRest), free)
 			return
 		}

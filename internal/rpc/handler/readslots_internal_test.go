@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/auth"
 )
 
 func TestRequestKeepsItsSlotUntilItWrites(t *testing.T) {
@@ -84,4 +86,30 @@ func TestSlotRestsWhileReadsWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestReadsOfOneTokenDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newReadSlots(1)
+		const each = 10 * time.Millisecond
+		read := func(token string) {
+			ctx := auth.WithActor(t.Context(), auth.Actor{ID: token})
+			done, err := s.acquire(ctx, "busy")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(each)
+			done()
+		}
+		for range 100 {
+			go read("viewer")
+		}
+		synctest.Wait()
+		begun := time.Now()
+		read("admin")
+		require.Equal(t, 3*each, time.Since(begun), "the read in progress, its rest, and the own one")
+		time.Sleep(time.Minute)
+	})
 }

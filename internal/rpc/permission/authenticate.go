@@ -4,7 +4,7 @@
 //
 // With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
 // the page that lists the paths, the OpenAPI document, the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything
-// else. Rates are limited per token, per address for requests without a valid token, and over all addresses for unknown tokens.
+// else. Rates are limited per token, and per address for requests without a valid token.
 // Without tokens, every caller is the local administrator: such a listener is open only to this machine.
 //
 // Every response has the headers that prevent browsers from content sniffing and framing.
@@ -31,8 +31,6 @@ import (
 type Tokens interface {
 	// Authenticate returns the actor of the token. grace is the maximum age of a cached result while the store is unavailable.
 	Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error)
-	// Recent reports, from memory alone, whether the token was valid a moment ago.
-	Recent(text string) bool
 	// ID returns the ID of a token in the format of tokens, whether or not it exists; empty for other texts.
 	ID(text string) string
 }
@@ -54,13 +52,10 @@ type AuthOptions struct {
 }
 
 const (
-	// failureRate and failureBurst bound the requests of one address without a valid token. Malformed tokens share one count, well-formed
-	// ones have a count per ID, so that repeated use of a revoked token does not lock out other callers behind the same proxy.
+	// failureRate and failureBurst bound the requests of one address without a valid token that are answered with what is wrong. They need no
+	// bound over all addresses: package lookup reads unknown tokens together.
 	failureRate  = 1
 	failureBurst = 20
-	// guessRate and guessBurst bound the store lookups of unknown tokens, across all clients.
-	guessRate  = 100
-	guessBurst = 1000
 	// metricsGrace is how long a cached token may read metrics while the store is unavailable, when metrics are needed most.
 	metricsGrace = time.Hour
 
@@ -72,7 +67,6 @@ type AuthMiddleware struct {
 	opts     AuthOptions
 	calls    *Limiter
 	failures *Limiter
-	guesses  *Limiter
 	origins  *http.CrossOriginProtection
 	// reads are the paths of methods without side effects.
 	reads map[string]bool
@@ -83,12 +77,9 @@ type AuthMiddleware struct {
 func RefusalReasons() []string {
 	return []string{
 		apperror.Unidentified, apperror.TokenExpired, apperror.TokenRevoked, apperror.SessionEnded, apperror.PermissionDenied,
-		apperror.RateLimited, apperror.CSRFTokenWrong, apierror.CrossOrigin,
+		apperror.RateLimited, apperror.CSRFTokenWrong, apierror.CrossOrigin, apierror.TooManyBodies,
 	}
 }
-
-// everywhere is the only key of the counts over all addresses.
-const everywhere = ""
 
 // NewAuthMiddleware returns the middleware.
 func NewAuthMiddleware(opts AuthOptions) *AuthMiddleware {
@@ -102,7 +93,6 @@ func NewAuthMiddleware(opts AuthOptions) *AuthMiddleware {
 		opts:     opts,
 		calls:    NewLimiter(LimiterOptions{Rate: opts.Rate, Burst: opts.Burst, Now: opts.Now}),
 		failures: NewLimiter(LimiterOptions{Rate: failureRate, Burst: failureBurst, Now: opts.Now}),
-		guesses:  NewLimiter(LimiterOptions{Rate: guessRate, Burst: guessBurst, Now: opts.Now}),
 		origins:  http.NewCrossOriginProtection(),
 		reads:    reads(),
 	}
@@ -113,6 +103,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header(), r.TLS != nil)
 		if m.opts.Tokens == nil {
+			authenticated(r.Context())
 			next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), auth.Local())))
 			return
 		}
@@ -129,6 +120,7 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 			m.refuse(w, r, err)
 			return
 		}
+		authenticated(r.Context())
 		next.ServeHTTP(w, r.WithContext(auth.WithActor(r.Context(), actor)))
 	})
 }
@@ -169,29 +161,14 @@ func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
 	return actor, err
 }
 
-// admit returns the actor of a credential within the limits of its address and its token.
+// admit returns the actor of a credential within the limits of its address and its token. A credential is checked before it is refused, so
+// that no other caller can use up the limits of a valid one.
 func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential) (actor auth.Actor, err error) {
-	from := origin(remote)
-	if c.missing != nil {
-		from += " without" // counted separately, so that requests without a token do not lock out valid tokens of the same address
-	} else if c.id != "" {
-		from += " " + c.id
-	}
-	if wait := m.retryDelay(from, c.id); wait > 0 && (c.missing != nil || !c.recent()) {
-		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
-			"too many requests without a valid token; wait a moment, and check the token").WithRetry(wait)
-	}
 	if err = c.missing; err == nil {
 		actor, err = c.actor(ctx)
 	}
-	if f, ok := apperror.From(err); ok && f.Class == apperror.Unauthenticated {
-		m.failures.Take(from)
-		if c.id != "" && f.Reason == apperror.Unidentified {
-			m.guesses.Take(everywhere)
-		}
-	}
 	if err != nil {
-		return auth.Actor{}, err
+		return auth.Actor{}, m.failed(remote, c, err)
 	}
 	if wait := m.calls.Take(actor.ID); wait > 0 {
 		return auth.Actor{}, apperror.New(apperror.Exhausted, apperror.RateLimited,
@@ -200,13 +177,25 @@ func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential)
 	return actor, nil
 }
 
-// retryDelay returns how long to reject this origin without a lookup. A well-formed token (id is set) also counts against the bound on guesses.
-func (m *AuthMiddleware) retryDelay(from, id string) time.Duration {
-	wait := m.failures.Wait(from)
-	if id != "" {
-		wait = max(wait, m.guesses.Wait(everywhere))
+// failed counts a credential that is not valid, and returns the error for its request. Only what is certain is counted: the address, or the
+// ID of a token or session whose owner alone can get a reason such as its expiry.
+func (m *AuthMiddleware) failed(remote string, c credential, err error) error {
+	f, ok := apperror.From(err)
+	if !ok || f.Class != apperror.Unauthenticated {
+		return err
 	}
-	return wait
+	from := Network(remote)
+	switch {
+	case c.missing != nil:
+		from += " without" // counted separately, so that wrong tokens are named as such beside requests without one
+	case f.Reason != apperror.Unidentified:
+		from = "owner of " + c.id
+	}
+	if wait := m.failures.Take(from); wait > 0 {
+		return apperror.New(apperror.Exhausted, apperror.RateLimited,
+			"too many requests without a valid token; wait a moment, and check the token").WithRetry(wait)
+	}
+	return err
 }
 
 // bearer returns the bearer token of a request.
@@ -247,16 +236,19 @@ func (m *AuthMiddleware) report(ctx context.Context, path, from string, err erro
 	}
 }
 
-// origin is the address for counting failures: that of a machine, or in IPv6 the network of one machine. Headers in which a proxy names
-// its client are ignored, because any client can set them.
-func origin(remote string) string {
+// Network returns what requests of unknown callers are counted by, given the remote address of their connection: the address of a machine,
+// or in IPv6 the network of one machine (/64). Headers in which a proxy names its client are ignored, because any client can set them.
+func Network(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		return remote
 	}
 	address, err := netip.ParseAddr(host)
-	if err != nil || address.Is4() || address.Is4In6() {
+	if err != nil {
 		return host
+	}
+	if address = address.Unmap(); address.Is4() {
+		return address.String()
 	}
 	const network = 64
 	prefix, err := address.WithZone("").Prefix(network)

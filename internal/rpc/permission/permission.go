@@ -36,15 +36,16 @@ type InterceptorOptions struct {
 
 // Interceptor enforces the table.
 type Interceptor struct {
-	opts  InterceptorOptions
-	rules map[string]Rule
+	opts    InterceptorOptions
+	rules   map[string]Rule
+	streams *streams
 }
 
 var _ connect.Interceptor = (*Interceptor)(nil)
 
 // NewInterceptor returns the interceptor.
 func NewInterceptor(opts InterceptorOptions) *Interceptor {
-	i := &Interceptor{opts: opts, rules: map[string]Rule{}}
+	i := &Interceptor{opts: opts, rules: map[string]Rule{}, streams: newStreams()}
 	for _, r := range Table() {
 		i.rules[r.Procedure] = r
 	}
@@ -54,17 +55,20 @@ func NewInterceptor(opts InterceptorOptions) *Interceptor {
 // WrapUnary checks the permission before a unary call.
 func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		if err := i.check(ctx, req.Spec(), req.Any()); err != nil {
+		if _, err := i.check(ctx, req.Spec(), req.Any()); err != nil {
 			return nil, err
 		}
 		return next(ctx, req)
 	}
 }
 
-// WrapStreamingHandler checks the permission after the request of a stream was read, and the token again before each message.
+// WrapStreamingHandler checks the permission and the number of open streams after the request of a stream was read, and the token again
+// before each message.
 func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return next(ctx, &stream{StreamingHandlerConn: conn, ctx: ctx, guard: i})
+		s := &stream{StreamingHandlerConn: conn, ctx: ctx, guard: i, leave: func() {}}
+		defer func() { s.leave() }()
+		return next(ctx, s)
 	}
 }
 
@@ -79,14 +83,24 @@ type stream struct {
 
 	ctx   context.Context //nolint:containedctx // the stream's context, which its methods do not receive
 	guard *Interceptor
+	leave func() // ends the count of the stream
 }
 
-// Receive reads a request.
+// Receive reads the request of the stream.
 func (s *stream) Receive(m any) error {
 	if err := s.StreamingHandlerConn.Receive(m); err != nil {
 		return err
 	}
-	return s.guard.check(s.ctx, s.Spec(), m)
+	project, err := s.guard.check(s.ctx, s.Spec(), m)
+	if err != nil {
+		return err
+	}
+	leave, err := s.guard.streams.enter(s.ctx, s.Spec().Procedure, project)
+	if err != nil {
+		return err
+	}
+	s.leave = leave
+	return nil
 }
 
 // Send sends a message.
@@ -101,31 +115,31 @@ func (s *stream) Send(m any) error {
 
 var errNoRule = errors.New("the method has no row in the table of permissions")
 
-// check returns an error if the actor of ctx may not call the method with this message.
-func (i *Interceptor) check(ctx context.Context, spec connect.Spec, m any) error {
+// check returns the project of a call, and an error if the actor of ctx may not call the method with this message.
+func (i *Interceptor) check(ctx context.Context, spec connect.Spec, m any) (project string, err error) {
 	rule, ok := i.rules[spec.Procedure]
 	msg, isMessage := m.(proto.Message)
 	if !ok || !isMessage {
-		return errNoRule // an internal error
+		return "", errNoRule // an internal error
 	}
 	d := Denial{Method: rule.Procedure[1:], Role: rule.Role, Changes: changes(spec)}
 	d.Project, d.Role = rule.needs(msg)
 	if d.Project == "" {
-		return nil
+		return "", nil
 	}
 	if d.Err = auth.Require(ctx, d.Project, d.Role); d.Err == nil {
 		also := alsoRequired(rule.Procedure)
 		if also == "" {
-			return nil
+			return d.Project, nil
 		}
 		if d.Role, d.Err = also, auth.Require(ctx, d.Project, also); d.Err == nil {
-			return nil
+			return d.Project, nil
 		}
 	}
 	if i.opts.Denied != nil {
 		i.opts.Denied(ctx, d)
 	}
-	return d.Err
+	return "", d.Err
 }
 
 // needs returns the project and the role that a call requires; both are empty if it requires none.

@@ -31,8 +31,6 @@ const CSRFHeader = "X-Signalbox-CSRF"
 type Sessions interface {
 	// Authenticate returns the actor of the session with this secret.
 	Authenticate(ctx context.Context, secret string) (auth.Actor, error)
-	// Recent reports, from memory alone, whether the session was valid a moment ago.
-	Recent(secret string) bool
 	// ID returns the ID of a session in the format of secrets, whether or not it exists; empty for other texts.
 	ID(secret string) string
 	// CSRFToken returns the CSRF token of the session with this secret.
@@ -136,20 +134,19 @@ type credential struct {
 	id string
 	// missing is the reason why the request has none.
 	missing error
-	recent  func() bool
 	actor   func(ctx context.Context) (auth.Actor, error)
 }
 
 func (m *AuthMiddleware) token(text string, grace time.Duration) credential {
 	return credential{
-		id: m.opts.Tokens.ID(text), recent: func() bool { return m.opts.Tokens.Recent(text) },
+		id:    m.opts.Tokens.ID(text),
 		actor: func(ctx context.Context) (auth.Actor, error) { return m.opts.Tokens.Authenticate(ctx, text, grace) },
 	}
 }
 
 func (m *AuthMiddleware) session(r *http.Request, secret string) credential {
 	return credential{
-		id: m.opts.Sessions.ID(secret), recent: func() bool { return m.opts.Sessions.Recent(secret) },
+		id: m.opts.Sessions.ID(secret),
 		actor: func(ctx context.Context) (auth.Actor, error) {
 			if err := m.crossOrigin(r); err != nil {
 				return auth.Actor{}, err

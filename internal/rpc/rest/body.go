@@ -1,12 +1,11 @@
-// This file reads the bodies of plain HTTP requests, with a limit before and after decompression.
+// This file reads the bodies of plain HTTP requests, with a limit.
 //
 //	raw, problem := rest.ReadBody(request, limit)
 
 package rest
 
 import (
-	"bytes"
-	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,35 +16,22 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
-// ReadBody returns the whole body, decompressed, of at most limit bytes.
+// ReadBody returns the whole body of at most limit bytes. Package requestbody has decompressed it.
 func ReadBody(r *http.Request, limit int64) ([]byte, *connect.Error) {
-	raw, problem := bounded(r.Body, limit)
-	if problem != nil {
-		return nil, problem
-	}
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
-		return raw, nil
-	case "gzip":
-		unzipped, err := gzip.NewReader(bytes.NewReader(raw))
-		if err != nil {
-			return nil, BadBody("it is not gzip, although its Content-Encoding is: " + err.Error())
-		}
-		return bounded(unzipped, limit)
-	default:
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, BadBody(fmt.Sprintf("content encoding %q is not supported: use gzip or none", encoding))
 	}
-}
-
-func bounded(body io.Reader, limit int64) ([]byte, *connect.Error) {
-	raw, err := io.ReadAll(io.LimitReader(body, limit+1))
+	raw, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if int64(len(raw)) > limit {
 		return nil, apierror.TooLarge(limit)
 	}
-	if err != nil {
-		return nil, BadBody("it could not be read to its end: " + err.Error())
+	if err == nil {
+		return raw, nil
 	}
-	return raw, nil
+	if refused, ok := errors.AsType[*connect.Error](err); ok {
+		return nil, refused // a bound of package requestbody
+	}
+	return nil, BadBody("it could not be read to its end: " + err.Error())
 }
 
 // BadBody returns the error for a body that cannot be read.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"reflect"
 	"strconv"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -19,6 +18,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
@@ -28,9 +28,8 @@ import (
 )
 
 const (
-	// maxTopics bounds the topics of a watch, maxWatches the watches of a project in this process.
-	maxTopics  = 16
-	maxWatches = 500
+	// maxTopics bounds the topics of a watch. Package permission bounds the watches of a project and of a token.
+	maxTopics = 16
 	// batchInterval and engineInterval are the intervals at which batches and the connection are read.
 	batchInterval  = time.Second
 	engineInterval = 250 * time.Millisecond
@@ -47,14 +46,11 @@ type Service struct {
 	lists   RunLists
 	batches handler.BatchService
 	engine  handler.Engine
-
-	mu   sync.Mutex
-	open map[string]int // watches by project
 }
 
 // NewService returns the handler. batches is nil if this server has none.
 func NewService(runs *handler.Runs, lists RunLists, batches handler.BatchService, engine handler.Engine) *Service {
-	return &Service{runs: runs, lists: lists, batches: batches, engine: engine, open: map[string]int{}}
+	return &Service{runs: runs, lists: lists, batches: batches, engine: engine}
 }
 
 // watchTopic is a topic of a watch.
@@ -73,13 +69,9 @@ func (h *Service) Watch(
 	if err := h.runs.CheckProject(ctx, project); err != nil {
 		return err
 	}
-	leave, err := h.enter(project)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	topics := make([]watchTopic, len(m.GetTopics()))
 	for i, t := range m.GetTopics() {
+		var err error
 		if topics[i], err = h.topic(ctx, m, i, t); err != nil {
 			return err
 		}
@@ -89,24 +81,6 @@ func (h *Service) Watch(
 		return s.Send(m)
 	}, func() *signalboxv1.WatchResponse { return &signalboxv1.WatchResponse{Heartbeat: true} })
 	return sending.run(ctx, topics)
-}
-
-// enter counts a watch of a project until leave is called.
-func (h *Service) enter(project string) (leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.open[project] >= maxWatches {
-		return nil, apperror.New(apperror.Exhausted, apperror.TooManyWatches,
-			"project %q has %d open watches in this server, the maximum; close some, or retry later", project, maxWatches).WithRetry(time.Minute)
-	}
-	h.open[project]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.open[project]--; h.open[project] == 0 {
-			delete(h.open, project)
-		}
-	}, nil
 }
 
 // topic returns the topic with this index of a request.
@@ -264,7 +238,8 @@ func (h *Service) listQuery(
 	if size > 0 {
 		filter.Limit = int(size)
 	}
-	return request, livelist.Query{Filter: filter, Counts: t.GetRuns().GetWithCounts(), Cursor: t.GetCursor()}, nil
+	actor, _ := auth.ActorFrom(ctx)
+	return request, livelist.Query{Owner: actor.ID, Filter: filter, Counts: t.GetRuns().GetWithCounts(), Cursor: t.GetCursor()}, nil
 }
 
 func (h *Service) runsChange(ctx context.Context, request *signalboxv1.ListRunsRequest, c livelist.Change) (*signalboxv1.RunsChange, error) {

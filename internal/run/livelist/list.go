@@ -42,6 +42,7 @@ type list struct {
 	changed *changed
 	active  func() int // the number of lists with watchers
 
+	owner              string    // of the first watcher; guarded by Lists.mu
 	watchers, counting int       // guarded by Lists.mu
 	idleSince          time.Time // guarded by Lists.mu
 

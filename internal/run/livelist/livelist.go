@@ -38,9 +38,10 @@ import (
 const (
 	// MaxRows is the maximum number of rows of a change, and of a first page.
 	MaxRows = 200
-	// maxLists bounds the lists of a project, maxIdle those without watchers over all projects, which exist for idleTime so that
+	// maxLists bounds the lists of a project, maxOwned those that one owner watched first, maxIdle those without watchers over all projects, which exist for idleTime so that
 	// clients can resume.
 	maxLists = 100
+	maxOwned = 40
 	maxIdle  = 16
 	idleTime = time.Minute
 )
@@ -71,6 +72,8 @@ func New(store Store, changes *pubsub.Notifier) *Lists {
 // Query selects a list. The filter is one that [run.Service.Checked] has returned, of one project; its limit is the size of the
 // first page, at most [MaxRows].
 type Query struct {
+	// Owner is the ID of the token that watches; empty: that of no token.
+	Owner  string
 	Filter run.Filter
 	// Counts requests the counts of the filter's workflow and period.
 	Counts bool
@@ -121,9 +124,12 @@ func (l *Lists) Watch(q Query) (*Watcher, error) {
 	defer l.mu.Unlock()
 	found := l.lists[string(key)]
 	if found == nil {
-		if found, err = l.add(string(key), q.Filter); err != nil {
+		if found, err = l.add(string(key), q); err != nil {
 			return nil, err
 		}
+	}
+	if found.watchers == 0 {
+		found.owner = q.Owner
 	}
 	found.watchers++
 	if q.Counts {
@@ -133,17 +139,27 @@ func (l *Lists) Watch(q Query) (*Watcher, error) {
 }
 
 // add adds a list. It is called with the mutex held.
-func (l *Lists) add(key string, f run.Filter) (*list, error) {
-	count := 0
+func (l *Lists) add(key string, q Query) (*list, error) {
+	f, count, owned := q.Filter, 0, 0
 	for _, other := range l.lists {
-		if other.filter.Project == f.Project && other.watchers > 0 {
-			count++
+		if other.filter.Project != f.Project || other.watchers == 0 {
+			continue
+		}
+		count++
+		if q.Owner != "" && other.owner == q.Owner {
+			owned++
 		}
 	}
-	if count >= maxLists {
-		return nil, apperror.New(apperror.Exhausted, apperror.TooManyWatches,
-			"%d different lists of project %q are being watched in this server, the maximum; close other watches, or retry later", maxLists, f.Project).
+	tooMany := func(most int, whose string) error {
+		return apperror.New(apperror.Exhausted, apperror.TooManyWatches,
+			"%d different lists of project %q are being watched in this server%s, the maximum; close other watches, or retry later", most, f.Project, whose).
 			WithRetry(idleTime)
+	}
+	if owned >= maxOwned {
+		return nil, tooMany(maxOwned, " by one token")
+	}
+	if count >= maxLists {
+		return nil, tooMany(maxLists, "")
 	}
 	if l.changed == nil {
 		l.changed = newChanged(l.store, l.changes)

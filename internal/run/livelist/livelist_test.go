@@ -317,6 +317,23 @@ func TestListsAreBounded(t *testing.T) {
 	require.NoError(t, err, "another project has its own bound")
 }
 
+func TestListsOfOneOwnerAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 40 {
+		f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: fmt.Sprintf("w/%d", i)}})
+	}
+	f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: "w/1"}})
+	_, err := f.lists.Watch(livelist.Query{Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/more", Limit: 50}})
+	require.True(t, apperror.Is(err, apperror.TooManyWatches), err)
+	require.ErrorContains(t, err, "by one token")
+	shared := f.watch(t, livelist.Query{Owner: "admin", Filter: run.Filter{Workflow: "w/more"}})
+	f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: "w/more"}})
+	shared.Close()
+	_, err = f.lists.Watch(livelist.Query{Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/other", Limit: 50}})
+	require.True(t, apperror.Is(err, apperror.TooManyWatches), err)
+}
+
 // TestWatchersShareReads compares the reads of one watcher and of 50 watchers, of two lists, for the same changes.
 func TestWatchersShareReads(t *testing.T) {
 	t.Parallel()

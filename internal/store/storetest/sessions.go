@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +14,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
+// testSessionCounts refuses a session for each number of sessions of its token.
+func testSessionCounts(t *testing.T, kept session.Store, made func(id string, n int) session.Session) {
+	t.Helper()
+	refusal := errors.New("refused")
+	count := func(n int) (counts session.Counts) {
+		t.Helper()
+		err := kept.CreateSession(t.Context(), made("d", n), nil, entry(audit.SessionSignIn, "", "d"), func(c session.Counts) error {
+			counts = c
+			return refusal
+		})
+		require.ErrorIs(t, err, refusal)
+		return counts
+	}
+	require.Equal(t, session.Counts{Open: 3, LastMinute: 3}, count(3))
+	require.Equal(t, session.Counts{Open: 3, LastMinute: 2}, count(61))
+	require.Equal(t, session.Counts{Open: 2}, count(101), "one was not used for too long")
+}
+
 // testSessions follows sessions from their creation to their deletion.
 func testSessions(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
@@ -24,7 +43,7 @@ func testSessions(t *testing.T, open Opener) {
 		return session.Session{ID: id, Token: ci, CreatedAt: at(n), LastUsedAt: at(n), Idle: at(100).Sub(at(0)), ExpiresAt: at(n + 500)}
 	}
 	for _, one := range []session.Session{made("a", 1), made("b", 2), made("c", 2)} {
-		require.NoError(t, kept.CreateSession(ctx, one, hash, entry(audit.SessionSignIn, "", one.ID)))
+		require.NoError(t, kept.CreateSession(ctx, one, hash, entry(audit.SessionSignIn, "", one.ID), func(session.Counts) error { return nil }))
 		got, gotHash, err := kept.GetSession(ctx, one.ID)
 		require.NoError(t, err)
 		require.Equal(t, one, got)
@@ -32,6 +51,11 @@ func testSessions(t *testing.T, open Opener) {
 	}
 	_, _, err := kept.GetSession(ctx, "d")
 	requireError(t, err, apperror.NotFound, apperror.SessionNotFound, "d")
+
+	testSessionCounts(t, kept, made)
+	stored, err := kept.GetSessions(ctx, []string{"a", "d", "c"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]session.Stored{"a": {Session: made("a", 1), Hash: hash}, "c": {Session: made("c", 2), Hash: hash}}, stored)
 
 	every := at(10).Sub(at(0))
 	for _, use := range []struct{ said, want time.Time }{{at(10), at(1)}, {at(11), at(11)}, {at(5), at(11)}, {at(20), at(11)}, {at(90), at(90)}} {

@@ -34,6 +34,10 @@ func testTokens(t *testing.T, open Opener) {
 	_, _, err := kept.GetToken(ctx, "c")
 	requireError(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
+	stored, err := kept.GetTokens(ctx, []string{"a", "c", "b", "x", "y"})
+	require.NoError(t, err)
+	require.Equal(t, map[string]token.Stored{"a": {Token: first, Hash: hash}, "b": {Token: second, Hash: hash}}, stored)
+
 	var there []string
 	refusal := errors.New("there are others")
 	err = kept.CreateToken(ctx, made("c", "third", 3), hash, entry(audit.TokenCreate, "", "c"), func(t token.Token) error {

@@ -33,15 +33,32 @@ type keptSession struct {
 }
 
 // CreateSession implements [session.Store].
-func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash []byte, e audit.Entry) error {
+func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash []byte, e audit.Entry, check func(session.Counts) error) error {
 	return s.db.Write(ctx, "create session", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `INSERT INTO sessions (id, hash, token, created_at, last_used_at, idle, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		if _, err := get(ctx, c, one.Token.ID, s.db.Dialect().LockRows); err != nil {
+			return err // the lock makes other sign-ins with the token wait, so that each counts all before it
+		}
+		counts, err := countSessions(ctx, c, one)
+		if err != nil {
+			return err
+		}
+		if err := check(counts); err != nil {
+			return err
+		}
+		_, err = c.ExecContext(ctx, `INSERT INTO sessions (id, hash, token, created_at, last_used_at, idle, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			one.ID, hex.EncodeToString(hash), one.Token.ID, one.CreatedAt.UnixMicro(), one.LastUsedAt.UnixMicro(), one.Idle.Microseconds(), one.ExpiresAt.UnixMicro())
 		if err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
 	})
+}
+
+// countSessions counts the sessions of the token of one when that one is created.
+func countSessions(ctx context.Context, c sqldb.Conn, one session.Session) (n session.Counts, err error) {
+	err = c.QueryRowContext(ctx, `SELECT COUNT(CASE WHEN ended_at IS NULL AND expires_at > $2 AND last_used_at + idle > $2 THEN 1 END), COUNT(CASE WHEN created_at > $3 THEN 1 END)
+FROM sessions WHERE token = $1`, one.Token.ID, one.CreatedAt.UnixMicro(), one.CreatedAt.Add(-time.Minute).UnixMicro()).Scan(&n.Open, &n.LastMinute)
+	return n, err
 }
 
 // GetSession implements [session.Store].
@@ -52,6 +69,21 @@ func (s *Sessions) GetSession(ctx context.Context, id string) (session.Session, 
 		return err
 	})
 	return k.session, k.hash, err
+}
+
+// GetSessions implements [session.Store].
+func (s *Sessions) GetSessions(ctx context.Context, ids []string) (map[string]session.Stored, error) {
+	found := map[string]session.Stored{}
+	var w sqlrow.Where
+	sqlrow.OneOf(&w, "s.id", padded(ids))
+	err := s.db.Read(ctx, "get sessions", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, sessionQuery+w.String(), w.Args, scanSession)
+		for _, k := range list {
+			found[k.session.ID] = session.Stored{Session: k.session, Hash: k.hash}
+		}
+		return err
+	})
+	return found, err
 }
 
 func getSession(ctx context.Context, c sqldb.Conn, id string) (keptSession, error) {

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -85,6 +86,30 @@ func (s *Store) GetToken(ctx context.Context, id string) (token.Token, []byte, e
 		return err
 	})
 	return k.token, k.hash, err
+}
+
+// GetTokens implements [token.Store].
+func (s *Store) GetTokens(ctx context.Context, ids []string) (map[string]token.Stored, error) {
+	found := map[string]token.Stored{}
+	var w sqlrow.Where
+	sqlrow.OneOf(&w, "id", padded(ids))
+	err := s.db.Read(ctx, "get tokens", func(ctx context.Context, c sqldb.Conn) error {
+		list, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens`+w.String(), w.Args, scan)
+		for _, k := range list {
+			found[k.token.ID] = token.Stored{Token: k.token, Hash: k.hash}
+		}
+		return err
+	})
+	return found, err
+}
+
+// padded repeats the last ID up to the next power of two: each number of arguments is a statement of its own, which is prepared and kept.
+func padded(ids []string) []string {
+	all := slices.Clone(ids)
+	for len(all)&(len(all)-1) != 0 {
+		all = append(all, all[len(all)-1])
+	}
+	return all
 }
 
 func get(ctx context.Context, c sqldb.Conn, id, lock string) (kept, error) {
