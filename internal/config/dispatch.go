@@ -24,10 +24,13 @@ type Supervisor struct {
 	LegacyIDs       []string      `yaml:"legacy_ids" default:"" doc:"Workflow IDs of dispatchers of older programs that the supervisor ends: {project} and {task_queue} stand for the names, * for any text, for example \"dispatcher-{project}-*\". Only workflows of the dispatcher's type on the project's task queue are ended."`
 }
 
+// MaxEventBatch is the largest events.max_batch, and the number of events in a request that a server decodes at all.
+const MaxEventBatch = 10_000
+
 // Events bounds the events of one request, and the search for earlier ones.
 type Events struct {
 	MaxDataBytes Size `yaml:"max_data_bytes" default:"256KiB" doc:"Largest data of one event. At most 16MiB, and no more than api.max_request_bytes."`
-	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Maximum of events in one request."`
+	MaxBatch     int  `yaml:"max_batch" default:"1000" doc:"Maximum of events in one request. At most 10000."`
 	MaxLookback  int  `yaml:"max_lookback" default:"10000" doc:"Maximum of earlier events of one type that a listen task looks through, the newest ones, when it begins to wait. Beyond it the run has the warning EVENTS_NOT_SEARCHED."`
 }
 
@@ -96,6 +99,9 @@ func (e Events) Validate() Problems {
 	var ps found
 	payload(&ps, "max_data_bytes", e.MaxDataBytes)
 	atLeastNumber(&ps, "max_batch", e.MaxBatch, 1)
+	if e.MaxBatch > MaxEventBatch {
+		ps.add("max_batch", "%d is too many; give at most %d", e.MaxBatch, MaxEventBatch)
+	}
 	atLeastNumber(&ps, "max_lookback", e.MaxLookback, 1)
 	return Problems(ps)
 }

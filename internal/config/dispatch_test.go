@@ -91,6 +91,7 @@ func TestContradictingDispatchIntervals(t *testing.T) {
 		"supervisor: {max_terminations: 0}":                                "supervisor.max_terminations (signalbox.yaml:1): 0 is too few",
 		"supervisor: {legacy_ids: ['dispatcher-*']}":                       `supervisor.legacy_ids (signalbox.yaml:1): "dispatcher-*" lacks {project}`,
 		"supervisor: {legacy_ids: ['{project}-{x}']}":                      `supervisor.legacy_ids (signalbox.yaml:1): "{project}-{x}" holds braces that stand for nothing`,
+		"events: {max_batch: 10001}":                                       "events.max_batch (signalbox.yaml:1): 10001 is too many; give at most 10000",
 		"events: {max_batch: 0}":                                           "events.max_batch (signalbox.yaml:1): 0 is too few",
 		"events: {max_data_bytes: 17MiB}\napi: {max_request_bytes: 20MiB}": "events.max_data_bytes (signalbox.yaml:1): 17MiB is over 16MiB",
 		"events: {max_data_bytes: 0}":                                      "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",

@@ -10,6 +10,7 @@ package lookup
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -77,9 +78,19 @@ func (r *Reader[K, V]) run() {
 		for key := range next.keys {
 			keys = append(keys, key)
 		}
-		next.values, next.err = r.read(next.ctx, keys)
+		next.values, next.err = r.readKeys(next.ctx, keys)
 		close(next.done)
 	}
+}
+
+// readKeys returns a panic of the store as an error: no caller's handler is there to recover it.
+func (r *Reader[K, V]) readKeys(ctx context.Context, keys []K) (values map[K]V, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			values, err = nil, fmt.Errorf("read %d keys: panic: %v", len(keys), p)
+		}
+	}()
+	return r.read(ctx, keys)
 }
 
 func (r *Reader[K, V]) next() *request[K, V] {

@@ -86,3 +86,12 @@ func TestErrorOfARequestIsThatOfItsCallers(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.False(t, found)
 }
+
+func TestPanicOfTheStoreIsAnError(t *testing.T) {
+	t.Parallel()
+	r := lookup.New(func(context.Context, []int) (map[int]string, error) { panic("broken") })
+	for range 2 {
+		_, _, err := r.Get(t.Context(), 1)
+		require.EqualError(t, err, "read 1 keys: panic: broken")
+	}
+}

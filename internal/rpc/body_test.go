@@ -311,10 +311,10 @@ func TestCompressedBodiesCountWithTheirSize(t *testing.T) {
 			require.Equal(t, 10, admitted, "32 MiB")
 			close(release)
 			for range admitted {
-				require.Equal(t, connect.CodeNotFound, connect.CodeOf(<-refused))
+				require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(<-refused), "no name has 3 MiB")
 			}
 			ask()
-			require.Equal(t, connect.CodeNotFound, connect.CodeOf(<-refused), "what has ended does not count")
+			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(<-refused), "what has ended does not count")
 		})
 	}
 }

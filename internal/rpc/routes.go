@@ -171,8 +171,9 @@ func withTimeout(next http.Handler) http.Handler {
 // services returns the services of the API, each with the same codecs, limits and interceptors.
 func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []rest.Service {
 	options := connect.WithHandlerOptions(
-		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.Name)),
-		connect.WithCodec(jsoncodec.NewConnect(jsoncodec.NameCharset)),
+		connect.WithCodec(fieldlimit.NewBinary()),
+		connect.WithCodec(fieldlimit.NewJSON(jsoncodec.Name)),
+		connect.WithCodec(fieldlimit.NewJSON(jsoncodec.NameCharset)),
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),

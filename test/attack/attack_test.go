@@ -38,6 +38,7 @@ const (
 	answerTime = time.Second
 
 	signIn, health, read = "/signalbox.v1.SessionService/SignIn", "/grpc.health.v1.Health/Check", "/signalbox.v1.RunService/ListRuns"
+	publish              = "/signalbox.v1.EventService/PublishEvents"
 )
 
 // attack is what hostile callers send.
@@ -66,6 +67,8 @@ func attacks() []attack {
 		{name: "a viewer's bodies that expand", path: read, callers: 400, headers: zipped, body: expanding},
 		{name: "a viewer's streams that expand", path: read, callers: 240, http2: true, headers: append([]string{"Grpc-Encoding", "gzip"}, grpc...), body: expandingMessage},
 		{name: "a viewer's large bodies", path: "/v1/projects/default/runs", callers: 100, headers: json, announced: largest, body: whole},
+		{name: "a viewer's small elements", path: publish, callers: 30, headers: []string{"Content-Type", "application/proto"}, body: elements},
+		{name: "a viewer's small elements of JSON", path: publish, callers: 30, headers: json, body: jsonElements},
 	}
 	for i := range viewers {
 		viewers[i].token = true
@@ -111,6 +114,15 @@ func slow(ctx context.Context) io.Reader {
 
 func whole(context.Context) io.Reader {
 	return io.MultiReader(strings.NewReader(`{"workflow":"x","input":[`), strings.NewReader(strings.Repeat("1,", (largest-28)/2)), strings.NewReader("12]"))
+}
+
+// elements are empty events, of which each takes two bytes of the body and hundreds of the memory.
+func elements(context.Context) io.Reader {
+	return io.MultiReader(strings.NewReader("\x0a\x07default"), strings.NewReader(strings.Repeat("\x12\x00", (largest-9)/2)))
+}
+
+func jsonElements(context.Context) io.Reader {
+	return io.MultiReader(strings.NewReader(`{"project":"default","events":[`), strings.NewReader(strings.Repeat("{},", (largest-50)/3)), strings.NewReader("{}]}"))
 }
 
 var zeros = sync.OnceValue(func() []byte {

@@ -12,6 +12,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 )
@@ -101,4 +102,56 @@ func TestSetLosesDuplicates(t *testing.T) {
 	require.NoError(t, fieldlimit.NewTable().Check(columns))
 	require.Equal(t, []string{"a", "b", "a"}, columns.GetColumns(), "the order of columns has a meaning")
 	require.NoError(t, fieldlimit.NewTable().Check(&signalboxv1.ValidateWorkflowRequest{Source: strings.Repeat("a", 1<<20)}))
+}
+
+// TestElementsAreCountedBeforeTheyAreDecoded: an element of two bytes takes hundreds of bytes once it is decoded.
+func TestElementsAreCountedBeforeTheyAreDecoded(t *testing.T) {
+	t.Parallel()
+	message := func() *signalboxv1.PublishEventsRequest { return &signalboxv1.PublishEventsRequest{} }
+	events := func(n int) (binary, json []byte) {
+		m := message()
+		for range n {
+			m.Events = append(m.Events, &signalboxv1.CloudEvent{})
+		}
+		binary, err := proto.Marshal(m)
+		require.NoError(t, err)
+		return binary, []byte(`{"events":[` + strings.TrimSuffix(strings.Repeat(`{},`, n), ",") + `]}`)
+	}
+	binary, json := events(config.MaxEventBatch)
+	require.NoError(t, fieldlimit.NewBinary().Unmarshal(binary, message()))
+	require.NoError(t, fieldlimit.NewJSON("json").Unmarshal(json, message()))
+	require.NoError(t, fieldlimit.NewREST().Unmarshal(json, message()))
+	binary, json = events(config.MaxEventBatch + 1)
+	for _, read := range []func(m *signalboxv1.PublishEventsRequest) error{
+		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewBinary().Unmarshal(binary, m) },
+		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewJSON("json").Unmarshal(json, m) },
+		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewREST().Unmarshal(json, m) },
+	} {
+		m := message()
+		require.EqualError(t, read(m), "events has more than 10000 elements")
+		require.Empty(t, m.GetEvents())
+	}
+
+	read := func(text string) error {
+		return fieldlimit.NewJSON("json").Unmarshal([]byte(text), &signalboxv1.StartRunRequest{})
+	}
+	require.NoError(t, read(`{"project":"p","input":[`+strings.Repeat("{},", 20_000)+`{}]}`), "an input is data")
+	require.ErrorContains(t, read(`{"labels":{`+strings.Repeat(`"a":"b",`, 10_000)+`"a":"b"}}`), "labels has more than 10000")
+}
+
+// TestWhatIsNoMessageIsLeftToTheDecoder checks that the count ends at what it cannot read.
+func TestWhatIsNoMessageIsLeftToTheDecoder(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "null", "[", "{", `{"events"`, `{"events":`, `{"events":[`, `{"events":[1 2]}`, `{"events":{"a":1}}`, `{"events":"x","project":3}`,
+		`{"events":[[[]]]}`, `{"events":null}`, `{"events":[null,{"id":}]}`, `{"x":[1 2],"events":[]}`, `{"events":[{"time":"2026"},]}`, "\x12\x00\x12", "\x12\xff\xff\xff\xff\x0f",
+	} {
+		for _, err := range []error{
+			fieldlimit.NewJSON("json").Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}), fieldlimit.NewBinary().Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}),
+		} {
+			if err != nil {
+				require.NotContains(t, err.Error(), "elements", text)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
 // Limit bounds one field of requests. A text, also each one in a list or a map, has at most Bytes; a list or a map has at most Count
@@ -55,7 +56,7 @@ func NewTable() Table {
 		"ReplayRunRequest.labels": {Count: maxWords, Bytes: textBytes},
 		"roles":                   {Count: 1000, Bytes: wordBytes},
 		"topics":                  {Count: maxWords},
-		"events":                  {Count: BySize}, // events.max_batch
+		"events":                  {Count: config.MaxEventBatch},
 
 		// documents and data
 		"data_base64": document, "json": document,

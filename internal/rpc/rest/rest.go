@@ -29,7 +29,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
-	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 )
 
 // Service is one Connect service: its path, as generated code returns it, and its handler.
@@ -55,7 +55,7 @@ func New(services []Service, opts Options) (http.Handler, error) {
 		targets[i] = vanguard.NewService(s.Path, skipUnreadable(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
 	}
 	transcoder, err := vanguard.NewTranscoder(targets,
-		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return jsoncodec.NewREST() }),
+		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return fieldlimit.NewREST() }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(unknown)))
 	if err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)

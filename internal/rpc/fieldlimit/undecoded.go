@@ -1,0 +1,138 @@
+package fieldlimit
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
+)
+
+const (
+	// mostElements is the number of elements of a list or map to which a request is decoded. The limits of the table are not higher.
+	mostElements = 10_000
+	// maxDepth is the depth of messages within messages to which elements are counted. No request is as deep.
+	maxDepth = 20
+)
+
+// counted checks the number of elements of a list or map so far.
+func counted(name string, n int) error {
+	if n > mostElements {
+		return fmt.Errorf("%s has more than %d elements", name, mostElements)
+	}
+	return nil
+}
+
+// checkBinary counts the elements of the lists and maps in the binary form of a message before it is decoded: one of two bytes takes hundreds of
+// bytes of memory afterwards. What cannot be read is left to the decoder.
+func checkBinary(data []byte, d protoreflect.MessageDescriptor, prefix string, depth int) error {
+	counts := map[protoreflect.FieldNumber]int{}
+	for len(data) > 0 && depth > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return nil
+		}
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
+			return nil
+		}
+		value := data[:n]
+		data = data[n:]
+		field := d.Fields().ByNumber(number)
+		if field == nil || kind != protowire.BytesType {
+			continue
+		}
+		name := prefix + field.JSONName()
+		if field.IsList() || field.IsMap() {
+			counts[number]++
+			if err := counted(name, counts[number]); err != nil {
+				return err
+			}
+		}
+		if field.Message() == nil {
+			continue
+		}
+		content, _ := protowire.ConsumeBytes(value)
+		if err := checkBinary(content, field.Message(), name+".", depth-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Binary is Connect's codec of binary messages, which counts the elements of lists and maps before it decodes a message.
+type Binary struct{}
+
+// NewBinary returns the codec.
+func NewBinary() Binary { return Binary{} }
+
+// Name returns the codec's name in content types.
+func (Binary) Name() string { return "proto" }
+
+// IsBinary returns true.
+func (Binary) IsBinary() bool { return true }
+
+// Marshal returns the binary form of a message.
+func (b Binary) Marshal(message any) ([]byte, error) { return b.MarshalAppend(nil, message) }
+
+// MarshalAppend appends the binary form of a message.
+func (Binary) MarshalAppend(dst []byte, message any) ([]byte, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("write a binary message: %T is not a Protobuf message", message)
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+// MarshalStable returns a binary form that depends only on the message.
+func (Binary) MarshalStable(message any) ([]byte, error) {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, fmt.Errorf("write a binary message: %T is not a Protobuf message", message)
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// Unmarshal reads a message.
+func (Binary) Unmarshal(data []byte, message any) error {
+	m, ok := message.(proto.Message)
+	if !ok {
+		return fmt.Errorf("read a binary message: %T is not a Protobuf message", message)
+	}
+	if err := checkBinary(data, m.ProtoReflect().Descriptor(), "", maxDepth); err != nil {
+		return err
+	}
+	return proto.Unmarshal(data, m)
+}
+
+// JSON is Connect's codec of JSON under one of its names, which counts as [Binary] does.
+type JSON struct{ jsoncodec.Connect }
+
+// NewJSON returns the codec of a name.
+func NewJSON(name string) JSON { return JSON{jsoncodec.NewConnect(name)} }
+
+// Unmarshal reads a message.
+func (j JSON) Unmarshal(data []byte, message any) error {
+	if m, ok := message.(proto.Message); ok {
+		if err := jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted); err != nil {
+			return err
+		}
+	}
+	return j.Connect.Unmarshal(data, message)
+}
+
+// REST is the codec of JSON for REST, which counts as [Binary] does.
+type REST struct{ jsoncodec.REST }
+
+// NewREST returns the codec.
+func NewREST() REST { return REST{jsoncodec.NewREST()} }
+
+// Unmarshal reads a message.
+func (r REST) Unmarshal(data []byte, m proto.Message) error {
+	if err := jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted); err != nil {
+		return err
+	}
+	return r.REST.Unmarshal(data, m)
+}
