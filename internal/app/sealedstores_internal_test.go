@@ -435,7 +435,7 @@ func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { re
 // harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
 // as definitions, reasons, names and numbers.
 var harmless = map[string]string{
-	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
+	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns ClockSkew CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveServer LeaveWorker LeftIn LeftRuns ListAudit
 ListProjects ListQueued ListRuns ListSteps ListVersions ListWorkers ListWorkflows MarkCancelRequested MarkCompared MarkHandedOver MarkRestored MarkSearched Migrate MoveRunsCluster OnAdmissible
 OpenImports OpenInCluster OpenRuns Location Maintenance Ping Pools Publish RecordForeign RecordSealingKey RequestRepairs RestoredRows ReturnQueued RowVersions RunsCluster RunsWithoutRow SaveDraft Comparisons SealingKeys SealingKeyUses SetPaused SilentServers Start StartingRuns Status

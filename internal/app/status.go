@@ -92,7 +92,7 @@ func (c *components) observe() error {
 		Dependencies: []string{health.Up, health.Impaired, health.Down}, Roles: []string{health.Ready, health.Degraded, health.Unavailable},
 	}
 	err := errors.Join(
-		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools),
+		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools), c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
 		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
 	)
 	if err != nil {

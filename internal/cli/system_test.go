@@ -239,6 +239,16 @@ host-1-abc  4s ago     yes           all       127.0.0.1:7233  default
 `, c.out.String())
 	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
 
+	for skew, want := range map[time.Duration]string{
+		3*time.Hour + 2*time.Minute: "the database's clock is 3h2m ahead of this server's", -3 * time.Second: "the database's clock is 3s behind this server's",
+		2 * time.Second: "", -2 * time.Second: "",
+	} {
+		a.platform.status.Store.ClockSkew = durationpb.New(skew)
+		out := shell.run(t, "system", "status").out.String()
+		require.Equal(t, want != "", strings.Contains(out, "clocks differ"), out)
+		require.Contains(t, out, want)
+	}
+
 	var status struct {
 		Connection struct {
 			State      string `json:"state"`

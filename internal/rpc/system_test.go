@@ -140,7 +140,7 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 		Placement: f, Restore: f,
 		Store: func(context.Context) system.StoreFacts {
 			return system.StoreFacts{
-				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond,
+				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond, ClockSkew: -3 * time.Hour,
 				Pools: []system.Pool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}}, Err: errors.New("half"),
 			}
 		},
@@ -202,7 +202,7 @@ func TestSystemStatus(t *testing.T) {
 		}],
 		"dependencies": [{"name": "leases", "state": "down", "title": "No Redis", "error": "redis does not answer"}, {"name": "store", "state": "up"}],
 		"store": {
-			"driver": "sqlite", "location": "/data/signalbox.db", "version": "3.50", "schema": 40, "requiredSchema": 41, "bytes": 4096, "latency": "0.001s",
+			"driver": "sqlite", "location": "/data/signalbox.db", "version": "3.50", "schema": 40, "requiredSchema": 41, "bytes": 4096, "latency": "0.001s", "clockSkew": "-10800s",
 			"pools": [{"name": "read", "inUse": 1, "limit": 4, "waits": 2}], "error": "unknown; see the server's log for the cause"
 		}
 	}`, body.body)

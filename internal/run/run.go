@@ -497,7 +497,8 @@ type Store interface {
 	Rows
 
 	// InsertRun adds a queued run, as `queued: admission` where its project has no free slot (see [AdmissionStore]).
-	// When the project has a run with the same request ID, it returns that one and false, and changes nothing.
+	// When the project has a run with the same request ID, it returns that one and false, and changes nothing. For a
+	// child of a canceled run it returns [ErrAncestorCanceled] and changes nothing.
 	InsertRun(ctx context.Context, r Run, e audit.Entry) (Run, bool, error)
 	// RemoveUnstarted deletes a run that is still `queued: starting` and not disclosed (see [Rows.MarkDisclosed]), and
 	// writes e; it returns false when the run is not in that state.

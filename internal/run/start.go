@@ -75,6 +75,10 @@ const (
 	joinIntervalMax = 100 * time.Millisecond
 )
 
+// ErrAncestorCanceled is a store's error for a child that must not be started: its parent, or a run that awaits the
+// parent, is being canceled or was canceled or terminated, or a run that awaits the parent has ended.
+var ErrAncestorCanceled = errors.New("an ancestor was canceled")
+
 // errRemoved means that the run of an earlier request was removed: the request is to be handled as a new one.
 var errRemoved = errors.New("the run was removed")
 

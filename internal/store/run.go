@@ -181,7 +181,10 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 	}
 	r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
 	r.Metered = metered[0]
-	return true, runrow.Link(ctx, c, *r)
+	if err := runrow.Link(ctx, c, *r); err != nil {
+		return false, err
+	}
+	return true, runrow.NeedOpenAncestors(ctx, c, *r)
 }
 
 // textOrNull stores an empty text as NULL, which a unique index accepts any number of times.

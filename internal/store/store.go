@@ -226,6 +226,11 @@ func (s *Store) Facts(ctx context.Context) system.StoreFacts {
 	return facts.Read(ctx, s.db, s.migrator)
 }
 
+// ClockSkew reads how far the database's clock is ahead of that of this process, negative where it is behind.
+func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
+	return facts.ClockSkew(ctx, s.db)
+}
+
 // Waits returns the part of the store that reads what runs wait for.
 func (s *Store) Waits() *runrow.Waits { return runrow.NewWaits(s.db) }
 

@@ -45,16 +45,19 @@ func (s *Store) LeaveWorker(ctx context.Context, serverID string) error {
 // ListWorkers implements [worker.Store].
 func (s *Store) ListWorkers(ctx context.Context, within time.Duration, limit int) (list []worker.Worker, err error) {
 	err = s.db.Read(ctx, "list workers", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, beat_at, busy
-FROM workers WHERE beat_at >= `+s.db.Dialect().Now+` - $1 ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
+		now := s.db.Dialect().Now
+		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, `+now+` - beat_at, busy
+FROM workers WHERE beat_at >= `+now+` - $1 ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
 		return err
 	})
 	return list, err
 }
 
+// scanWorker converts the age of the heartbeat, by the database's clock, to a time of this process's clock.
 func scanWorker(row sqlrow.Scanner) (w worker.Worker, err error) {
-	f := &w.Fingerprint
+	f, age := &w.Fingerprint, int64(0)
 	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, sqlrow.JSONInto(&w.Projects),
-		sqlrow.TimeInto(&w.StartedAt), sqlrow.TimeInto(&w.BeatAt), sqlrow.JSONInto(&w.Busy))
+		sqlrow.TimeInto(&w.StartedAt), &age, sqlrow.JSONInto(&w.Busy))
+	w.BeatAt = time.Now().Add(-time.Duration(age) * time.Microsecond)
 	return w, err
 }

@@ -80,7 +80,9 @@ type StoreFacts struct {
 	// Bytes is the size of the database, Latency the time of a round trip.
 	Bytes   int64
 	Latency time.Duration
-	Pools   []Pool
+	// ClockSkew is how far the database's clock is ahead of that of this process; negative where it is behind.
+	ClockSkew time.Duration
+	Pools     []Pool
 	// Err is why facts are unknown.
 	Err error
 	// Error is Err in the form for callers.

@@ -38,6 +38,26 @@ func (s *Store) labels(operation, failure string) []attribute.KeyValue {
 	return []attribute.KeyValue{s.system, attribute.String("db.operation.name", operation), attribute.String("error.type", failure)}
 }
 
+// ObserveClockSkew registers the gauge of the difference between the clocks of the database and of this process
+// (signalbox_store_clock_skew_seconds). Every scrape calls skew, with a context that ends soon; without an answer the gauge is absent. It is
+// called once.
+func (t *Telemetry) ObserveClockSkew(skew func(context.Context) (time.Duration, error)) error {
+	meter := t.Meter(scope)
+	gauge, err := meter.Float64ObservableGauge("signalbox.store.clock_skew", metric.WithUnit("s"),
+		metric.WithDescription("How far the database's clock is ahead of this process's; negative where it is behind. Absent while the database does not answer."))
+	if err != nil {
+		return err
+	}
+	found := readBefore(t, readTimeout, skew)
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		if d, known := found.last(); known {
+			o.ObserveFloat64(gauge, d.Seconds())
+		}
+		return nil
+	}, gauge)
+	return err
+}
+
 // ObservePools registers the metrics of pools of connections to the database, by the name of the pool (db_client_connections,
 // db_client_connection_max, signalbox_store_connection_waits_total, signalbox_store_connection_wait_seconds_total). Reading a pool's
 // statistics must not block. It is called once.

@@ -68,7 +68,7 @@ type Worker struct {
 	// Projects are the projects that it serves; empty means all.
 	Projects  []string
 	StartedAt time.Time
-	// BeatAt is the time of its last heartbeat, by the database's clock.
+	// BeatAt is the time of its last heartbeat, by the clock of the process that lists the workers.
 	BeatAt time.Time
 	// Busy are the projects whose task queues it does not poll now, because its slots are in use.
 	Busy []Busy

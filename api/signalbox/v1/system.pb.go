@@ -1241,7 +1241,10 @@ type StoreFacts struct {
 	// The pools of connections of this server.
 	Pools []*ConnectionPool `protobuf:"bytes,8,rep,name=pools,proto3" json:"pools,omitempty"`
 	// Why facts are unknown; empty otherwise.
-	Error         string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
+	// How far the database's clock is ahead of this server's; negative where it is behind, zero where they do not differ by
+	// more than the time of the answer.
+	ClockSkew     *durationpb.Duration `protobuf:"bytes,10,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1337,6 +1340,13 @@ func (x *StoreFacts) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *StoreFacts) GetClockSkew() *durationpb.Duration {
+	if x != nil {
+		return x.ClockSkew
+	}
+	return nil
 }
 
 // ConnectionPool is a pool of connections to the database.
@@ -3546,7 +3556,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
 	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\x12;\n" +
 	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\x12.\n" +
-	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\"\xcf\x02\n" +
+	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\"\x89\x03\n" +
 	"\n" +
 	"StoreFacts\x12\x16\n" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n" +
@@ -3557,7 +3567,10 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x05bytes\x18\x06 \x01(\x03H\x01R\x05bytes\x88\x01\x01\x123\n" +
 	"\alatency\x18\a \x01(\v2\x19.google.protobuf.DurationR\alatency\x122\n" +
 	"\x05pools\x18\b \x03(\v2\x1c.signalbox.v1.ConnectionPoolR\x05pools\x12\x14\n" +
-	"\x05error\x18\t \x01(\tR\x05errorB\t\n" +
+	"\x05error\x18\t \x01(\tR\x05error\x128\n" +
+	"\n" +
+	"clock_skew\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\tclockSkewB\t\n" +
 	"\a_schemaB\b\n" +
 	"\x06_bytes\"g\n" +
 	"\x0eConnectionPool\x12\x12\n" +
@@ -3854,72 +3867,73 @@ var file_signalbox_v1_system_proto_depIdxs = []int32{
 	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
 	45, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
 	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	17, // 34: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	44, // 35: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	18, // 36: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	18, // 37: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	44, // 38: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	45, // 39: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	44, // 40: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 41: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	44, // 42: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
-	25, // 43: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	45, // 44: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	44, // 45: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	24, // 46: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	44, // 47: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	44, // 48: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	44, // 49: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	44, // 50: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	44, // 51: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	37, // 52: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	23, // 53: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	42, // 54: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	29, // 55: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	28, // 56: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
-	43, // 57: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	32, // 58: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	44, // 59: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	44, // 60: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	44, // 61: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	32, // 62: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	44, // 63: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
-	44, // 64: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
-	44, // 65: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
-	35, // 66: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	44, // 67: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 68: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	36, // 69: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	44, // 70: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	37, // 71: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	37, // 72: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 73: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 74: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 75: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 76: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 77: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 78: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	33, // 79: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	26, // 80: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	30, // 81: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
-	38, // 82: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	40, // 83: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 84: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 85: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 86: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 87: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 88: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 89: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	34, // 90: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	27, // 91: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	31, // 92: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
-	39, // 93: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	41, // 94: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	84, // [84:95] is the sub-list for method output_type
-	73, // [73:84] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	45, // 34: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
+	17, // 35: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	44, // 36: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	18, // 37: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	18, // 38: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	44, // 39: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	45, // 40: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	44, // 41: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 42: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	44, // 43: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	25, // 44: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	45, // 45: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	44, // 46: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	24, // 47: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
+	44, // 48: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	44, // 49: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 50: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	44, // 51: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	44, // 52: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	37, // 53: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	23, // 54: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	42, // 55: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	29, // 56: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	28, // 57: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
+	43, // 58: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	32, // 59: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	44, // 60: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	44, // 61: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	44, // 62: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	32, // 63: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	44, // 64: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	44, // 65: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	44, // 66: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	35, // 67: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	44, // 68: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 69: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	36, // 70: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	44, // 71: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	37, // 72: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	37, // 73: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 74: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 75: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	11, // 76: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	15, // 77: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	20, // 78: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	22, // 79: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	33, // 80: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	26, // 81: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	30, // 82: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	38, // 83: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	40, // 84: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 85: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 86: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	12, // 87: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	16, // 88: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	21, // 89: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	23, // 90: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	34, // 91: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	27, // 92: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	31, // 93: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	39, // 94: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	41, // 95: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	85, // [85:96] is the sub-list for method output_type
+	74, // [74:85] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }

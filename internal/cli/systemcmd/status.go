@@ -122,6 +122,9 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
 }
 
+// mostClockSkew is the difference of the database's clock and the server's that is not worth a warning.
+const mostClockSkew = 2 * time.Second
+
 // storeFields are the facts of the database; a server of an earlier release reports none.
 func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 	if f == nil {
@@ -154,7 +157,16 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 		}
 		pools = append(pools, use)
 	}
-	return []output.Field{{Name: "database", Value: database}, {Name: "", Value: facts}, {Name: "connections", Value: strings.Join(pools, "; ")}}
+	fields := []output.Field{{Name: "database", Value: database}, {Name: "", Value: facts}}
+	if skew := f.GetClockSkew().AsDuration(); skew.Abs() > mostClockSkew {
+		direction := "ahead of"
+		if skew < 0 {
+			direction = "behind"
+		}
+		fields = append(fields, output.Field{Name: "clocks differ", Value: fmt.Sprintf(
+			"the database's clock is %s %s this server's; synchronise both, or times and ages are wrong", output.Span(skew.Abs()), direction)})
+	}
+	return append(fields, output.Field{Name: "connections", Value: strings.Join(pools, "; ")})
 }
 
 func breaker(b *signalboxv1.Breaker, now time.Time) string {

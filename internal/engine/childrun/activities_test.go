@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -94,6 +95,7 @@ func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 		title  string
 	}{
 		"too deep":           {fmt.Errorf("%w: 8 above", child.ErrTooDeep), dsl.ErrorTypeRuntime, 508, "Too deep"},
+		"parent canceled":    {fmt.Errorf("inserting: %w", run.ErrAncestorCanceled), interp.ErrorTypeChildCanceled, 409, "Child canceled"},
 		"input too large":    {refusal(apperror.Exhausted, apperror.InputTooLarge), dsl.ErrorTypeValidation, 413, "Input too large"},
 		"input refused":      {refusal(apperror.Invalid, apperror.InvalidInput), dsl.ErrorTypeValidation, 400, "Input refused"},
 		"no such workflow":   {refusal(apperror.NotFound, apperror.WorkflowNotFound), dsl.ErrorTypeConfiguration, 404, "Not found"},

@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -66,7 +67,7 @@ func New(opts Options) *Notifier { return &Notifier{opts} }
 
 // NotifyParent implements [child.Notifier]. It sends the result that Temporal holds, not that of the row, which is a
 // projection.
-func (n *Notifier) NotifyParent(ctx context.Context, r run.Run) error {
+func (n *Notifier) NotifyParent(ctx context.Context, r run.Run, canceled bool) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	c, err := n.opts.Client()
@@ -77,6 +78,7 @@ func (n *Notifier) NotifyParent(ctx context.Context, r run.Run) error {
 	if err != nil {
 		return err
 	}
+	ended.ParentCanceled = canceled
 	if ended.Sensitive, err = n.sensitive(ctx, ended); err != nil {
 		return err
 	}
@@ -215,6 +217,8 @@ func rejected(err error) error {
 	problem := dsl.Error{Detail: err.Error()}
 	f, isFault := apperror.From(err)
 	switch {
+	case errors.Is(err, run.ErrAncestorCanceled):
+		problem.Type, problem.Status, problem.Title = interp.ErrorTypeChildCanceled, http.StatusConflict, "Child canceled"
 	case errors.Is(err, child.ErrTooDeep):
 		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
 	case !isFault, apperror.Temporary(err):

@@ -115,7 +115,7 @@ func TestParentIsNotifiedOnlyOfResults(t *testing.T) {
 			f := &frontend{err: tt.err}
 			r := ended(run.Failed)
 			r.Error = shown
-			err := f.notifier().NotifyParent(t.Context(), r)
+			err := f.notifier().NotifyParent(t.Context(), r, false)
 			if tt.want == nil {
 				require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
 				require.Empty(t, f.sent, "the parent is notified later")
@@ -159,7 +159,7 @@ func TestResultsAreThoseOfTemporal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, tt.f.notifier().NotifyParent(t.Context(), ended(tt.row)))
+			require.NoError(t, tt.f.notifier().NotifyParent(t.Context(), ended(tt.row), false))
 			require.Equal(t, []flow.ChildEnded{tt.want}, tt.f.sent)
 		})
 	}
@@ -174,7 +174,7 @@ func TestUnreadableResult(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := f.notifier().NotifyParent(t.Context(), ended(run.Failed))
+			err := f.notifier().NotifyParent(t.Context(), ended(run.Failed), false)
 			require.ErrorIs(t, err, child.ErrUnreadable)
 			require.Empty(t, f.sent, "the key may be restored")
 			require.Equal(t, 1, f.reads)
@@ -212,7 +212,7 @@ func TestSignalsThatTemporalRejects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &frontend{output: `1`, answers: tt.answers}
-			tt.check(t, f.notifier().NotifyParent(t.Context(), ended(run.Completed)))
+			tt.check(t, f.notifier().NotifyParent(t.Context(), ended(run.Completed), false))
 			require.Len(t, f.sent, tt.sent)
 			if tt.sent == 2 {
 				require.Equal(t, "failed", f.sent[1].Status)
@@ -227,6 +227,13 @@ func TestNotificationWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	away := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "down")
 	notifier := childrun.New(childrun.Options{Client: func() (client.Client, error) { return nil, away }})
-	require.ErrorIs(t, notifier.NotifyParent(t.Context(), ended(run.Completed)), away)
+	require.ErrorIs(t, notifier.NotifyParent(t.Context(), ended(run.Completed), false), away)
 	require.ErrorIs(t, notifier.NotifyUnreadable(t.Context(), ended(run.Completed), child.ErrUnreadable), away)
+}
+
+func TestParentIsNotifiedOfItsOwnCancellation(t *testing.T) {
+	t.Parallel()
+	f := &frontend{}
+	require.NoError(t, f.notifier().NotifyParent(t.Context(), ended(run.Canceled), true))
+	require.Equal(t, []flow.ChildEnded{{Key: "k", RunID: "child", Status: "canceled", ParentCanceled: true}}, f.sent)
 }

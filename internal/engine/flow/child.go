@@ -16,7 +16,7 @@ import (
 // Names of the activities for child runs.
 const (
 	// ChildActivity starts a run: func(context.Context, ChildRequest) (ChildStarted, error). The same key identifies
-	// the same run.
+	// the same run. A CallError of the type [interp.ErrorTypeChildCanceled] means that the parent is being canceled.
 	ChildActivity = "signalbox.child"
 	// CancelChildActivity requests the cancellation of a run: func(context.Context, CancelChildRequest) error. A closed
 	// run is left as it is.
@@ -61,6 +61,8 @@ type ChildEnded struct {
 	// Output is set for a completed run, Error for one that failed, timed out or was terminated.
 	Output json.RawMessage `json:"output,omitempty"`
 	Error  *dsl.Error      `json:"error,omitempty"`
+	// ParentCanceled reports that the child was canceled with its parent: the cancellation of the parent was requested.
+	ParentCanceled bool `json:"parentCanceled,omitempty"`
 	// Sensitive are the texts in both that must be redacted.
 	Sensitive []string `json:"sensitive,omitempty"`
 }
@@ -88,13 +90,16 @@ func (d *driver) startChild(e interp.StartChild) {
 }
 
 // completeChildStart passes the result of a child's start to the machine. A child that was abandoned meanwhile is
-// canceled.
+// canceled. The rejection of a start because the run is being canceled is not passed on, see cancelIfRequested.
 func (d *driver) completeChildStart(e *effect) {
 	var started ChildStarted
 	err := e.future.Get(d.detached, &started)
+	problem := rejection(err)
 	switch {
+	case !e.abandoned && problem != nil && problem.Type == interp.ErrorTypeChildCanceled:
+		d.over = append(d.over, e.child)
 	case !e.abandoned:
-		d.machine.Complete(e.id, interp.Result{Value: started.RunID, Error: rejection(err)}, workflow.Now(d.ctx))
+		d.machine.Complete(e.id, interp.Result{Value: started.RunID, Error: problem}, workflow.Now(d.ctx))
 	case err == nil:
 		d.cancelChild(started.RunID)
 	default:
@@ -102,11 +107,11 @@ func (d *driver) completeChildStart(e *effect) {
 	}
 }
 
-// abandonChild cancels a child that is no longer awaited. If the run itself has ended in another way than by
+// abandonChild cancels a child that is no longer awaited, unless it is over. If the run itself has ended in another way than by
 // cancellation, the process that watches awaited runs cancels it: commands in flight are lost with the execution.
 func (d *driver) abandonChild(c interp.CancelChild) {
 	outcome, done := d.machine.Done()
-	if done && outcome.Status != interp.StatusCanceled {
+	if done && outcome.Status != interp.StatusCanceled || slices.Contains(d.over, c.Key) {
 		return
 	}
 	if done {
@@ -162,6 +167,10 @@ func (d *driver) handleChildResults() {
 		d.events += eventsPerSignal
 		d.stopAwaiting(ended.Key)
 		d.tracker.Add(ended.Sensitive...)
+		if ended.ParentCanceled {
+			d.over = append(d.over, ended.Key)
+			continue
+		}
 		d.machine.ChildEnded(ended.Key, ended.result(), workflow.Now(d.ctx))
 	}
 }

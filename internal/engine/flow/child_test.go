@@ -164,6 +164,40 @@ func TestCanceledRunWaitsForItsChildren(t *testing.T) {
 	}
 }
 
+// The children of a run that is being canceled end before the run handles its own cancellation.
+func TestChildCanceledWithItsParentCancelsTheRun(t *testing.T) {
+	t.Parallel()
+	fork := `do: [{t: {try: [{f: {fork: {branches: [{a: {` + subflow + `}}, {b: {` + subflow + `}}]}}}], catch: {retry: {delay: {seconds: 1}}}}}]`
+	for name, prepare := range map[string]func(n *fakeChildren){
+		"ended": func(n *fakeChildren) {
+			n.ended = func(flow.ChildRequest) *flow.ChildEnded {
+				return &flow.ChildEnded{Status: "canceled", ParentCanceled: true}
+			}
+		},
+		"ended before their starts are known": func(n *fakeChildren) {
+			n.after, n.ended = 0, func(flow.ChildRequest) *flow.ChildEnded {
+				return &flow.ChildEnded{Status: "canceled", ParentCanceled: true}
+			}
+		},
+		"not started": func(n *fakeChildren) {
+			n.reject = flow.CallError(flow.CategoryRefused, dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled"}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, doc := range []string{fork, `do: [{r: {` + subflow + `}}]`} {
+				n := newFakeChildren(t, doc)
+				prepare(n)
+				_, err := n.b.run()
+				var canceled *temporal.CanceledError
+				require.ErrorAs(t, err, &canceled)
+				require.LessOrEqual(t, len(n.started), 2, "no attempt follows")
+				require.Less(t, n.b.env.Now().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), 90*time.Second, "it does not wait for children that have ended")
+			}
+		})
+	}
+}
+
 func TestAbandonedChildIsCanceled(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {

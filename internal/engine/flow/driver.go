@@ -46,6 +46,7 @@ type driver struct {
 
 	pending   []*effect // in start order
 	canceling []string  // keys of the children whose completion a canceled run waits for
+	over      []string  // keys of the children that have ended, or were not started, because the run is being canceled
 
 	resultsLeft bool // results are ready that the machine has not received yet
 
@@ -116,9 +117,7 @@ func (d *driver) run() (json.RawMessage, error) {
 		d.unlisten(listener)
 	}
 	for {
-		if d.ctx.Err() != nil {
-			d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
-		}
+		d.cancelIfRequested()
 		if snapshot := d.snapshotIfDue(); snapshot != nil {
 			d.publish() // no later execution publishes the results since the last Advance
 			return nil, d.continueAsNew(snapshot)
@@ -141,6 +140,15 @@ func (d *driver) run() (json.RawMessage, error) {
 			d.await()
 		}
 		d.handleCompletions()
+	}
+}
+
+// cancelIfRequested cancels the run if its cancellation was requested. A child that was canceled with the run reports the
+// request, too. As the child's result it would be an error, which a `catch` handles or which fails the run, because the
+// results of a workflow task are handled before the request in the same task.
+func (d *driver) cancelIfRequested() {
+	if d.ctx.Err() != nil || len(d.over) > 0 {
+		d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
 	}
 }
 
@@ -426,6 +434,7 @@ func (d *driver) snapshotIfDue() []byte {
 	d.handleControls() // unread signals would be lost with the execution
 	d.handleChildResults()
 	d.handleEvents(true)
+	d.cancelIfRequested()
 	if _, done := d.machine.Done(); done {
 		return nil
 	}

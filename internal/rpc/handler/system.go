@@ -136,7 +136,7 @@ func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
 		m.Bytes = &f.Bytes
 	}
 	if f.Latency > 0 {
-		m.Latency = durationpb.New(f.Latency)
+		m.Latency, m.ClockSkew = durationpb.New(f.Latency), durationpb.New(f.ClockSkew)
 	}
 	for _, p := range f.Pools {
 		m.Pools = append(m.Pools, &signalboxv1.ConnectionPool{Name: p.Name, InUse: int64(p.InUse), Limit: int64(p.Limit), Waits: p.Waits})

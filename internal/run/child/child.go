@@ -1,5 +1,5 @@
 // Package child starts child runs for parent runs, notifies parents of the completion of awaited children, and cancels
-// awaited children whose parents have ended.
+// awaited children whose parents have ended or are being canceled.
 //
 //	children := child.New(runs, store, child.Options{MaxDepth: 8})
 //	r, err := children.Start(ctx, child.Request{Parent: "…", Key: "…", Workflow: "shop/order", Awaited: true})
@@ -12,8 +12,15 @@
 //
 // A row records that a run is awaited, from the transaction that accepts it until its parent was notified. A lost
 // notification or a crash therefore leaves a row that the next scan finds: a run that has ended and is awaited.
-// Conversely, an awaited run whose parent has ended is canceled, as nothing uses its result. Runs that are not awaited
-// have no such row, and continue.
+// Conversely, an awaited run whose parent has ended, or is being canceled, is canceled, as nothing uses its result. Runs
+// that are not awaited have no such row, and continue.
+//
+// # Cancellation of trees
+//
+// From the moment at which the row of a run has the request for its cancellation, neither the run nor what it awaits,
+// directly or through others, starts a child: the store refuses it. What is open is canceled from the top downwards,
+// one transaction per run. Each run that has the request makes its own children due, so the scan of any process
+// continues after a crash.
 package child
 
 import (
@@ -75,7 +82,7 @@ func New(runs Runs, rows Rows, opts Options) *Service {
 }
 
 // Start starts a child run. Repeating a request returns the same run. The errors are those of [run.Service.Start], and
-// ErrTooDeep.
+// ErrTooDeep. Before it returns [run.ErrAncestorCanceled], it has requested the cancellation of the parent.
 func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	parent, err := s.rows.GetRun(ctx, req.Project, req.Parent)
 	if err != nil {
@@ -92,6 +99,12 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 		InputHidden: true, // a refusal becomes the error of a task, and the input is not the user's
 		Parent:      run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
 	})
+	if errors.Is(err, run.ErrAncestorCanceled) {
+		// Requested also where the row has a request: an execution that was reset in Temporal may have lost it.
+		if _, failed := cancel(ctx, s.runs, req.Project, req.Parent, "a run that awaits it was canceled or has ended"); failed != nil {
+			return run.Run{}, failed
+		}
+	}
 	return r, err
 }
 
@@ -101,13 +114,15 @@ func requestID(key string) string { return run.ChildRequestPrefix + key }
 // Cancel requests the cancellation of a run that its parent no longer waits for. It does nothing for a run that has
 // ended or is being canceled.
 func (s *Service) Cancel(ctx context.Context, project, id, reason string) error {
-	return cancel(ctx, s.runs, project, id, reason)
+	_, err := cancel(ctx, s.runs, project, id, reason)
+	return err
 }
 
-func cancel(ctx context.Context, runs Runs, project, id, reason string) error {
+// cancel returns false for a run that has ended.
+func cancel(ctx context.Context, runs Runs, project, id, reason string) (bool, error) {
 	_, err := runs.Cancel(auth.WithActor(ctx, auth.System()), project, id, reason)
 	if apperror.Is(err, apperror.RunEnded) || apperror.Is(err, apperror.RunCanceling) || apperror.Is(err, apperror.RunNotFound) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

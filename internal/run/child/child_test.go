@@ -51,6 +51,9 @@ func newPlatform(rows ...run.Run) *platform {
 
 func (w *platform) Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error) {
 	actor, _ := auth.ActorFrom(ctx)
+	if err := w.nextError(req.Parent.Key); err != nil {
+		return run.Run{}, false, err
+	}
 	w.started, w.starters = append(w.started, req), append(w.starters, actor.Name)
 	return run.Run{ID: "new"}, true, nil
 }
@@ -95,9 +98,9 @@ func (w *platform) Due(_ context.Context, after string, limit int) ([]child.Link
 		r, p := w.rows[id], w.rows[parent]
 		l := child.Link{
 			RunID: id, Project: "p", Parent: parent, Ended: r.Status.Terminal(), ParentEnded: p.Status.Terminal() || p.ID == "",
-			CancelRequested: r.CancelRequested,
+			CancelRequested: r.CancelRequested, ParentCanceled: p.CancelRequested,
 		}
-		if id > after && (l.Ended || l.ParentEnded && !l.CancelRequested) {
+		if id > after && (l.Ended || (l.ParentEnded || l.ParentCanceled) && !l.CancelRequested) {
 			out = append(out, l)
 		}
 	}
@@ -112,11 +115,15 @@ func (w *platform) DueFor(ctx context.Context, ids []string) ([]child.Link, erro
 	}), err
 }
 
-func (w *platform) Key(_ context.Context, id string) (string, bool, error) {
+func (w *platform) Key(_ context.Context, id string) (string, bool, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, awaited := w.awaited[id]
-	return "key of " + id, awaited, nil
+	parent, awaited := w.awaited[id]
+	canceled := false
+	for above, ok := parent, awaited; ok; above, ok = w.awaited[above] {
+		canceled = canceled || w.rows[above].CancelRequested
+	}
+	return "key of " + id, canceled, awaited, nil
 }
 
 func (w *platform) MarkNotified(_ context.Context, id string) error {
@@ -126,10 +133,14 @@ func (w *platform) MarkNotified(_ context.Context, id string) error {
 	return nil
 }
 
-func (w *platform) NotifyParent(_ context.Context, r run.Run) error {
+func (w *platform) NotifyParent(_ context.Context, r run.Run, canceled bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notified = append(w.notified, r.ID+" "+r.Parent.RunID+" "+r.Parent.Key)
+	line := r.ID + " " + r.Parent.RunID + " " + r.Parent.Key
+	if canceled {
+		line += ": canceled with its parent"
+	}
+	w.notified = append(w.notified, line)
 	return w.nextError(r.ID)
 }
 
@@ -213,6 +224,21 @@ func TestStart(t *testing.T) {
 	_, err = s.Start(t.Context(), req)
 	require.True(t, apperror.Is(err, apperror.RunNotFound))
 	require.Len(t, w.started, 1)
+}
+
+func TestRefusedStartCancelsTheParent(t *testing.T) {
+	t.Parallel()
+	w := newPlatform(run.Run{ID: "parent", Status: run.Running})
+	s := child.New(w, w, child.Options{MaxDepth: 3})
+	away := errors.New("temporal is unavailable")
+	w.fails["k"] = slices.Repeat([]error{run.ErrAncestorCanceled}, 3)
+	w.fails["parent"] = []error{away, nil, apperror.New(apperror.Refused, apperror.RunEnded, "ended")}
+	for _, want := range []error{away, run.ErrAncestorCanceled, run.ErrAncestorCanceled} {
+		_, err := s.Start(t.Context(), child.Request{Project: "p", Parent: "parent", Key: "k"})
+		require.ErrorIs(t, err, want)
+	}
+	require.Equal(t, []string{"parent", "parent", "parent"}, w.canceled)
+	require.Empty(t, w.started)
 }
 
 func TestCancelOfEndedRunSucceeds(t *testing.T) {
@@ -334,6 +360,37 @@ func TestChildrenOfEndedParentAreCanceledOnce(t *testing.T) {
 		advance(10 * time.Second)
 		require.Empty(t, w.seen().awaited)
 		require.Empty(t, w.seen().notified, "the parent has ended")
+	})
+}
+
+func TestCanceledTreeIsCanceledFromTheTop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("1", "root"), awaits("2", "1"), awaits("3", "2"),
+			run.Run{ID: "free", Status: run.Running, Parent: run.Parent{RunID: "root"}}, awaits("of free", "free"))
+		w.fails["2"] = []error{errors.New("temporal is unavailable"), apperror.New(apperror.Refused, apperror.RunEnded, "its row is behind")}
+		w.startWatcher(t)
+		advance(4 * time.Second)
+		require.Equal(t, []string{"1", "2"}, w.seen().canceled, "a run that is canceled makes its children due at once")
+		advance(10 * time.Second)
+		require.Equal(t, []string{"1", "2", "2", "2", "3"}, w.seen().canceled, "no runs but those that are awaited, each until it has the request")
+		require.Empty(t, w.seen().notified)
+	})
+}
+
+func TestParentOfCanceledChildIsCanceledBeforeItIsNotified(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("parent", "root"), awaits("a", "parent"), awaits("b", "parent"))
+		w.fails["parent"] = []error{errors.New("temporal is unavailable")}
+		w.end("a", run.Canceled)
+		w.end("b", run.Failed)
+		w.startWatcher(t).Ended("a")
+		synctest.Wait()
+		require.Empty(t, w.seen().notified, "it would handle an error")
+		advance(10 * time.Second)
+		require.True(t, w.rows["parent"].CancelRequested)
+		require.ElementsMatch(t, []string{"a parent key of a: canceled with its parent", "b parent key of b"}, w.seen().notified)
 	})
 }
 

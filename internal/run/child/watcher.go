@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -24,18 +23,20 @@ type Link struct {
 	Parent  string
 	// Ended and ParentEnded report which of the two has ended. A parent without a row counts as ended.
 	Ended, ParentEnded bool
-	CancelRequested    bool
+	// CancelRequested and ParentCanceled report which of the two has a cancellation request.
+	CancelRequested, ParentCanceled bool
 }
 
 // Store stores which runs are awaited.
 type Store interface {
-	// Due returns up to limit links with run IDs above after, in order, whose run has ended, or whose parent has ended and
-	// whose run has no cancellation request.
+	// Due returns up to limit links with run IDs above after, in order, whose run has ended, or whose parent has ended or a
+	// cancellation request and whose run has no such request.
 	Due(ctx context.Context, after string, limit int) ([]Link, error)
 	// DueFor returns those of them with one of the runs at either end.
 	DueFor(ctx context.Context, runIDs []string) ([]Link, error)
-	// Key returns the key of the request that made a run; false when the run is no longer awaited.
-	Key(ctx context.Context, runID string) (key string, awaited bool, err error)
+	// Key returns the key of the request that made a run, and whether the parent must start no child (see
+	// [run.ErrAncestorCanceled]); awaited is false when the run is no longer awaited.
+	Key(ctx context.Context, runID string) (key string, canceled, awaited bool, err error)
 	// MarkNotified removes the record that a run is awaited.
 	MarkNotified(ctx context.Context, runID string) error
 }
@@ -46,9 +47,9 @@ var ErrUnreadable = errors.New("its end cannot be read")
 
 // Notifier notifies parents of the ends of their children.
 type Notifier interface {
-	// NotifyParent notifies the parent of r, which has ended. It may return [run.ErrNotKnown], [run.ErrClosed] and
-	// [ErrUnreadable]. Repeating it changes nothing.
-	NotifyParent(ctx context.Context, r run.Run) error
+	// NotifyParent notifies the parent of r, which has ended; canceled reports that r was canceled with its parent. It may
+	// return [run.ErrNotKnown], [run.ErrClosed] and [ErrUnreadable]. Repeating it changes nothing.
+	NotifyParent(ctx context.Context, r run.Run, canceled bool) error
 	// NotifyUnreadable notifies the parent that r has ended with an unreadable result, which is a failure.
 	NotifyUnreadable(ctx context.Context, r run.Run, why error) error
 }
@@ -67,12 +68,13 @@ const (
 	// readWithin is how long the reading of an unreadable end is retried, until a key is restored, before its parent is
 	// notified of the failure.
 	readWithin = time.Hour
-	// parentEnded is the reason for which a child is canceled.
-	parentEnded = "the run that awaited it has ended"
+	// parentEnded and parentCanceled are the reasons for which a child is canceled.
+	parentEnded    = "the run that awaited it has ended"
+	parentCanceled = "the run that awaits it is being canceled"
 )
 
-// Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended. It
-// processes runs passed to Ended at once, and finds those of all processes by scans.
+// Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended or are
+// being canceled. It processes runs passed to Ended at once, and finds those of all processes by scans.
 type Watcher struct {
 	*loop.Loop
 
@@ -87,7 +89,7 @@ type Watcher struct {
 	unreadable *delays
 
 	mu      sync.Mutex
-	ended   []string
+	changed []string  // runs that have ended, or have a new cancellation request
 	scanned time.Time // when the last scan began; only poll uses it
 }
 
@@ -101,11 +103,14 @@ func NewWatcher(store Store, rows Rows, runs Runs, notifier Notifier, exclusive 
 }
 
 // Ended schedules runs that have just ended. It does not block.
-func (w *Watcher) Ended(runIDs ...string) {
+func (w *Watcher) Ended(runIDs ...string) { w.schedule(runIDs...) }
+
+// schedule schedules the links of runs whose rows have just changed.
+func (w *Watcher) schedule(runIDs ...string) {
 	w.mu.Lock()
-	w.ended = append(w.ended, runIDs...)
-	if len(w.ended) > pageSize*parallel {
-		w.ended = nil // a scan finds them
+	w.changed = append(w.changed, runIDs...)
+	if len(w.changed) > pageSize*parallel {
+		w.changed = nil // a scan finds them
 	}
 	w.mu.Unlock()
 	w.Wake()
@@ -113,10 +118,10 @@ func (w *Watcher) Ended(runIDs ...string) {
 
 func (w *Watcher) poll(ctx, _ context.Context) time.Duration {
 	w.mu.Lock()
-	ids := w.ended
-	w.ended = nil
+	ids := w.changed
+	w.changed = nil
 	w.mu.Unlock()
-	w.logError(ctx, w.processEnded(ctx, ids))
+	w.logError(ctx, w.processChanged(ctx, ids))
 	switch {
 	case w.scanned.IsZero(): // the first scan is one interval after the start
 		w.scanned = time.Now()
@@ -138,7 +143,7 @@ func (*Watcher) logError(ctx context.Context, err error) {
 	logger.FromContext(ctx).Log(ctx, level, "Parents could not be notified of the ends of child runs, will retry", "error", err)
 }
 
-func (w *Watcher) processEnded(ctx context.Context, ids []string) error {
+func (w *Watcher) processChanged(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -201,21 +206,28 @@ func (w *Watcher) process(ctx context.Context, l Link) error {
 		return w.store.MarkNotified(ctx, l.RunID)
 	case l.Ended:
 		return w.notify(ctx, l)
-	case l.ParentEnded && !l.CancelRequested:
-		return w.cancelOrphan(ctx, l)
+	case l.CancelRequested:
+		return nil
+	case l.ParentEnded:
+		return w.cancel(ctx, l, parentEnded)
+	case l.ParentCanceled:
+		return w.cancel(ctx, l, parentCanceled)
 	}
 	return nil
 }
 
-// cancelOrphan cancels a run whose parent has ended. A run in another Temporal is left to a process that is connected
-// there, and retried here with increasing delays.
-func (w *Watcher) cancelOrphan(ctx context.Context, l Link) error {
+// cancel cancels a run that nothing awaits any more, and schedules its own children. A run in another Temporal is left
+// to a process that is connected there, and retried here with increasing delays.
+func (w *Watcher) cancel(ctx context.Context, l Link, reason string) error {
 	if !w.unknown.elapsed(l.RunID) {
 		return nil
 	}
-	err := cancel(auth.WithActor(ctx, auth.System()), w.runs, l.Project, l.RunID, parentEnded)
+	canceled, err := cancel(ctx, w.runs, l.Project, l.RunID, reason)
 	if apperror.Is(err, apperror.RunElsewhere) {
 		w.unknown.extend(l.RunID)
+	}
+	if canceled { // its row has the request, so it is not due itself
+		w.schedule(l.RunID)
 	}
 	return err
 }
@@ -227,7 +239,7 @@ func (w *Watcher) notify(ctx context.Context, l Link) error {
 	if !w.unknown.elapsed(l.RunID) || !w.unreadable.elapsed(l.RunID) {
 		return nil
 	}
-	key, awaited, err := w.store.Key(ctx, l.RunID)
+	key, canceled, awaited, err := w.store.Key(ctx, l.RunID)
 	if err != nil || !awaited {
 		return err
 	}
@@ -236,7 +248,17 @@ func (w *Watcher) notify(ctx context.Context, l Link) error {
 		return err
 	}
 	r.Parent.Key = key
-	err = w.notifier.NotifyParent(ctx, r)
+	canceled = canceled && r.Status == run.Canceled
+	if canceled && !l.ParentCanceled { // the child was canceled before the runs between it and the top
+		_, err := cancel(ctx, w.runs, l.Project, l.Parent, parentCanceled)
+		if apperror.Is(err, apperror.RunElsewhere) {
+			w.unknown.extend(l.RunID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err = w.notifier.NotifyParent(ctx, r, canceled)
 	if errors.Is(err, ErrUnreadable) {
 		if w.unreadable.age(l.RunID) < readWithin {
 			w.unreadable.extend(l.RunID)

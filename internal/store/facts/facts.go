@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/system"
 )
 
@@ -36,8 +37,30 @@ func Read(ctx context.Context, db *sqldb.DB, migrator *schema.Migrator) system.S
 	}
 	version := value("read the version of the database", dialect.Version, &f.Version)
 	size := value("read the size of the database", dialect.Size, &f.Bytes)
-	var schema error
+	var clock, schema error
+	f.ClockSkew, clock = ClockSkew(ctx, db)
 	f.Schema, schema = migrator.Version(ctx)
-	f.Err = errors.Join(version, size, schema)
+	f.Err = errors.Join(version, size, clock, schema)
 	return f
+}
+
+// ClockSkew reads how far the database's clock is ahead of that of this process, negative where it is behind.
+func ClockSkew(ctx context.Context, db *sqldb.DB) (skew time.Duration, err error) {
+	err = db.Read(ctx, "read the clock of the database", func(ctx context.Context, c sqldb.Conn) error {
+		var now time.Time
+		asked := time.Now()
+		err := c.QueryRowContext(ctx, `SELECT `+db.Dialect().Now).Scan(sqlrow.TimeInto(&now))
+		skew = between(asked, now, time.Now())
+		return err
+	})
+	return skew, err
+}
+
+// between returns the least difference of two clocks that explains a time which one of them had between two times of the
+// other. A slow answer is no difference. SQLite's clock has milliseconds.
+func between(before, at, after time.Time) time.Duration {
+	if early := at.Sub(before.Truncate(time.Millisecond)); early < 0 {
+		return early
+	}
+	return max(0, at.Sub(after))
 }

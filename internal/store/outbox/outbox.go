@@ -48,17 +48,17 @@ func (s *Store) Waiting(ctx context.Context) (projects []string, err error) {
 	return projects, err
 }
 
-// Backlog returns the events that are not moved yet.
+// Backlog returns the events that are not moved yet. Their times are those of servers and of Temporal, so the age is by
+// the clock of this process, not by the database's.
 func (s *Store) Backlog(ctx context.Context) (b event.Unpublished, err error) {
 	err = s.db.Read(ctx, "read unpublished events", func(ctx context.Context, c sqldb.Conn) error {
-		var now, oldest time.Time
-		if err := c.QueryRowContext(ctx, `SELECT `+s.db.Dialect().Now+`, COUNT(*), MIN(occurred_at) FROM event_outbox`).
-			Scan(sqlrow.TimeInto(&now), &b.Count, sqlrow.TimeInto(&oldest)); err != nil {
+		var oldest time.Time
+		if err := c.QueryRowContext(ctx, `SELECT COUNT(*), MIN(occurred_at) FROM event_outbox`).Scan(&b.Count, sqlrow.TimeInto(&oldest)); err != nil {
 			return err
 		}
 		b.Oldest = 0
 		if b.Count > 0 {
-			b.Oldest = max(now.Sub(oldest), 0)
+			b.Oldest = max(time.Since(oldest), 0)
 		}
 		return nil
 	})

@@ -39,10 +39,14 @@ func RemoveAwaited(ctx context.Context, c sqldb.Conn, id string) error {
 const (
 	openStatuses = `('queued', 'running', 'waiting')`
 
-	// selectLinks reads awaited runs. A parent without a row has ended.
-	selectLinks = `SELECT a.run_id, r.project, a.parent, r.status NOT IN ` + openStatuses + `, COALESCE(p.status, '') NOT IN ` + openStatuses + `, r.cancel_requested
+	// parentEnded and parentCanceled are conditions on the parent. A parent without a row has ended.
+	parentEnded    = `COALESCE(p.status, '') NOT IN ` + openStatuses
+	parentCanceled = `COALESCE(p.cancel_requested, FALSE)`
+
+	// selectLinks reads awaited runs.
+	selectLinks = `SELECT a.run_id, r.project, a.parent, r.status NOT IN ` + openStatuses + `, ` + parentEnded + `, ` + parentCanceled + `, r.cancel_requested
 FROM run_awaited a JOIN runs r ON r.id = a.run_id LEFT JOIN runs p ON p.id = a.parent
-WHERE (r.status NOT IN ` + openStatuses + ` OR (COALESCE(p.status, '') NOT IN ` + openStatuses + ` AND NOT r.cancel_requested))`
+WHERE (r.status NOT IN ` + openStatuses + ` OR ((` + parentEnded + ` OR ` + parentCanceled + `) AND NOT r.cancel_requested))`
 )
 
 // Due implements [child.Store].
@@ -73,19 +77,22 @@ func (s *Awaited) DueFor(ctx context.Context, runIDs []string) (list []child.Lin
 }
 
 func scanLink(row sqlrow.Scanner) (l child.Link, err error) {
-	return l, row.Scan(&l.RunID, &l.Project, &l.Parent, &l.Ended, &l.ParentEnded, &l.CancelRequested)
+	return l, row.Scan(&l.RunID, &l.Project, &l.Parent, &l.Ended, &l.ParentEnded, &l.ParentCanceled, &l.CancelRequested)
 }
 
 // Key implements [child.Store].
-func (s *Awaited) Key(ctx context.Context, runID string) (key string, awaited bool, err error) {
+func (s *Awaited) Key(ctx context.Context, runID string) (key string, canceled, awaited bool, err error) {
 	err = s.db.Read(ctx, "find awaited run", func(ctx context.Context, c sqldb.Conn) error {
-		keys, err := sqlrow.Collect(ctx, c, `SELECT call_key FROM run_awaited WHERE run_id = $1`, []any{runID}, sqlrow.ScanText)
-		if awaited = len(keys) > 0; awaited {
-			key = keys[0]
+		var parent string
+		found, err := sqlrow.Collect(ctx, c, `SELECT call_key, parent FROM run_awaited WHERE run_id = $1`, []any{runID},
+			func(row sqlrow.Scanner) (struct{}, error) { return struct{}{}, row.Scan(&key, &parent) })
+		if awaited = len(found) > 0; err != nil || !awaited {
+			return err
 		}
+		canceled, err = ancestorCanceled(ctx, c, parent)
 		return err
 	})
-	return key, awaited, err
+	return key, canceled, awaited, err
 }
 
 // MarkNotified implements [child.Store].

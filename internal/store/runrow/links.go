@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
 // Link stores the origin of a run. What follows from a failure does so with its children and its replays.
@@ -19,6 +20,37 @@ VALUES ($1, $2, $3, $4, $5, $6 OR EXISTS (SELECT 1 FROM run_links o WHERE o.run_
 		return err
 	}
 	return AddAwaited(ctx, c, r)
+}
+
+// canceledAncestor reads a run that keeps a run from starting children: the run itself or one that awaits it, directly
+// or through others. A run that is not awaited is independent of the runs above it. What an ended run awaited is
+// canceled, so it starts none either.
+const canceledAncestor = `WITH RECURSIVE line (id, height) AS (
+SELECT id, 0 FROM runs WHERE id = $1
+UNION ALL SELECT a.parent, line.height + 1 FROM line JOIN run_awaited a ON a.run_id = line.id)
+SELECT r.id FROM line JOIN runs r ON r.id = line.id
+WHERE r.cancel_requested OR r.status IN ('canceled', 'terminated') OR (line.height > 0 AND r.status NOT IN ` + openStatuses + `)
+LIMIT 1`
+
+// NeedOpenAncestors returns [run.ErrAncestorCanceled] for a child that must not be started.
+//
+// A child that is accepted while the cancellation is committed is not refused: it is canceled as the child of a canceled
+// parent.
+func NeedOpenAncestors(ctx context.Context, c sqldb.Conn, r run.Run) error {
+	if r.Parent.RunID == "" {
+		return nil
+	}
+	canceled, err := ancestorCanceled(ctx, c, r.Parent.RunID)
+	if err == nil && canceled {
+		err = run.ErrAncestorCanceled
+	}
+	return err
+}
+
+// ancestorCanceled reports whether a run must start no children.
+func ancestorCanceled(ctx context.Context, c sqldb.Conn, id string) (bool, error) {
+	found, err := sqlrow.Collect(ctx, c, canceledAncestor, []any{id}, sqlrow.ScanText)
+	return len(found) > 0, err
 }
 
 // Unlink removes the links of a run that is removed.

@@ -20,6 +20,7 @@ func testFacts(t *testing.T, open Opener) {
 	require.Equal(t, facts.Required, facts.Schema)
 	require.Positive(t, facts.Bytes)
 	require.Positive(t, facts.Latency)
+	require.InDelta(t, 0, facts.ClockSkew.Seconds(), 1, "both are on this machine")
 	for _, pool := range facts.Pools {
 		require.Positive(t, pool.Limit, pool.Name)
 	}

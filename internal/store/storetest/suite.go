@@ -161,6 +161,7 @@ func cases() []test {
 		{"related runs", testRelatedRuns},
 		{"failed step", testFailedStep},
 		{"awaited runs", testAwaited},
+		{"children of canceled runs", testCanceledAncestors},
 		{"waits of a run", testWaits},
 		{"listeners and events that may concern each other", testMissed},
 		{"insert run at once", testInsertRunAtOnce},

@@ -91,6 +91,7 @@ func observe(tel *telemetry.Telemetry) error {
 			return telemetry.Health{Dependencies: map[string]string{"store": "up"}, Roles: map[string]string{"api": "ready"}}
 		}),
 		tel.ObservePools(func() map[string]sql.DBStats { return map[string]sql.DBStats{"all": {}} }),
+		tel.ObserveClockSkew(func(context.Context) (time.Duration, error) { return 0, nil }),
 		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) { return []webhook.Backlog{{Project: project}}, nil }),
 		tel.ObserveUnpublished(func(context.Context) (event.Unpublished, error) { return event.Unpublished{}, nil }),
 		tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {

@@ -62,6 +62,7 @@ func TestEveryMetricIsUsed(t *testing.T) {
 		"signalbox_batch_runs_ended_total":   "the page of a batch has what became of its runs; the counter is for alerts of one's own",
 		"signalbox_diagnosis_requests_total": "the panel of the budget shows when requests are refused; the counter is for the search of the cause",
 		"signalbox_migration_failures_total": "the dashboards are for platforms in operation; the page of the migration names it",
+		"signalbox_store_clock_skew_seconds": "`signalbox system status` warns of it; the gauge is for alerts of one's own",
 		"signalbox_migration_runs_total":     "the dashboards are for platforms in operation; the page of the migration names it",
 	}
 	metrics, err := instruments(t.Context())
