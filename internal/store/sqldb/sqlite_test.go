@@ -53,6 +53,7 @@ func count(t *testing.T, db *sqldb.DB, query string) (n int) {
 	return n
 }
 
+// requireUnavailable requires an error that has the parts in the text for the log.
 func requireUnavailable(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	f, ok := apperror.From(err)
@@ -62,8 +63,17 @@ func requireUnavailable(t *testing.T, err error, parts ...string) {
 	require.Positive(t, f.RetryAfter)
 	require.Error(t, f.Cause)
 	for _, part := range parts {
-		require.Contains(t, f.Message, part)
+		require.Contains(t, f.Error(), part)
 	}
+}
+
+// requireHidden requires that the text for callers does not have what the text for the log has.
+func requireHidden(t *testing.T, err error, part string) {
+	t.Helper()
+	f, ok := apperror.From(err)
+	require.True(t, ok, "not a fault: %v", err)
+	require.Contains(t, f.Error(), part)
+	require.NotContains(t, f.Message, part)
 }
 
 func TestOpenRefusesInvalidOptions(t *testing.T) {
@@ -167,7 +177,8 @@ func TestFullDiskRollsBack(t *testing.T) {
 			written += 2
 		}
 	}
-	requireUnavailable(t, err, "insert run", path, "disk is full", "free space")
+	requireUnavailable(t, err, "insert run", "disk is full", "free space")
+	requireHidden(t, err, path)
 	require.Positive(t, written)
 	require.Equal(t, written, count(t, db, "SELECT COUNT(*) FROM t"))
 	// With free space again, calls succeed.
@@ -183,7 +194,9 @@ func TestLockedFileTimesOut(t *testing.T) {
 	other := open(t, sqldb.Options{Driver: sqldb.SQLite, DSN: path})
 	require.NoError(t, exec(t, db, "CREATE TABLE t (x)"))
 	require.NoError(t, other.Write(t.Context(), "hold", func(context.Context, sqldb.Conn) error {
-		requireUnavailable(t, exec(t, hasty, "INSERT INTO t VALUES (1)"), path)
+		err := exec(t, hasty, "INSERT INTO t VALUES (1)")
+		requireUnavailable(t, err, "did not answer")
+		requireHidden(t, err, path)
 		require.Zero(t, count(t, db, "SELECT COUNT(*) FROM t"), "reads still work")
 		return nil
 	}))
