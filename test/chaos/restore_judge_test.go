@@ -190,7 +190,8 @@ func (e *restoreEvidence) open() (ids []string) {
 func (x *installation) once(temporal client.Client, run string) string {
 	var events []string
 	for _, event := range platform.History(x.t, temporal, run).GetEvents() {
-		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil
+		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil ||
+			event.GetActivityTaskTimedOutEventAttributes() != nil // the run makes the call again, with the same key
 		if failed || event.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 			return ""
 		}
