@@ -86,17 +86,22 @@ func (v Value) Member(name string, members ...string) (string, error) {
 
 // Texts returns all texts of a secret that must not be shown: the value itself or, of a JSON object or array, every text and number in it.
 func (v Value) Texts() []string {
-	decoder := json.NewDecoder(strings.NewReader(string(v)))
-	decoder.UseNumber()
-	var decoded any
-	if decoder.Decode(&decoded) != nil || decoder.More() {
-		return []string{string(v)}
-	}
-	switch decoded.(type) {
+	switch decoded := v.decode().(type) {
 	case map[string]any, []any:
 		return texts(nil, decoded)
 	}
 	return []string{string(v)}
+}
+
+// decode returns the JSON value of a secret, with json.Number for numbers; nil if it is not one JSON value.
+func (v Value) decode() any {
+	decoder := json.NewDecoder(strings.NewReader(string(v)))
+	decoder.UseNumber()
+	var decoded any
+	if decoder.Decode(&decoded) != nil || decoder.More() {
+		return nil
+	}
+	return decoded
 }
 
 func texts(found []string, v any) []string {
@@ -119,10 +124,8 @@ func texts(found []string, v any) []string {
 
 // Object returns a secret that is a JSON object; numbers in it are json.Number.
 func (v Value) Object(name string) (map[string]any, error) {
-	decoder := json.NewDecoder(strings.NewReader(string(v)))
-	decoder.UseNumber()
-	var object map[string]any
-	if decoder.Decode(&object) != nil || object == nil || decoder.More() {
+	object, ok := v.decode().(map[string]any)
+	if !ok {
 		return nil, fmt.Errorf("the secret %q is not a JSON object", name) // what the decoder says would quote it
 	}
 	return object, nil

@@ -47,11 +47,11 @@ func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err er
 // AcquireWithin is Acquire, and fails with [ErrFull] at once while as many callers as given wait for a slot of the key.
 func (k *Keyed) AcquireWithin(ctx context.Context, key string, waiting int) (release func(), err error) {
 	k.mu.Lock()
-	if s := k.keys[key]; s != nil && s.users-int(k.each) >= waiting {
+	s := k.keys[key]
+	if s != nil && s.users-int(k.each) >= waiting {
 		k.mu.Unlock()
 		return nil, ErrFull
 	}
-	s := k.keys[key]
 	if s == nil {
 		s = &slots{weighted: semaphore.NewWeighted(k.each)}
 		k.keys[key] = s

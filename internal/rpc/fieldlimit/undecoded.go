@@ -7,12 +7,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/signalbox-dev/signalbox/internal/batch"
+	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 )
 
 const (
-	// mostElements is the number of elements of a list or map to which a request is decoded. The limits of the table are not higher.
-	mostElements = 10_000
+	// mostElements is the number of elements of a list or map to which a request is decoded: the highest limit of the table.
+	mostElements = max(batch.MaxIDs, config.MaxEventBatch)
 	// maxDepth is the depth of messages within messages to which elements are counted. No request is as deep.
 	maxDepth = 20
 )
@@ -24,6 +26,9 @@ func counted(name string, n int) error {
 	}
 	return nil
 }
+
+// mayExceed reports whether a request may have more elements in a list or map: each takes two bytes or more, in JSON, too.
+func mayExceed(data []byte) bool { return len(data) > 2*mostElements }
 
 // checkBinary counts the elements of the lists and maps in the binary form of a message before it is decoded: one of two bytes takes hundreds of
 // bytes of memory afterwards. What cannot be read is left to the decoder.
@@ -62,6 +67,14 @@ func checkBinary(data []byte, d protoreflect.MessageDescriptor, prefix string, d
 	return nil
 }
 
+// checkJSON is checkBinary for the JSON of a message.
+func checkJSON(data []byte, m proto.Message) error {
+	if !mayExceed(data) {
+		return nil
+	}
+	return jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted)
+}
+
 // Binary is Connect's codec of binary messages, which counts the elements of lists and maps before it decodes a message.
 type Binary struct{}
 
@@ -79,20 +92,20 @@ func (b Binary) Marshal(message any) ([]byte, error) { return b.MarshalAppend(ni
 
 // MarshalAppend appends the binary form of a message.
 func (Binary) MarshalAppend(dst []byte, message any) ([]byte, error) {
-	m, ok := message.(proto.Message)
-	if !ok {
-		return nil, fmt.Errorf("write a binary message: %T is not a Protobuf message", message)
-	}
-	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+	return marshal(dst, message, proto.MarshalOptions{})
 }
 
 // MarshalStable returns a binary form that depends only on the message.
 func (Binary) MarshalStable(message any) ([]byte, error) {
+	return marshal(nil, message, proto.MarshalOptions{Deterministic: true})
+}
+
+func marshal(dst []byte, message any, options proto.MarshalOptions) ([]byte, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return nil, fmt.Errorf("write a binary message: %T is not a Protobuf message", message)
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return options.MarshalAppend(dst, m)
 }
 
 // Unmarshal reads a message.
@@ -101,8 +114,10 @@ func (Binary) Unmarshal(data []byte, message any) error {
 	if !ok {
 		return fmt.Errorf("read a binary message: %T is not a Protobuf message", message)
 	}
-	if err := checkBinary(data, m.ProtoReflect().Descriptor(), "", maxDepth); err != nil {
-		return err
+	if mayExceed(data) {
+		if err := checkBinary(data, m.ProtoReflect().Descriptor(), "", maxDepth); err != nil {
+			return err
+		}
 	}
 	return proto.Unmarshal(data, m)
 }
@@ -116,7 +131,7 @@ func NewJSON(name string) JSON { return JSON{jsoncodec.NewConnect(name)} }
 // Unmarshal reads a message.
 func (j JSON) Unmarshal(data []byte, message any) error {
 	if m, ok := message.(proto.Message); ok {
-		if err := jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted); err != nil {
+		if err := checkJSON(data, m); err != nil {
 			return err
 		}
 	}
@@ -131,7 +146,7 @@ func NewREST() REST { return REST{jsoncodec.NewREST()} }
 
 // Unmarshal reads a message.
 func (r REST) Unmarshal(data []byte, m proto.Message) error {
-	if err := jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted); err != nil {
+	if err := checkJSON(data, m); err != nil {
 		return err
 	}
 	return r.REST.Unmarshal(data, m)

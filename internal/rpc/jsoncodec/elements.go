@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Elements calls count for each element of each list and map in the JSON of a message, with the name of the field and
-// the number of its elements so far, until count returns an error, which Elements returns. It reads no element into memory but the current one. Inline values
+// Elements calls count for each element of each list and map in the JSON of a message, with the name of the field and the number of its
+// elements so far, until count returns an error, which Elements returns. It reads no element into memory but the current one. Inline values
 // (JsonValue) are not entered, and what is not JSON of such a message is left to [Unmarshal].
 func Elements(data []byte, d protoreflect.MessageDescriptor, count func(name string, n int) error) error {
 	err := elements(json.NewDecoder(bytes.NewReader(data)), d, "", count)

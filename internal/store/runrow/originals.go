@@ -30,6 +30,9 @@ func OriginalRows(id string, list ...run.Original) []OriginalRow {
 	return rows
 }
 
+// redactedColumn is the column of runs that marks those with any original. It is the last of these columns in order.
+const redactedColumn = "redacted"
+
 // WriteOriginals adds originals, or replaces those of the same values, and marks their runs.
 func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []OriginalRow) error {
 	if len(rows) == 0 {
@@ -44,13 +47,14 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 	ids := map[string][]string{} // the runs to be marked, by the column
 	for i, r := range rows {
 		last[key{r.RunID, r.What, r.Number}] = i
-		ids["redacted"] = append(ids["redacted"], r.RunID)
+		column := redactedColumn
 		switch r.What {
 		case run.OriginalInput:
-			ids["input_redacted"] = append(ids["input_redacted"], r.RunID)
+			column = "input_redacted"
 		case run.OriginalEnd:
-			ids["end_redacted"] = append(ids["end_redacted"], r.RunID)
+			column = "end_redacted"
 		}
+		ids[column] = append(ids[column], r.RunID)
 	}
 	var once []OriginalRow
 	for i, r := range rows {
@@ -64,9 +68,13 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 	if err != nil {
 		return err
 	}
-	for _, column := range slices.Sorted(maps.Keys(ids)) {
+	for _, column := range slices.Sorted(maps.Keys(ids)) { // a row that one statement marks is not written again by the last one
+		set := redactedColumn + ` = TRUE`
+		if column != redactedColumn {
+			set += `, ` + column + ` = TRUE`
+		}
 		err := sqlrow.In(ctx, d, sqlrow.Distinct(ids[column]), nil, func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE runs SET `+column+` = TRUE WHERE NOT `+column+` AND id IN `+marks, args...)
+			_, err := c.ExecContext(ctx, `UPDATE runs SET `+set+` WHERE NOT `+column+` AND id IN `+marks, args...)
 			return err
 		})
 		if err != nil {
