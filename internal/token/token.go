@@ -44,6 +44,20 @@ type Token struct {
 	RevokedAt  time.Time
 }
 
+// Overlaps reports whether both tokens have a role in one project. Such tokens need different names, so that the audit log of that project
+// distinguishes them; the names of other tokens are no business of its admins.
+func (t Token) Overlaps(other Token) bool {
+	if _, everywhere := t.Roles[auth.Everywhere]; everywhere {
+		return true
+	}
+	for name := range other.Roles {
+		if _, both := t.Roles[name]; both || name == auth.Everywhere {
+			return true
+		}
+	}
+	return false
+}
+
 // Stored is a token with the hash of its text.
 type Stored struct {
 	Token Token
@@ -63,8 +77,8 @@ type Cursor struct {
 
 // Store stores tokens.
 type Store interface {
-	// CreateToken adds t with the hash of its text, or returns [apperror.TokenExists] when another token that is not revoked has the name.
-	// Before that, in the same transaction, it calls beside, unless nil, with each existing token; an error of beside is returned.
+	// CreateToken adds t with the hash of its text, or returns [apperror.TokenExists] when another token that is not revoked has the name and
+	// overlaps with t. Before it adds t, in the same transaction, it calls beside, unless nil, with each existing token; an error of beside is returned.
 	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry, beside func(there Token) error) error
 	// GetToken returns [apperror.TokenNotFound] for an unknown ID.
 	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)

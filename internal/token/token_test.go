@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,6 +314,44 @@ func TestActorGrantsOnlyItsOwnRoles(t *testing.T) {
 	rest, err := s.List(s.admin, &token.Cursor{CreatedAt: page[1].CreatedAt, ID: page[1].ID}, 10)
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
+}
+
+func TestNamesAreUniqueInEachProject(t *testing.T) {
+	s := start(t)
+	shop := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindToken, Name: "ada", Roles: map[string]auth.Role{"shop": auth.Admin}})
+	create := func(ctx context.Context, name string, projects ...string) error {
+		roles := map[string]auth.Role{}
+		for _, project := range projects {
+			roles[project] = auth.Viewer
+		}
+		_, _, err := s.Create(ctx, token.Request{Name: name, Roles: roles})
+		return err
+	}
+	require.NoError(t, create(s.admin, "ci", "lab"))
+	require.NoError(t, create(shop, "ci", "shop"), "an admin of one project learns no names of another")
+	for _, projects := range [][]string{{"shop"}, {"shop", "lab"}, {auth.Everywhere}} {
+		requireReason(t, create(s.admin, "ci", projects...), apperror.TokenExists, `"ci"`)
+	}
+	require.NoError(t, create(s.admin, "root", auth.Everywhere))
+	requireReason(t, create(shop, "root", "shop"), apperror.TokenExists, `"root"`)
+}
+
+func TestNamesCreatedAtTheSameTimeStayUnique(t *testing.T) {
+	s := start(t)
+	var wg sync.WaitGroup
+	var made atomic.Int32
+	for _, project := range []string{"shop", auth.Everywhere, "shop", auth.Everywhere} {
+		wg.Go(func() {
+			_, _, err := s.Create(s.admin, token.Request{Name: "ci", Roles: operator(project)})
+			if err == nil {
+				made.Add(1)
+				return
+			}
+			requireReason(t, err, apperror.TokenExists, `"ci"`)
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, made.Load())
 }
 
 func TestInvalidRequestsAreRefused(t *testing.T) {

@@ -113,7 +113,7 @@ func callers() []Reason {
 		{apperror.TokenExpired, only(connect.CodeUnauthenticated), "The token has expired.", "Use another one; an admin creates it with `signalbox token create`."},
 		{apperror.TokenRevoked, only(connect.CodeUnauthenticated), "The token was revoked.", "Use another one; an admin creates it with `signalbox token create`."},
 		{apperror.TokenNotFound, only(notFound), "There is no token of this ID that the caller may see.", "Check it with `signalbox token list`."},
-		{apperror.TokenExists, only(exists), "A token that is not revoked has this name; or, for the first token, an admin token exists already.", "Choose another name, or revoke the other one first."},
+		{apperror.TokenExists, only(exists), "A token of one of the same projects has this name and is not revoked; or, for the first token, an admin token exists already.", "Choose another name, or revoke the other one first."},
 		{apperror.SessionEnded, only(connect.CodeUnauthenticated), "The session was signed out, was revoked, expired, or was not used for `auth.session_idle`.", "Sign in again."},
 		{apperror.SessionNotFound, only(notFound), "There is no session of this ID that the caller may see.", "Check it with `signalbox token sessions`."},
 		{apperror.TooManySessions, only(exhausted), "The token has 100 open sessions.", "Sign out elsewhere, or end sessions: `signalbox token sessions` and `signalbox token revoke-session ID`. Those that are not used end after `auth.session_idle`."},

@@ -385,6 +385,12 @@ func fixtures() map[int64]fixture {
 				`SELECT COUNT(*) FROM steps WHERE NOT redacted`:                      "0",
 			},
 		},
+		56: {
+			insert: []string{
+				`INSERT INTO tokens (id, name, hash, roles, creator, created_at) VALUES ('t56', 'ci', 'h', '{"shop": "viewer"}', 'ada', 1), ('u56', 'ci', 'h', '{"lab": "viewer"}', 'ada', 1)`,
+			},
+			want: map[string]string{`SELECT COUNT(*) FROM tokens WHERE name = 'ci' AND id LIKE '%56'`: "2"},
+		},
 		35: {
 			insert: []string{`INSERT INTO outages (server, since, kind, seen_at) VALUES ('host-1', 5, 'hung', 6)`},
 			want:   map[string]string{`SELECT kind FROM outages WHERE ended_at IS NULL`: "hung"},

@@ -66,6 +66,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0053_foreign_runs.sql", "9020b9e640a0", "9020b9e640a0"},
 		{"0054_sealing_keys.sql", "61ab08678db8", "9d4eaaae1638"},
 		{"0055_hidden.sql", "b4f57a44c352", "b4f57a44c352"},
+		{"0056_token_names.sql", "eb63e455de74", "eb63e455de74"},
 	}
 }
 

@@ -46,21 +46,37 @@ func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e a
 		return err
 	}
 	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
+		if err := s.db.Serialize(ctx, c, "create token "+t.Name); err != nil {
+			return err
+		}
+		if err := checkName(ctx, c, t); err != nil {
+			return err
+		}
 		if err := checkTokens(ctx, c, check); err != nil {
 			return err
 		}
-		made, err := sqlrow.Affected(ctx, c, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)
-ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING`,
+		_, err := c.ExecContext(ctx, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)`,
 			t.ID, t.Name, hex.EncodeToString(hash), roles, t.Creator, t.CreatedAt.UnixMicro(), sqlrow.Micros(t.ExpiresAt))
 		if err != nil {
 			return err
 		}
-		if !made {
-			return apperror.New(apperror.Exists, apperror.TokenExists,
-				"there is a token with the name %q; choose another one, so that they differ in the audit log, or revoke that one first", t.Name)
-		}
 		return ledger.Add(ctx, c, e)
 	})
+}
+
+// checkName refuses the name of a token that is not revoked and has a project in common with t.
+func checkName(ctx context.Context, c sqldb.Conn, t token.Token) error {
+	named, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens WHERE name = $1 AND revoked_at IS NULL`, []any{t.Name}, scan)
+	if err != nil {
+		return err
+	}
+	for _, k := range named {
+		if k.token.Overlaps(t) {
+			return apperror.New(apperror.Exists, apperror.TokenExists,
+				"a token with the name %q has a role in the same projects; choose another one, so that they differ in the audit log, or revoke that one first", t.Name)
+		}
+	}
+	return nil
 }
 
 // checkTokens calls check for each existing token. In SQLite no other process adds one meanwhile; in Postgres, calls are

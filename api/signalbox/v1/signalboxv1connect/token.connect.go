@@ -47,7 +47,8 @@ const (
 
 // TokenServiceClient is a client for the signalbox.v1.TokenService service.
 type TokenServiceClient interface {
-	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name.
+	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name and a role in one of
+	// the same projects.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 	// ListTokens lists tokens, newest first.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
@@ -127,7 +128,8 @@ func (c *tokenServiceClient) WhoAmI(ctx context.Context, req *connect.Request[v1
 
 // TokenServiceHandler is an implementation of the signalbox.v1.TokenService service.
 type TokenServiceHandler interface {
-	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name.
+	// CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name and a role in one of
+	// the same projects.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
 	// ListTokens lists tokens, newest first.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)

@@ -275,7 +275,8 @@ export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
  */
 export const TokenService: GenService<{
   /**
-   * CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name.
+   * CreateToken creates a token. It is refused with TOKEN_EXISTS when a token that is not revoked has the same name and a role in one of
+   * the same projects.
    *
    * @generated from rpc signalbox.v1.TokenService.CreateToken
    */
