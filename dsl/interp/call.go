@@ -101,6 +101,14 @@ func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) 
 	f.step.endAttempt(m.now, problem)
 }
 
+// retryAfter returns the delay that the response to the last attempt asks for.
+func (m *Machine) retryAfter(attempts []Attempt) time.Duration {
+	if n := len(attempts); n > 0 && m.start.Interpreter >= AskedSince {
+		return attempts[n-1].RetryAfter
+	}
+	return 0
+}
+
 // EntryKey identifies one entry into a task across all runs, by the step's path. It names the listener of a listen task
 // and the run that a run task awaits.
 func EntryKey(runID, path string) string { return callKey(runID, path) }

@@ -210,6 +210,43 @@ func TestRetryDelays(t *testing.T) {
 	}
 }
 
+func TestRetriesWaitAsLongAsTheServiceAsks(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, policy string
+		interpreter  int
+		want         []time.Duration // gaps between the calls, in seconds
+	}{
+		{"longer than the policy", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{7, 7}},
+		{"shorter than the policy", `{delay: {seconds: 9}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{9, 9}},
+		{"without a delay", `{limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{7, 7}},
+		{"plus jitter", `{jitter: {from: {seconds: 2}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{9, 9}},
+		{"limited by time", `{delay: {seconds: 1}, limit: {duration: {seconds: 10}}}`, interp.Version, []time.Duration{7}},
+		{"run of an earlier interpreter", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, interp.AskedSince - 1, []time.Duration{3, 3}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newDriver(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: true}}}]}`), ``)
+			w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: tt.interpreter}, w.limits)
+			var at []time.Time
+			w.origin = func(interp.Call) answer {
+				at = append(at, w.now)
+				failed := answered(503)
+				failed.Attempts = []interp.Attempt{{StartedAt: w.now, EndedAt: w.now, Status: 503, RetryAfter: 7 * time.Second}}
+				return answer{Result: failed}
+			}
+			w.completes(`{"caught": true}`)
+			var gaps []time.Duration
+			for i := 1; i < len(at); i++ {
+				gaps = append(gaps, at[i].Sub(at[i-1])/time.Second)
+			}
+			require.Equal(t, tt.want, gaps)
+			require.Equal(t, 7*time.Second, w.step("/do/0/t/try/0/c").Attempts[0].RetryAfter)
+		})
+	}
+}
+
 func TestJitterIsInRangeAndTheSameEveryTime(t *testing.T) {
 	t.Parallel()
 	source := document(retrying + `{delay: {seconds: 1}, jitter: {from: {milliseconds: 100}, to: {milliseconds: 900}}, limit: {attempt: {count: 30}}}}`)

@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, plus jitter.
-func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any) (time.Duration, *dsl.Error) {
+// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, or asked if that is longer, plus jitter.
+func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any, asked time.Duration) (time.Duration, *dsl.Error) {
 	at := f.task.Pointer
 	var delay time.Duration
 	var failed *dsl.Error
@@ -19,7 +19,7 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 			return 0, failed
 		}
 	}
-	delay = grownDelay(delay, p.Backoff.Kind, n)
+	delay = max(grownDelay(delay, p.Backoff.Kind, n), asked)
 	if p.Jitter == nil {
 		return delay, nil
 	}

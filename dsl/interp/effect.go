@@ -130,6 +130,9 @@ type Attempt struct {
 	Status int `json:"status,omitempty"`
 	// Unknown: the attempt's result was lost.
 	Unknown bool `json:"unknown,omitempty"`
+	// RetryAfter is the least delay before the next request that the response asks for, limited by the caller of the
+	// service; 0: it asks for none.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // alarmKind defines the action when a deadline passes.

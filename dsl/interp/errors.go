@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
 )
@@ -13,6 +14,8 @@ type raised struct {
 	problem dsl.Error
 	// unanswered reports that calls were canceled or failed while it is unknown whether their receivers acted.
 	unanswered bool
+	// retryAfter is the least delay before a retry, which the called service asks for.
+	retryAfter time.Duration
 }
 
 func newError(kind string, status int, instance, detail string) dsl.Error {
@@ -163,7 +166,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 		return false
 	}
 	if c.Retry != nil {
-		again, failed := m.retry(f, c.Retry, vars, failure.unanswered)
+		again, failed := m.retry(f, c.Retry, vars, failure)
 		if failed != nil {
 			failure.problem = *failed
 			return false
@@ -198,7 +201,7 @@ func (m *Machine) permits(f *frame, when, except *dsl.Expr, vars map[string]any)
 }
 
 // retry schedules the next attempt of a try if its policy allows one.
-func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unanswered bool) (bool, *dsl.Error) {
+func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, failure *raised) (bool, *dsl.Error) {
 	if ok, failed := m.permits(f, p.When, p.ExceptWhen, vars); failed != nil || !ok {
 		return false, failed
 	}
@@ -206,7 +209,7 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 	if p.Limit.Attempt.Count > 0 && retries > p.Limit.Attempt.Count {
 		return false, nil
 	}
-	delay, failed := m.retryDelay(f, p, retries, vars)
+	delay, failed := m.retryDelay(f, p, retries, vars, failure.retryAfter)
 	if failed != nil {
 		return false, failed
 	}
@@ -220,7 +223,7 @@ func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, unans
 		}
 	}
 	f.try.number++
-	if !unanswered {
+	if !failure.unanswered {
 		f.try.scope++
 	}
 	f.step.attempt = f.try.number

@@ -4,8 +4,8 @@ package interp
 // other effects than before; a run keeps the version it started with. Version 2 added listen and emit; 3 pauses,
 // granted steps, other runs and secrets; 4 limits: fuel that includes the cost of built-in functions, recorded steps,
 // steps per run, large values; 5 workflow tasks that end after a time of calls, records of large values that keep their
-// types.
-const Version = 5
+// types; 6 retries that wait for as long as the called service asks.
+const Version = 6
 
 // BoundedSince is the first version with limits for runs. Runs of older versions continue without them.
 const BoundedSince = 4
@@ -16,6 +16,9 @@ const PacedSince = 5
 // ShortenedSince is the first version whose records of large payloads keep the types of the values. Where a workflow
 // task ends depends on the sizes of records, so runs of earlier versions keep theirs.
 const ShortenedSince = 5
+
+// AskedSince is the first version whose retries wait for as long as the called service asks.
+const AskedSince = 6
 
 // Limits limit the compute of one run. All are counted, never measured by a clock.
 type Limits struct {

@@ -189,7 +189,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		if f.child != nil {
 			m.forgetChild(f)
 		}
-		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered})
+		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered, retryAfter: m.retryAfter(result.Attempts)})
 		return
 	}
 	if f.child != nil {

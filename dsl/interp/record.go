@@ -124,6 +124,8 @@ type AttemptRecord struct {
 	// the URL has none or a secret is part of it. Both are empty for other tasks.
 	Method string `json:"method,omitempty"`
 	Host   string `json:"host,omitempty"`
+	// RetryAfter is the delay before the next attempt that the response asks for; 0: none.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // Values of AttemptRecord.Outcome.

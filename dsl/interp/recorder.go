@@ -126,7 +126,7 @@ func (s *step) setAttempts(attempts []Attempt, problem *dsl.Error) {
 		ended := laterOf(normalizeTime(a.EndedAt), started)
 		s.beginAttempt(i+1, started)
 		r := &s.attempts[len(s.attempts)-1]
-		r.EndedAt, r.HTTPStatus = &ended, a.Status
+		r.EndedAt, r.HTTPStatus, r.RetryAfter = &ended, a.Status, a.RetryAfter
 		last := i == len(attempts)-1
 		if last {
 			r.Error = problem

@@ -99,6 +99,8 @@ type forkState struct {
 	Ahead      int        `json:"ahead,omitempty"` // branches that have not been entered yet
 	First      *dsl.Error `json:"first,omitempty"`
 	Unanswered bool       `json:"unanswered,omitempty"`
+	// RetryAfter is the delay before a retry that belongs to First.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 type listenerState struct {
@@ -208,7 +210,7 @@ func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 			s.Fork.Outputs = append(s.Fork.Outputs, p.put(v))
 		}
 		if r.first != nil {
-			s.Fork.First, s.Fork.Unanswered = &r.first.problem, r.first.unanswered
+			s.Fork.First, s.Fork.Unanswered, s.Fork.RetryAfter = &r.first.problem, r.first.unanswered, r.first.retryAfter
 		}
 	}
 	if e := f.listener; e != nil {
@@ -360,7 +362,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			f.fork.outputs = append(f.fork.outputs, r.value(v))
 		}
 		if k.First != nil {
-			f.fork.first = &raised{problem: *k.First, unanswered: k.Unanswered}
+			f.fork.first = &raised{problem: *k.First, unanswered: k.Unanswered, retryAfter: k.RetryAfter}
 		}
 	}
 	if s.Listener != nil {

@@ -26,6 +26,7 @@ func newWorkers(c *components) *workers {
 	caller := httpcall.New(httpcall.Options{
 		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
 		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable, Propagate: c.telemetry.Propagates(),
+		MaxRetryAfter: c.cfg.Calls.MaxRetryAfter,
 	})
 	cfg := c.cfg.Worker
 	executes := engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{

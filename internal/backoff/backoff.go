@@ -3,6 +3,8 @@ package backoff
 
 import (
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -17,6 +19,21 @@ func Delay(first, longest time.Duration, failures int) time.Duration {
 		delay += min(delay, longest-delay)
 	}
 	return delay
+}
+
+// RetryAfter returns the delay that a Retry-After header asks for, in seconds or as a date, up to a longest one. It is zero for a header that
+// is absent, not valid or in the past.
+func RetryAfter(header string, now time.Time, longest time.Duration) time.Duration {
+	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
+		if seconds > int64(longest/time.Second) {
+			return longest
+		}
+		return max(time.Duration(seconds)*time.Second, 0)
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return min(max(at.Sub(now), 0), longest)
+	}
+	return 0
 }
 
 // Jitter returns a random duration between half of d and d, so that attempts that failed together are not repeated together.

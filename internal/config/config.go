@@ -214,6 +214,7 @@ type Calls struct {
 	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`
 	Timeout          time.Duration `yaml:"timeout" default:"30s" doc:"Longest single call, redirects included."`
 	MaxResponseBytes Size          `yaml:"max_response_bytes" default:"1MiB" doc:"Largest response body. At most 16MiB, the largest value of a run, also as JSON."`
+	MaxRetryAfter    time.Duration `yaml:"max_retry_after" default:"10m" doc:"Longest delay of a retry that a called service may ask for, with status 429 or 503 and the header Retry-After. 0s: the header is ignored."`
 }
 
 // Secrets names the providers of secrets.

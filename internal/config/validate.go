@@ -293,6 +293,7 @@ func (c Calls) Validate() Problems {
 		}
 	}
 	atLeast(&ps, "timeout", c.Timeout, time.Millisecond)
+	atLeast(&ps, "max_retry_after", c.MaxRetryAfter, 0)
 	payload(&ps, "max_response_bytes", c.MaxResponseBytes)
 	return Problems(ps)
 }

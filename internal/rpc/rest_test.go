@@ -169,7 +169,7 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
 		}, {
 			Number: 2, Path: "/do/1/again", Pointer: "/do/1/again", Task: "again", Kind: "try", Status: "waiting", WaitingKind: "retry", WaitUntil: later,
-			StartedAt: now, Position: 5, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Method: "GET", Host: "x:1"}},
+			StartedAt: now, Position: 5, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Method: "GET", Host: "x:1", RetryAfter: 7 * time.Second}},
 		}},
 	}})
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 	}, step["attempts"])
 	retrying := p.do("GET", "/v1/projects/default/runs/"+id+"/steps/2", "").ok()["step"].(map[string]any)
 	require.Equal(t, []any{map[string]any{
-		"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "method": "GET", "host": "x:1", "nextTime": "2026-01-02T03:04:06Z",
+		"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "method": "GET", "host": "x:1", "nextTime": "2026-01-02T03:04:06Z", "retryAfter": "7s",
 	}}, retrying["attempts"])
 }
 

@@ -24,7 +24,8 @@ func (m *marking) MarkHandedOver(ctx context.Context, id, executionID string, at
 	return m.Store.MarkHandedOver(ctx, id, executionID, at)
 }
 
-// startedHere starts a run with a first workflow task that this process executes. One start at a time may wait for Temporal.
+// startedHere starts a run with a first workflow task that this process executes, whose first update is awaited until the service closes. One
+// start at a time may wait for Temporal.
 func startedHere(t *testing.T, change ...func(*run.Options)) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
 	t.Helper()
 	b := newBench(t)
@@ -32,6 +33,7 @@ func startedHere(t *testing.T, change ...func(*run.Options)) (*bench, *run.Servi
 	store, projected := &marking{Store: b.store}, pubsub.NewNotifier()
 	s := b.process(t, store, func(o *run.Options) {
 		o.Executes, o.Projected, o.MaxHandOvers = func(string, string) bool { return true }, projected, 1
+		o.FirstUpdateWithin = time.Hour
 		for _, f := range change {
 			f(o)
 		}
@@ -56,7 +58,8 @@ func TestFirstUpdateSavesTheWriteOfTheStart(t *testing.T) {
 
 func TestStartIsWrittenWithoutAFirstUpdate(t *testing.T) {
 	t.Parallel()
-	b, s, store, _, r := startedHere(t)
+	b, s, store, _, r := startedHere(t, func(o *run.Options) { o.FirstUpdateWithin = time.Millisecond })
+	require.Eventually(t, func() bool { return store.marks.Load() == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, s.Close(b.ctx)) // waits for the write
 	require.Equal(t, int64(1), store.marks.Load())
 	kept, err := b.store.GetRun(b.ctx, r.Project, r.ID)

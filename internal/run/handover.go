@@ -114,7 +114,7 @@ func (s *Service) handOver(ctx context.Context, r Run, answered func(), outcome 
 	select {
 	case <-updated:
 		return
-	case <-time.After(firstUpdateWithin):
+	case <-time.After(s.opts.FirstUpdateWithin):
 	case <-s.handOvers.Closing():
 	}
 	s.markHandedOver(ctx, r.ID, executionID, at)
@@ -127,11 +127,6 @@ func (s *Service) reread(ctx context.Context, r Run) Run {
 	}
 	return r
 }
-
-// firstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay `queued: starting`
-// after Temporal has accepted the run. Most runs have their first update by then, which saves the write of that state, also while many
-// runs are started at once.
-const firstUpdateWithin = time.Second
 
 // Confirmed returns a run as it is after Temporal's acceptance was written, if this process knows of it and has not written it yet. Any other
 // run is returned as it was given.

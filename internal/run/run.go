@@ -268,6 +268,8 @@ type Attempt struct {
 	// where they are unknown, and for other tasks.
 	Method string `json:"method,omitempty"`
 	Host   string `json:"host,omitempty"`
+	// RetryAfter is the delay before the next attempt that the response asks for; 0: none.
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // StepWait describes what an open step waits for, as far as only the interpreter can report it.

@@ -113,6 +113,10 @@ type Options struct {
 	StartTimeout time.Duration
 	// AnswerWithin is how long a caller waits for that; 0 means 1.5 s. After it the response is `queued: starting`.
 	AnswerWithin time.Duration
+	// FirstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay `queued: starting`
+	// after Temporal has accepted the run; 0 means 1 s. Most runs have their first update by then, which saves the write of that state,
+	// also while many runs are started at once.
+	FirstUpdateWithin time.Duration
 	// MaxHandOvers is how many runs are handed over at a time; 0 means 512. A start that gets no slot within
 	// AnswerWithin is refused.
 	MaxHandOvers int
@@ -180,13 +184,15 @@ type Service struct {
 }
 
 const (
-	defaultAnswerWithin = 1500 * time.Millisecond
-	defaultHandOvers    = 512
+	defaultAnswerWithin      = 1500 * time.Millisecond
+	defaultFirstUpdateWithin = time.Second
+	defaultHandOvers         = 512
 )
 
 // NewService returns the service. It notifies changes of every change that this process makes to a run.
 func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *pubsub.Notifier, opts Options) *Service {
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
+	opts.FirstUpdateWithin = cmp.Or(opts.FirstUpdateWithin, defaultFirstUpdateWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
 		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(), compared: comparison.NewPace(), feeds: newFeeds(),

@@ -2003,7 +2003,10 @@ type Attempt struct {
 	// part of them, and for other tasks.
 	Host string `protobuf:"bytes,8,opt,name=host,proto3" json:"host,omitempty"`
 	// For the last attempt of a step that waits for a retry: when the next attempt is due.
-	NextTime      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_time,json=nextTime,proto3" json:"next_time,omitempty"`
+	NextTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_time,json=nextTime,proto3" json:"next_time,omitempty"`
+	// The delay before the next attempt that the called service asked for, with status 429 or 503 and Retry-After, up to
+	// the server's limit; absent if it asked for none.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,10,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2097,6 +2100,13 @@ func (x *Attempt) GetHost() string {
 func (x *Attempt) GetNextTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.NextTime
+	}
+	return nil
+}
+
+func (x *Attempt) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
 	}
 	return nil
 }
@@ -5056,7 +5066,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06caught\x18\x12 \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
 	"\a_caught\"\x1f\n" +
 	"\tShortened\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size\"\xf5\x02\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\"\xb1\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
@@ -5068,7 +5078,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"httpStatus\x88\x01\x01\x12\x16\n" +
 	"\x06method\x18\a \x01(\tR\x06method\x12\x12\n" +
 	"\x04host\x18\b \x01(\tR\x04host\x127\n" +
-	"\tnext_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bnextTimeB\x0e\n" +
+	"\tnext_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bnextTime\x12:\n" +
+	"\vretry_after\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfterB\x0e\n" +
 	"\f_http_status\"\xc6\x02\n" +
 	"\x0fStartRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
@@ -5483,89 +5496,90 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	59,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
 	61,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
 	59,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	60,  // 53: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	53,  // 54: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,   // 55: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 56: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 57: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 58: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	59,  // 59: signalbox.v1.ListRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 60: signalbox.v1.ListRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	0,   // 61: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	15,  // 62: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 63: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 64: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	15,  // 65: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	34,  // 66: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	54,  // 67: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	59,  // 68: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	59,  // 69: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	62,  // 70: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	62,  // 71: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 72: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	15,  // 73: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 74: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 75: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 76: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 77: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	62,  // 78: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	59,  // 79: signalbox.v1.CountRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 80: signalbox.v1.CountRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	59,  // 81: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	55,  // 82: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	56,  // 83: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	57,  // 84: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	40,  // 85: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 86: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 87: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 88: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	60,  // 89: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	60,  // 90: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	58,  // 91: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 92: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 93: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 94: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	59,  // 95: signalbox.v1.ExportRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 96: signalbox.v1.ExportRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	18,  // 97: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	20,  // 98: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	22,  // 99: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	24,  // 100: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	28,  // 101: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	30,  // 102: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	32,  // 103: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	26,  // 104: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	35,  // 105: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	39,  // 106: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	37,  // 107: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	42,  // 108: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	44,  // 109: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	46,  // 110: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	48,  // 111: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	50,  // 112: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	51,  // 113: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	19,  // 114: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	21,  // 115: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	23,  // 116: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	25,  // 117: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	29,  // 118: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	31,  // 119: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	33,  // 120: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	27,  // 121: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	36,  // 122: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	41,  // 123: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	38,  // 124: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	43,  // 125: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	45,  // 126: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	47,  // 127: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	49,  // 128: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	63,  // 129: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	63,  // 130: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	114, // [114:131] is the sub-list for method output_type
-	97,  // [97:114] is the sub-list for method input_type
-	97,  // [97:97] is the sub-list for extension type_name
-	97,  // [97:97] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	62,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
+	60,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	53,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 56: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 57: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 58: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 59: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
+	59,  // 60: signalbox.v1.ListRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 61: signalbox.v1.ListRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	0,   // 62: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	15,  // 63: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 64: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 65: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	15,  // 66: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	34,  // 67: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	54,  // 68: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	59,  // 69: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	59,  // 70: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	62,  // 71: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	62,  // 72: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 73: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	15,  // 74: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 75: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 76: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 77: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 78: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
+	62,  // 79: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	59,  // 80: signalbox.v1.CountRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 81: signalbox.v1.CountRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	59,  // 82: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	55,  // 83: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	56,  // 84: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	57,  // 85: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
+	40,  // 86: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 87: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 88: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 89: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	60,  // 90: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	60,  // 91: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	58,  // 92: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 93: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	59,  // 94: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
+	59,  // 95: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
+	59,  // 96: signalbox.v1.ExportRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
+	59,  // 97: signalbox.v1.ExportRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
+	18,  // 98: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	20,  // 99: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	22,  // 100: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	24,  // 101: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	28,  // 102: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	30,  // 103: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	32,  // 104: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	26,  // 105: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	35,  // 106: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	39,  // 107: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	37,  // 108: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	42,  // 109: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	44,  // 110: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	46,  // 111: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	48,  // 112: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	50,  // 113: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	51,  // 114: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	19,  // 115: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	21,  // 116: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	23,  // 117: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	25,  // 118: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	29,  // 119: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	31,  // 120: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	33,  // 121: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	27,  // 122: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	36,  // 123: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	41,  // 124: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	38,  // 125: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	43,  // 126: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	45,  // 127: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	47,  // 128: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	49,  // 129: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	63,  // 130: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	63,  // 131: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	115, // [115:132] is the sub-list for method output_type
+	98,  // [98:115] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }

@@ -38,7 +38,7 @@ const steps = `{"number": "1", "path": "/prepare", "task": "prepare", "kind": "s
 	{"number": "2", "path": "/pay", "task": "pay", "kind": "call", "pointer": "/do/1/pay", "status": "failed", "caught": true, "startTime": "2026-11-24T02:58:00.2Z", "endTime": "2026-11-24T02:58:01.5Z", "sequence": "4",
 		"input": {"json": "{\"amount\": 12}"}, "error": {"type": "about:blank", "status": 503, "title": "Service Unavailable"},
 		"attempts": [{"number": 1, "endTime": "2026-11-24T02:58:00.7Z", "outcome": "unknown", "method": "POST", "host": "pay.example.com"},
-			{"number": 2, "startTime": "2026-11-24T02:58:01Z", "endTime": "2026-11-24T02:58:01.5Z", "outcome": "failed", "httpStatus": 503, "method": "POST", "host": "pay.example.com"}]},
+			{"number": 2, "startTime": "2026-11-24T02:58:01Z", "endTime": "2026-11-24T02:58:01.5Z", "outcome": "failed", "httpStatus": 503, "retryAfter": "7s", "method": "POST", "host": "pay.example.com"}]},
 	{"number": "3", "path": "/awaitPayment", "task": "awaitPayment", "kind": "listen", "pointer": "/do/2/awaitPayment", "status": "waiting", "waitingKind": "event", "startTime": "2026-11-24T02:58:01.5Z", "sequence": "5",
 		"wait": {"kind": "event", "what": "event com.example.paid with orderId = 4711", "since": "2026-11-24T02:58:01.5Z", "dueTime": "2026-11-24T02:59:00Z"}},
 	{"number": "4", "path": "/remind", "task": "remind", "kind": "wait", "pointer": "/do/3/remind", "status": "skipped", "sequence": "6"}`

@@ -34,7 +34,7 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 	if err := s.Heading("requests of calls"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "REQUEST", "+ENDED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "REQUEST", "+ENDED", "+RETRY AFTER"), rows)
 }
 
 // attemptRow is the row of a request. The start of one that an earlier worker sent is not known.
@@ -49,8 +49,12 @@ func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
 	if a.GetHttpStatus() != 0 {
 		status = fmt.Sprint(a.GetHttpStatus())
 	}
+	retryAfter := ""
+	if a.GetRetryAfter() != nil {
+		retryAfter = output.Took(a.GetRetryAfter().AsDuration())
+	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), fmt.Sprint(a.GetNumber()), began, took, cmp.Or(a.GetOutcome(), "open"), status,
-		strings.TrimSpace(a.GetMethod() + " " + a.GetHost()), ended,
+		strings.TrimSpace(a.GetMethod() + " " + a.GetHost()), ended, retryAfter,
 	}
 }

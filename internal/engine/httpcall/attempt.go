@@ -43,13 +43,13 @@ func (a *attempts) follow() {
 	a.redirect = true
 }
 
-// end ends the open request, if any, with the status of its response, or 0 if there is none.
-func (a *attempts) end(status int) {
+// end ends the open request, if any, with the status of its response, or 0 if there is none, and the delay that the response asks for.
+func (a *attempts) end(status int, retryAfter time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.redirect = false
 	if n := len(a.list); n > 0 && a.list[n-1].EndedAt.IsZero() {
-		a.list[n-1].EndedAt, a.list[n-1].Status = attemptTime(), status
+		a.list[n-1].EndedAt, a.list[n-1].Status, a.list[n-1].RetryAfter = attemptTime(), status, retryAfter
 	}
 }
 

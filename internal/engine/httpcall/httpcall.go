@@ -59,6 +59,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
@@ -97,6 +98,8 @@ type Options struct {
 	Writable func(ctx context.Context) error
 	// Propagate sends the trace context of traced calls to the called services.
 	Propagate bool
+	// MaxRetryAfter is the longest delay of a retry that a service may ask for.
+	MaxRetryAfter time.Duration
 }
 
 // Caller performs HTTP calls. It is safe for concurrent use.
@@ -112,6 +115,8 @@ type Caller struct {
 	repeated  func(runID string) bool
 	storage   storage
 	propagate bool
+	// maxRetryAfter is that of the options.
+	maxRetryAfter time.Duration
 }
 
 // New returns a caller. It starts nothing before its first call.
@@ -138,6 +143,8 @@ func New(o Options) *Caller {
 		repeated:  o.Repeated,
 		storage:   storage{writable: o.Writable},
 		propagate: o.Propagate,
+
+		maxRetryAfter: o.MaxRetryAfter,
 	}
 	if c.repeated == nil {
 		c.repeated = func(string) bool { return false }
@@ -246,7 +253,7 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	begun := time.Now()
 	res, err := client.Do(req)
 	if err != nil {
-		sent.end(0)
+		sent.end(0, 0)
 		traced(span, 0)
 		return nil, nil, err
 	}
@@ -256,10 +263,18 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	if err != nil && !errors.Is(err, errTooLarge) {
 		status = 0
 	}
-	sent.end(status)
+	sent.end(status, retryAfter(res, c.maxRetryAfter))
 	traced(span, status)
 	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call", "method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
 	return res, body, err
+}
+
+// retryAfter returns the delay before another request that an overloaded service asks for, up to a limit.
+func retryAfter(res *http.Response, most time.Duration) time.Duration {
+	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	return backoff.RetryAfter(res.Header.Get("Retry-After"), time.Now(), most)
 }
 
 // acceptable reports whether a status is a result. The client has already consumed 1xx.

@@ -57,6 +57,37 @@ func get(url string) flow.HTTPRequest {
 	}
 }
 
+func TestAttemptsHaveTheDelayThatTheServiceAsksFor(t *testing.T) {
+	c := httpcall.New(httpcall.Options{AllowPrivate: loopback(), MaxRetryAfter: time.Minute})
+	t.Cleanup(c.Close)
+	for name, tc := range map[string]struct {
+		status int
+		header string
+		want   time.Duration
+	}{
+		"unavailable":      {503, "7", 7 * time.Second},
+		"overloaded":       {429, "7", 7 * time.Second},
+		"over a limit":     {429, "3600", time.Minute},
+		"in the past":      {503, "Sun, 01 Mar 2020 12:00:30 GMT", 0},
+		"far date":         {503, "Sun, 01 Mar 2099 12:00:30 GMT", time.Minute},
+		"none":             {503, "", 0},
+		"not a number":     {503, "soon", 0},
+		"other status":     {500, "7", 0},
+		"another resource": {301, "7", 0},
+	} {
+		url := origin(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", tc.header)
+			w.WriteHeader(tc.status)
+		})
+		r := get(url)
+		r.ReportAttempts = true
+		_, err := c.Call(t.Context(), r)
+		attempts := failureOf(t, err).Attempts
+		require.Len(t, attempts, 1, name)
+		require.Equal(t, tc.want, attempts[0].RetryAfter, name)
+	}
+}
+
 func failureOf(t *testing.T, err error) flow.CallFailure {
 	t.Helper()
 	var app *temporal.ApplicationError

@@ -118,7 +118,7 @@ func step(r *interp.StepRecord, position int64) run.Step {
 	for _, a := range r.Attempts {
 		s.Attempts = append(s.Attempts, run.Attempt{
 			Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error, Outcome: a.Outcome, HTTPStatus: a.HTTPStatus,
-			Method: a.Method, Host: a.Host,
+			Method: a.Method, Host: a.Host, RetryAfter: a.RetryAfter,
 		})
 	}
 	return s

@@ -200,6 +200,9 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 		if a.HTTPStatus != 0 {
 			messages[i].HttpStatus = new(int32(a.HTTPStatus)) //nolint:gosec // three digits
 		}
+		if a.RetryAfter > 0 {
+			messages[i].RetryAfter = durationpb.New(a.RetryAfter)
+		}
 		if a.EndedAt != nil {
 			messages[i].EndTime = message.Timestamp(*a.EndedAt)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -44,23 +43,12 @@ func decide(c webhook.Claim, a answer, l limits, now time.Time) webhook.Outcome 
 	case now.Sub(failingSince) >= l.pauseAfter:
 		o.Pause = fmt.Sprintf("every attempt since %s has failed, the last one with: %s", failingSince.UTC().Format(time.RFC3339), a.attempt.Error)
 	}
-	o.Retry = max(backoff.Jitter(backoff.Delay(firstRetry, maxRetry, d.Failures+1)), min(a.retryAfter, maxRetry))
+	o.Retry = max(backoff.Jitter(backoff.Delay(firstRetry, maxRetry, d.Failures+1)), a.retryAfter)
 	if now.Add(o.Retry).Sub(d.RetryFrom) > l.retryFor {
 		o.Status, o.Retry = webhook.Dead, 0
 		o.Attempt.Error = fmt.Sprintf("given up after %d attempts: %s", d.Attempts, a.attempt.Error)
 	}
 	return o
-}
-
-// retryAfter reads the header Retry-After: seconds or a time.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil && seconds > 0 {
-		return min(time.Duration(seconds)*time.Second, maxRetry)
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
 }
 
 // disabled returns the audit entry of a pause by the platform.

@@ -49,14 +49,3 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 	test := decide(claim(func(c *webhook.Claim) { c.Delivery.Position = 0 }), failed(500), bounds, now)
 	require.Equal(t, webhook.Dead, test.Status, "a test is attempted once")
 }
-
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"": 0, "120": 2 * time.Minute, "-1": 0, "x": 0, "99999999": maxRetry,
-		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0,
-	} {
-		require.Equal(t, want, retryAfter(header, now), header)
-	}
-}

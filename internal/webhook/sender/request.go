@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/webhook/payload"
@@ -73,7 +74,7 @@ func (s *Sender) exchange(ctx context.Context, c webhook.Claim, t webhook.Target
 	if body, err := io.ReadAll(io.LimitReader(res.Body, maxReadResponse+1)); err == nil && len(body) <= maxReadResponse {
 		a.attempt.Response = text(string(body), redact.NewScrubber(secretsOf(t)...))
 	}
-	a.retryAfter = retryAfter(res.Header.Get("Retry-After"), s.o.Now())
+	a.retryAfter = backoff.RetryAfter(res.Header.Get("Retry-After"), s.o.Now(), maxRetry)
 	switch status := res.StatusCode; {
 	case status >= 200 && status < 300:
 		return nil

@@ -1,7 +1,7 @@
 import { X } from 'lucide-react'
 import { Fragment } from 'react'
-import { milliseconds } from '../api'
-import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, Skeleton, StateView, StatusBadge, type Tab, Table, Tabs, Time, useNarrow } from '../kit'
+import { durationMilliseconds, milliseconds } from '../api'
+import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, formatDuration, Skeleton, StateView, StatusBadge, type Tab, Table, Tabs, Time, useNarrow } from '../kit'
 import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
 import { useSearchText } from './location'
@@ -110,7 +110,8 @@ function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string;
 }
 
 const outcome = (attempt: Attempt): string => {
-  if (attempt.outcome !== '') return attempt.outcome
+  const retryAfter = durationMilliseconds(attempt.retryAfter)
+  if (attempt.outcome !== '') return retryAfter === undefined ? attempt.outcome : `${attempt.outcome}: retry after ${formatDuration(retryAfter)}`
   if (attempt.endTime === undefined) return 'in progress'
   return attempt.error === undefined ? 'completed' : 'failed'
 }
