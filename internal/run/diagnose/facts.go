@@ -170,7 +170,7 @@ func (s QueueState) Pollers(project string, workers []Worker, now time.Time) (wo
 }
 
 // CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.
-// The heartbeats of a Signalbox worker end sooner: a worker without them no longer polls. A live one may not have polled for long, or be
+// The heartbeats of a Signalbox worker end sooner: a worker without heartbeats and polls for [worker.AliveFor] no longer polls. A live one may not have polled for long, or be
 // listed no more, while its slots are in use.
 func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) {
 	busy := func(w Worker) bool { return w.Live && w.Compatible && !w.BusySince.IsZero() }
@@ -189,8 +189,11 @@ func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) 
 		if at >= 0 && busy(workers[at]) {
 			continue // counted
 		}
-		dead := at >= 0 && !workers[at].Live
-		if !dead && now.Sub(l.LastAccess) <= PollCycle {
+		cycle := PollCycle
+		if at >= 0 && !workers[at].Live {
+			cycle = worker.AliveFor // a poll shows that it lives as well as a heartbeat does: one of a busy machine may be late
+		}
+		if now.Sub(l.LastAccess) <= cycle {
 			p.Alive++
 			continue
 		}

@@ -41,6 +41,12 @@ type pass struct {
 	changes map[string][]Change
 	checked []string
 	counts  map[string]int64
+	// before and after are how many runs have a verdict, by project and code, before and after the pass. begun are the verdicts that it sets,
+	// ended those that it removes, by the project and code of the verdict.
+	before, after map[group]int
+	begun, ended  map[group][]announced
+	// carriers are the runs with whose changes the events about many runs are written.
+	carriers map[group]string
 	// poison are the runs, by project, that were poison in the previous pass and still are.
 	poison map[string][]Candidate
 	// limited reports that the budget for diagnosis has refused a request: the pass sends no others. undecided are the runs that it could not
@@ -58,6 +64,8 @@ func (w *Watcher) RunPass(ctx context.Context) error {
 	p := &pass{
 		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*Queue{}, stored: map[string]StoredVerdict{},
 		changes: map[string][]Change{}, poison: map[string][]Candidate{}, counts: map[string]int64{},
+		before: map[group]int{}, after: map[group]int{}, begun: map[group][]announced{}, ended: map[group][]announced{},
+		carriers:        map[group]string{},
 		maxDescriptions: maxDescriptions(w.opts.Now().Sub(w.lastPass)),
 	}
 	w.lastPass, w.nextAt = p.now, time.Time{}
@@ -74,6 +82,7 @@ func (w *Watcher) RunPass(ctx context.Context) error {
 	w.nextAt = p.next
 	p.queryTemporal(ctx, candidates)
 	p.decide(ctx, candidates)
+	p.announce()
 	if err := p.write(ctx); err != nil {
 		return err
 	}
@@ -95,6 +104,7 @@ func (p *pass) read(ctx context.Context) (err error) {
 		}
 		for _, g := range list {
 			p.stored[g.RunID] = g
+			p.before[group{g.Project, g.Code}]++
 		}
 		if len(list) < page {
 			break
@@ -276,6 +286,7 @@ func (p *pass) decide(ctx context.Context, candidates []Candidate) {
 			p.report(c, before, was, before.Verdict)
 		default: // the stored verdict stays
 			p.counts[before.Code]++
+			p.after[group{before.Project, before.Code}]++
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.stored)) {
@@ -315,6 +326,7 @@ func (p *pass) described(c Candidate, x Execution) Facts {
 // confirmation.
 func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 	p.counts[v.Code]++
+	p.after[group{c.Project, v.Code}]++
 	if was && !before.Moved && before.Code == run.Poison && v.Code == run.Poison {
 		p.poison[c.Project] = append(p.poison[c.Project], c)
 	}
@@ -328,18 +340,42 @@ func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 			return
 		}
 	}
-	p.changes[c.Project] = append(p.changes[c.Project], Change{
-		RunID: c.ID, Sequence: c.Sequence, To: &v, Events: stuckEvents(c, before, was, v, p.now),
-	})
+	at := p.change(c.Project, Change{RunID: c.ID, Sequence: c.Sequence, To: &v})
+	same := was && before.Since.Equal(v.Since.Truncate(time.Microsecond))
+	if same && before.Code == v.Code {
+		return
+	}
+	data := stuckData(c, v)
+	switch {
+	case same:
+		data.Previous = before.Code
+	case was:
+		p.over(before, at)
+	}
+	of := group{c.Project, v.Code}
+	p.begun[of] = append(p.begun[of], announced{change: at, data: data})
+}
+
+// change adds a change, and returns its place among those of the project.
+func (p *pass) change(project string, c Change) int {
+	p.changes[project] = append(p.changes[project], c)
+	return len(p.changes[project]) - 1
+}
+
+// over notes that a verdict is removed by a change.
+func (p *pass) over(g StoredVerdict, at int) {
+	of := group{g.Project, g.Code}
+	p.ended[of] = append(p.ended[of], announced{change: at, data: unstuckData(g)})
 }
 
 func (p *pass) clear(g StoredVerdict) {
-	p.changes[g.Project] = append(p.changes[g.Project], Change{RunID: g.RunID, Sequence: g.Sequence, Events: unstuckEvents(g, p.now)})
+	p.over(g, p.change(g.Project, Change{RunID: g.RunID, Sequence: g.Sequence}))
 }
 
 // write writes the changes by project. A failure in one project does not prevent those of the others.
 func (p *pass) write(ctx context.Context) error {
 	var failed error
+	changed := map[string]bool{}
 	for _, project := range slices.Sorted(maps.Keys(p.changes)) {
 		for part := range slices.Chunk(p.changes[project], changesPerTransaction) {
 			done, err := p.w.store.ChangeVerdicts(ctx, project, p.now, part)
@@ -347,9 +383,13 @@ func (p *pass) write(ctx context.Context) error {
 				failed = errors.Join(failed, err)
 				break
 			}
+			for _, id := range done.Runs {
+				changed[id] = true
+			}
 			p.notify(ctx, project, done)
 		}
 	}
+	p.noteAnnounced(changed)
 	for part := range slices.Chunk(p.checked, page) {
 		failed = errors.Join(failed, p.w.store.CheckVerdicts(ctx, part, p.now))
 	}

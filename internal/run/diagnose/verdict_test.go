@@ -265,6 +265,7 @@ func TestDeadPollersDoNotCount(t *testing.T) {
 	}{
 		"live, polls":             {diagnose.Poller{Identity: "live", LastAccess: ago(50 * time.Second)}, true},
 		"live, polls no more":     {diagnose.Poller{Identity: "live", LastAccess: ago(90 * time.Second)}, false},
+		"late heartbeat, polls":   {diagnose.Poller{Identity: "killed", LastAccess: ago(15 * time.Second)}, true},
 		"without heartbeats":      {diagnose.Poller{Identity: "killed", LastAccess: ago(25 * time.Second)}, false},
 		"dead for ninety seconds": {diagnose.Poller{Identity: "killed", LastAccess: ago(90 * time.Second)}, false},
 		"another program's":       {diagnose.Poller{Identity: "other", LastAccess: ago(65 * time.Second)}, true},

@@ -99,6 +99,7 @@ type Watcher struct {
 	downSince    time.Time
 	descriptions map[string]description
 	workers      map[string]Worker // by identity, also those that have stopped
+	levels       map[group]int     // the levels of groups that were announced last
 	problems     map[string]string
 	listedAt     time.Time
 	purgedAt     time.Time
@@ -118,7 +119,7 @@ type Watcher struct {
 // New returns a watcher. It makes no pass before Start.
 func New(store Store, platform Platform, engine Engine, opts Options) *Watcher {
 	w := &Watcher{
-		store: store, platform: platform, engine: engine, opts: opts, descriptions: map[string]description{}, workers: map[string]Worker{},
+		store: store, platform: platform, engine: engine, opts: opts, descriptions: map[string]description{}, workers: map[string]Worker{}, levels: map[group]int{},
 	}
 	w.Loop = loop.New(w.poll)
 	return w

@@ -162,8 +162,16 @@ func (w *fixture) events(t *testing.T) (lines []string) {
 	list, err := w.store.Events().ListEvents(t.Context(), event.ListFilter{Project: projectName, Source: diagnose.Source(projectName), Limit: 500})
 	require.NoError(t, err)
 	for _, e := range slices.Backward(list) {
-		var data struct{ RunID, Code, Previous, Status string }
+		var data struct {
+			RunID, Code, Previous, Status string
+			Total                         *int
+		}
 		require.NoError(t, json.Unmarshal(e.Data, &data))
+		if data.Total != nil {
+			require.Equal(t, e.Subject, data.Code)
+			lines = append(lines, fmt.Sprintf("%s %s %d", e.Type[len(event.Own):], data.Code, *data.Total))
+			continue
+		}
 		require.Equal(t, e.Subject, data.RunID)
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Type[len(event.Own):], data.Code, data.Previous, data.Status))
 	}
@@ -200,6 +208,36 @@ func TestRunIsStuckAfterAMinuteUntilItContinues(t *testing.T) {
 	require.Equal(t, []string{"run.stuck NO_POLLER  ", "run.unstuck NO_POLLER  running"}, w.events(t))
 	counts, _ = w.Counts()
 	require.Zero(t, counts[run.NoPoller])
+}
+
+// TestOneCauseOfManyRunsIsOneEvent: thirty runs without a poller are announced together, and so is that they are few again.
+func TestOneCauseOfManyRunsIsOneEvent(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	for i := range 15 {
+		w.start(t, fmt.Sprintf("a%02d", i))
+	}
+	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "a00"))
+	require.Equal(t, slices.Repeat([]string{"run.stuck NO_POLLER  "}, 15), w.events(t), "few runs have an event each")
+	for i := range 15 {
+		w.start(t, fmt.Sprintf("b%02d", i))
+	}
+	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "b00"))
+	require.Equal(t, []string{"runs.stuck NO_POLLER 30"}, w.events(t)[15:])
+	w.start(t, "c")
+	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "c"))
+	require.Len(t, w.events(t), 16, "the cause is known")
+
+	w.polled()
+	w.move(t, "c", 1, run.Running)
+	require.Empty(t, w.after(t, time.Second, "c"))
+	require.Len(t, w.events(t), 16, "the others have it still")
+	for i := range 12 {
+		w.move(t, fmt.Sprintf("a%02d", i), 1, run.Running)
+	}
+	w.engine.queue.Workflow.Backlog, w.engine.queue.Workflow.Age = 18, time.Hour
+	require.Equal(t, run.Backlog, w.after(t, time.Second, "b00"))
+	require.ElementsMatch(t, append(slices.Repeat([]string{"run.stuck BACKLOG NO_POLLER "}, 18), "runs.unstuck NO_POLLER 0"), w.events(t)[16:])
 }
 
 func TestRunThatWasLeftInAnotherTemporal(t *testing.T) {
