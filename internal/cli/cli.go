@@ -71,13 +71,13 @@ func New(options Options) *cobra.Command {
 }
 
 func build(options Options) (*cobra.Command, *session.Session) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
 	s := session.New(session.Streams{
 		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now, Program: Called(options.Program),
 		Interactive: options.Interactive || session.IsTerminal(options.Stdin) && session.IsTerminal(options.Stderr),
 	})
-	if s.Now == nil {
-		s.Now = time.Now
-	}
 	root := session.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
 Commands are a noun, then a verb. They call the server at --address (`+session.AddressVariable+`, or the current context;

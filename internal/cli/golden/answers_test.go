@@ -35,6 +35,7 @@ const noAnswer = "the example has no answer of"
 func serve(t *testing.T, known answers, suffix string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now().Format(http.TimeFormat)) // ages are by the server's clock
 		if text, ok := known[r.URL.Path]; ok {
 			status, body, _ := strings.Cut(text, " ")
 			code := http.StatusOK

@@ -59,7 +59,7 @@ func (s *Session) prepare() error {
 		return err
 	}
 	s.client.CloseIdleConnections()
-	s.client.Transport = &caller{Transport: transport, host: base.Host, token: token}
+	s.client.Transport = &caller{Transport: transport, host: base.Host, token: token, answered: s.answered}
 	return nil
 }
 

@@ -24,6 +24,8 @@ type caller struct {
 
 	host  string
 	token string
+	// answered receives the header of each response of the server.
+	answered func(http.Header)
 }
 
 // RoundTrip sends a request.
@@ -42,6 +44,9 @@ func (c *caller) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "http" && res.StatusCode == http.StatusBadRequest && wantsTLS(res) {
 		_ = res.Body.Close()                                                          // it is read
 		return nil, fmt.Errorf("the server speaks TLS; write https://%s", r.URL.Host) //nolint:err113 // for people
+	}
+	if r.URL.Host == c.host {
+		c.answered(res.Header)
 	}
 	res.Body = body{res.Body}
 	return res, nil

@@ -81,6 +81,7 @@ type Session struct {
 	timeoutSet               bool
 	transport                *http.Transport // of the client, before anything is known of the server
 	client                   *http.Client
+	server                   clock
 }
 
 // New returns a session without bound flags.
