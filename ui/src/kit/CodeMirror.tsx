@@ -7,9 +7,20 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import { cspNonce, JsonError, readJson } from '../api'
-import type { CodeEditorProps } from './CodeEditor'
 import styles from './CodeEditor.module.css'
 import { sealedValues } from './sealed'
+
+export interface CodeEditorProps {
+  value: string
+  onChange?: (text: string) => void
+  /** Names the editor for screen readers. */
+  label: string
+  readOnly?: boolean
+  /** The keyboard is in the editor when it is shown. */
+  autoFocus?: boolean
+  /** ID of an element that describes the editor, such as its error. */
+  describedBy?: string
+}
 
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--blue)' },

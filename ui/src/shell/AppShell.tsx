@@ -6,12 +6,11 @@ import {
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
 import { callError, clients, milliseconds, setCSRFToken, useConnection, useLink, useProblemCounts, useSignInNeeded } from '../api'
+import { useCaller, useProject, useProjects } from '../app'
 import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
 import styles from './AppShell.module.css'
-import { useCaller } from './access'
 import { useKeys } from './keys'
 import { MaintenanceNote } from './MaintenanceNote'
-import { useProject, useProjects } from './project'
 
 const Palette = lazy(() => import('./Palette'))
 const SignInOverlay = lazy(async () => ({ default: (await import('../session')).SignInOverlay }))

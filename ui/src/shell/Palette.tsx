@@ -2,11 +2,10 @@ import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
 import { useState } from 'react'
 import { callError, clients } from '../api'
+import { useProjects, useViews } from '../app'
 import { Dialog, toast } from '../kit'
 import { labelParameter, labelProblem, labelText, readLabel } from '../labels'
 import styles from './Palette.module.css'
-import { useProjects } from './project'
-import { useViews } from './views'
 
 /** Finds pages, projects and runs: any ID may be pasted. */
 export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {

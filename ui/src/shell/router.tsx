@@ -1,9 +1,9 @@
 import type { QueryClient } from '@tanstack/react-query'
 import { type ErrorComponentProps, createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
 import { callError, clients } from '../api'
+import { parseSearch, type Search, stringifySearch } from '../app/search'
 import { Button, currentPreferences, Page, StateView } from '../kit'
 import { AppShell } from './AppShell'
-import { parseSearch, type Search, stringifySearch } from './search'
 
 interface Context {
   queries: QueryClient
@@ -34,7 +34,7 @@ const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   beforeLoad: async ({ context }) => {
-    const { firstProject } = await import('./project')
+    const { firstProject } = await import('../app/project')
     let project: string
     try {
       project = await firstProject(context.queries, clients)
