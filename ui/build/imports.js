@@ -13,7 +13,20 @@ export const layers = [
   ['kit'],
   ['annotations', 'app', 'graph', 'labels', 'payload'],
   ['control', 'session', 'start'],
-  ['access', 'audit', 'batches', 'dispatchers', 'events', 'projects', 'run', 'runs', 'system', 'webhooks', 'workers', 'workflows'],
+  [
+    'access',
+    'audit',
+    'batches',
+    'dispatchers',
+    'events',
+    'projects',
+    'run',
+    'runs',
+    'system',
+    'webhooks',
+    'workers',
+    'workflows',
+  ],
   ['problems'],
   ['shell'],
   ['main.tsx'],
@@ -22,14 +35,20 @@ export const layers = [
 /** sources returns the text of every source file below a folder, by its path there. */
 export function sources(folder) {
   const paths = readdirSync(folder, { recursive: true }).map((path) => path.replaceAll('\\', '/'))
-  return Object.fromEntries(paths.filter((path) => /\.tsx?$/.test(path)).map((path) => [path, readFileSync(join(folder, path), 'utf8')]))
+  return Object.fromEntries(
+    paths.filter((path) => /\.tsx?$/.test(path)).map((path) => [path, readFileSync(join(folder, path), 'utf8')]),
+  )
 }
 
 /** imports returns for each file the paths that it imports, types and what is loaded on demand included; packages are left out. */
 export function imports(files) {
   const resolve = (from, to) => {
     const path = posix.join(dirname(from), to)
-    return [path, `${path}.ts`, `${path}.tsx`, `${path}/index.ts`, `${path}/index.tsx`].find((candidate) => candidate in files) ?? path
+    return (
+      [path, `${path}.ts`, `${path}.tsx`, `${path}/index.ts`, `${path}/index.tsx`].find(
+        (candidate) => candidate in files,
+      ) ?? path
+    )
   }
   const ofText = (from, text) =>
     ts
@@ -47,7 +66,8 @@ export function upward(graph, order) {
   for (const [from, targets] of Object.entries(graph)) {
     if (layer(from) < 0) found.push(`${from}: ${folder(from)} is in no layer of build/imports.js`)
     for (const to of targets) {
-      if (folder(from) !== folder(to) && layer(from) <= layer(to)) found.push(`${from} imports ${to}: ${folder(from)} must not import ${folder(to)}`)
+      if (folder(from) !== folder(to) && layer(from) <= layer(to))
+        found.push(`${from} imports ${to}: ${folder(from)} must not import ${folder(to)}`)
     }
   }
   return found

@@ -3,7 +3,8 @@ import { usePreferences } from '../kit'
 
 /** typing reports whether a key belongs to a field or an open menu or dialog, not to the page. */
 export const typing = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest('input, textarea, select, [contenteditable=true], [role=menu], [role=dialog]') !== null
+  target instanceof HTMLElement &&
+  target.closest('input, textarea, select, [contenteditable=true], [role=menu], [role=dialog]') !== null
 
 /** usePageKeys handles keys of one page; they do nothing while a person types or a menu or dialog is open. */
 export function usePageKeys(actions: Record<string, () => void>): void {

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema, StepSummarySchema } from '../gen/signalbox/v1/run_pb'
 import { markCaught, mergeRun, mergeSteps, mergeSummary } from './merge'
 
-const step = (number: number, sequence: number, status = 'running') => create(StepSchema, { number: BigInt(number), sequence: BigInt(sequence), status })
+const step = (number: number, sequence: number, status = 'running') =>
+  create(StepSchema, { number: BigInt(number), sequence: BigInt(sequence), status })
 
 describe('changes of a watch', () => {
   it('appends new steps and replaces changed ones', () => {
@@ -27,7 +28,13 @@ describe('changes of a watch', () => {
   })
 
   it('keeps what only GetRun returns, and never goes back', () => {
-    const known = create(RunSchema, { id: 'r', sequence: 5n, status: 'running', input: { json: '{"a":1}' }, children: ['c'] })
+    const known = create(RunSchema, {
+      id: 'r',
+      sequence: 5n,
+      status: 'running',
+      input: { json: '{"a":1}' },
+      children: ['c'],
+    })
     const next = mergeRun(known, create(RunSchema, { id: 'r', sequence: 6n, status: 'completed' }))
     expect([next.status, next.input?.json, next.children]).toEqual(['completed', '{"a":1}', ['c']])
     expect(mergeRun(known, create(RunSchema, { id: 'r', sequence: 4n, status: 'queued' })).status).toBe('running')
@@ -40,8 +47,15 @@ describe('changes of a watch', () => {
   })
 
   it('replaces the counts of changed tasks alone', () => {
-    const summary = (tasks: [string, number][]) => create(StepSummarySchema, { tasks: tasks.map(([pointer, count]) => ({ pointer, count: BigInt(count) })) })
-    const merged = mergeSummary(summary([['/do/0', 1], ['/do/1', 2]]), summary([['/do/1', 9]]))
+    const summary = (tasks: [string, number][]) =>
+      create(StepSummarySchema, { tasks: tasks.map(([pointer, count]) => ({ pointer, count: BigInt(count) })) })
+    const merged = mergeSummary(
+      summary([
+        ['/do/0', 1],
+        ['/do/1', 2],
+      ]),
+      summary([['/do/1', 9]]),
+    )
     expect(merged?.tasks.map((t) => `${t.pointer} ${t.count}`)).toEqual(['/do/0 1', '/do/1 9'])
   })
 })

@@ -4,7 +4,14 @@ import { type Step, StepSchema } from '../gen/signalbox/v1/run_pb'
 import { buildTree, countMatches, countsText, failures, flatten, stepMatches, sumCounts, type View } from './tree'
 
 const step = (number: number, path: string, status = 'completed', more: Partial<Step> = {}): Step =>
-  create(StepSchema, { number: BigInt(number), path, pointer: path, task: (path.split('/').at(-1) ?? '').replace(/#.*/, ''), status, ...more } as never)
+  create(StepSchema, {
+    number: BigInt(number),
+    path,
+    pointer: path,
+    task: (path.split('/').at(-1) ?? '').replace(/#.*/, ''),
+    status,
+    ...more,
+  } as never)
 
 const plain: View = { toggled: new Set(), unfolded: new Set(), matches: undefined, reveal: '' }
 
@@ -17,7 +24,10 @@ const shown = (steps: Step[], view: Partial<View> = {}) =>
 
 const loop = (count: number, status: (i: number) => string, tasks = ['a', 'b']) => {
   const steps = [step(1, '/do/0/each')]
-  for (let i = 0; i < count; i++) tasks.forEach((task, t) => steps.push(step(steps.length + 1, `/do/0/each/for/${i}/do/${t}/${task}`, t === 0 ? status(i) : 'completed')))
+  for (let i = 0; i < count; i++)
+    tasks.forEach((task, t) =>
+      steps.push(step(steps.length + 1, `/do/0/each/for/${i}/do/${t}/${task}`, t === 0 ? status(i) : 'completed')),
+    )
   return steps
 }
 
@@ -38,7 +48,12 @@ describe('the tree of steps', () => {
   })
 
   it('lists a task that was entered again by a jump as a step of its own, with what is below it', () => {
-    const steps = [step(1, '/do/0/ask'), step(2, '/do/1/wait'), step(3, '/do/0/ask#2'), step(4, '/do/0/ask#2/try/0/inner')]
+    const steps = [
+      step(1, '/do/0/ask'),
+      step(2, '/do/1/wait'),
+      step(3, '/do/0/ask#2'),
+      step(4, '/do/0/ask#2/try/0/inner'),
+    ]
     expect(shown(steps)).toEqual(['ask', 'wait', 'ask', '  inner'])
   })
 
@@ -49,30 +64,63 @@ describe('the tree of steps', () => {
 
   it('folds more than five iterations, the failed and open ones first', () => {
     expect(shown(loop(9, (i) => (i === 7 ? 'failed' : i === 8 ? 'running' : 'completed')))).toEqual([
-      'each', '  iteration 8', '    a', '    b', '  iteration 9', '    a', '    b', '  iteration 1', '  iteration 2', '  iteration 3', '  … 4 completed',
+      'each',
+      '  iteration 8',
+      '    a',
+      '    b',
+      '  iteration 9',
+      '    a',
+      '    b',
+      '  iteration 1',
+      '  iteration 2',
+      '  iteration 3',
+      '  … 4 completed',
     ])
-    expect(shown(loop(5, () => 'completed', ['a']))).toEqual(['each', ...[1, 2, 3, 4, 5].map((n) => `  iteration ${n} a`)])
+    expect(shown(loop(5, () => 'completed', ['a']))).toEqual([
+      'each',
+      ...[1, 2, 3, 4, 5].map((n) => `  iteration ${n} a`),
+    ])
   })
 
   it('shows all in order when they are unfolded, and the revealed one in any case', () => {
     const steps = loop(8, (i) => (i === 6 ? 'failed' : 'completed'), ['a'])
-    expect(shown(steps, { unfolded: new Set(['/do/0/each']) })).toEqual(['each', ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `  iteration ${n} a`), '  … 3 completed'])
+    expect(shown(steps, { unfolded: new Set(['/do/0/each']) })).toEqual([
+      'each',
+      ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `  iteration ${n} a`),
+      '  … 3 completed',
+    ])
     expect(shown(steps, { reveal: '/do/0/each/for/5/do/0/a' })).toContain('  iteration 6 a')
   })
 
   it('folds branches, not the tasks of a list', () => {
-    const branches = [step(1, '/do/0/f'), ...Array.from({ length: 8 }, (_, i) => step(i + 2, `/do/0/f/fork/branches/${i}/b${i}`))]
+    const branches = [
+      step(1, '/do/0/f'),
+      ...Array.from({ length: 8 }, (_, i) => step(i + 2, `/do/0/f/fork/branches/${i}/b${i}`)),
+    ]
     expect(shown(branches)).toEqual(['f', '  b0', '  b1', '  b2', '  b3', '  b4', '  … 3 completed'])
     expect(shown(Array.from({ length: 8 }, (_, i) => step(i + 1, `/do/${i}/t${i}`)))).toHaveLength(8)
   })
 
   it('closes and opens nodes', () => {
-    expect(shown(loop(1, () => 'completed', ['a']), { toggled: new Set(['/do/0/each']) })).toEqual(['each'])
+    expect(
+      shown(
+        loop(1, () => 'completed', ['a']),
+        { toggled: new Set(['/do/0/each']) },
+      ),
+    ).toEqual(['each'])
   })
 
   it('shows what a filter matches, with what is around it', () => {
     const steps = loop(30, (i) => (i % 10 === 3 ? 'failed' : 'completed'))
-    expect(shown(steps, { matches: stepMatches('failed', '') })).toEqual(['each', '  iteration 4', '    a', '  iteration 14', '    a', '  iteration 24', '    a'])
+    expect(shown(steps, { matches: stepMatches('failed', '') })).toEqual([
+      'each',
+      '  iteration 4',
+      '    a',
+      '  iteration 14',
+      '    a',
+      '  iteration 24',
+      '    a',
+    ])
     expect(stepMatches('', '')).toBeUndefined()
     expect(shown(steps, { matches: stepMatches('open', '') })).toEqual([])
     expect(shown(steps, { matches: stepMatches('', 'FOR/12/do/1') })).toEqual(['each', '  iteration 13', '    b'])
@@ -87,12 +135,21 @@ describe('the tree of steps', () => {
   })
 
   it('counts failures once: not again for the steps around them', () => {
-    const steps = [step(1, '/do/0/try', 'failed'), step(2, '/do/0/try/try/0/call', 'failed'), step(3, '/do/1/raise', 'failed')]
+    const steps = [
+      step(1, '/do/0/try', 'failed'),
+      step(2, '/do/0/try/try/0/call', 'failed'),
+      step(3, '/do/1/raise', 'failed'),
+    ]
     expect(failures(buildTree(steps)).map((s) => s.number)).toEqual([2n, 3n])
   })
 
   it('sets failures apart whose error was caught', () => {
-    const steps = [step(1, '/do/0/t'), step(2, '/do/0/t/try/0/call', 'failed', { caught: true }), step(3, '/do/0/t/catch/do/0/note'), step(4, '/do/1/raise', 'failed')]
+    const steps = [
+      step(1, '/do/0/t'),
+      step(2, '/do/0/t/try/0/call', 'failed', { caught: true }),
+      step(3, '/do/0/t/catch/do/0/note'),
+      step(4, '/do/1/raise', 'failed'),
+    ]
     const root = buildTree(steps)
     expect(failures(root).map((s) => s.number)).toEqual([4n])
     expect(countsText(root.counts)).toBe('1 failed, 1 caught, 2 completed')

@@ -3,24 +3,68 @@ import { describe, expect, it, vi } from 'vitest'
 import { type BatchFilter, BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
 import { ViewQuerySchema } from '../gen/signalbox/v1/view_pb'
 
-vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
+vi.stubGlobal('window', {
+  localStorage: { getItem: () => null },
+  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
+  location: { origin: 'http://localhost' },
+})
 vi.stubGlobal('document', { documentElement: { dataset: {} } })
 const { parseSearch, stringifySearch } = await import('../app/search')
-const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, selection, viewFilter, views, withLabel, writeFilter } = await import('./filter')
+const {
+  batchFilter,
+  bucketLength,
+  countRequest,
+  currentView,
+  exportAddress,
+  filterChips,
+  isFiltered,
+  listCommand,
+  listRequest,
+  noFilter,
+  readFilter,
+  selection,
+  viewFilter,
+  views,
+  withLabel,
+  writeFilter,
+} = await import('./filter')
 const { filterOf, viewQuery } = await import('./view')
 
 const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', startedBy: 'b2', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
-  from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', endedFrom: '2026-01-31T13:00:00.000Z', endedTo: '2026-02-01T13:00:00.000Z', error: 'execution_missing', order: 'oldest' as const,
+  ...noFilter,
+  statuses: ['failed', 'timed_out'],
+  workflow: 'shop/order',
+  version: '1.4.0',
+  trigger: 'event',
+  text: 'order-4',
+  problems: ['NO_POLLER'],
+  group: 'g1',
+  parent: 'p1',
+  replayOf: 'r1',
+  batch: 'b1',
+  startedBy: 'b2',
+  labels: ['order=4711', 'note=a:b, c=d'],
+  notReplayed: true,
+  from: '2026-01-31T12:00:00.000Z',
+  to: '2026-02-01T12:00:00.000Z',
+  endedFrom: '2026-01-31T13:00:00.000Z',
+  endedTo: '2026-02-01T13:00:00.000Z',
+  error: 'execution_missing',
+  order: 'oldest' as const,
 }
 
 describe('the filter in the URL', () => {
   it('survives the way there and back', () => {
     expect(readFilter(writeFilter(full))).toEqual({ filter: full, invalid: [] })
-    expect(readFilter(writeFilter({ ...noFilter, since: '24h', endedSince: '7d' }))).toEqual({ filter: { ...noFilter, since: '24h', endedSince: '7d' }, invalid: [] })
-    expect(writeFilter(noFilter)).toEqual(Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])))
+    expect(readFilter(writeFilter({ ...noFilter, since: '24h', endedSince: '7d' }))).toEqual({
+      filter: { ...noFilter, since: '24h', endedSince: '7d' },
+      invalid: [],
+    })
+    expect(writeFilter(noFilter)).toEqual(
+      Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])),
+    )
   })
 
   it('has labels whose values contain every sign', () => {
@@ -46,20 +90,47 @@ describe('the filter in the URL', () => {
     [{ version: '1.0.0' }, { name: 'version', value: '1.0.0', why: 'a version needs a workflow' }],
     [{ since: '1 day' }, { name: 'since', value: '1 day', why: 'not a length of time such as 24h' }],
     [{ from: 'yesterday' }, { name: 'from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ from: '2026-01-31T12:00:00' }, { name: 'from', value: '2026-01-31T12:00:00', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ to: '2026-13-31T12:00:00Z' }, { name: 'to', value: '2026-13-31T12:00:00Z', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' }, { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' }],
-    [{ since: '24h', from: '2026-02-01T12:00:00Z' }, { name: 'since', value: '24h', why: 'replaced by from' }],
+    [
+      { from: '2026-01-31T12:00:00' },
+      { name: 'from', value: '2026-01-31T12:00:00', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { to: '2026-13-31T12:00:00Z' },
+      { name: 'to', value: '2026-13-31T12:00:00Z', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' },
+      { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' },
+    ],
+    [
+      { since: '24h', from: '2026-02-01T12:00:00Z' },
+      { name: 'since', value: '24h', why: 'replaced by from' },
+    ],
     [{ 'ended-since': '1 day' }, { name: 'ended-since', value: '1 day', why: 'not a length of time such as 24h' }],
-    [{ 'ended-from': 'yesterday' }, { name: 'ended-from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ 'ended-since': '24h', 'ended-from': '2026-02-01T12:00:00Z' }, { name: 'ended-since', value: '24h', why: 'replaced by ended-from' }],
-    [{ 'ended-from': '2026-02-01T12:00:00Z', 'ended-to': '2026-01-31T12:00:00Z' }, { name: 'ended-to', value: '2026-01-31T12:00:00Z', why: 'not after ended-from' }],
+    [
+      { 'ended-from': 'yesterday' },
+      { name: 'ended-from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { 'ended-since': '24h', 'ended-from': '2026-02-01T12:00:00Z' },
+      { name: 'ended-since', value: '24h', why: 'replaced by ended-from' },
+    ],
+    [
+      { 'ended-from': '2026-02-01T12:00:00Z', 'ended-to': '2026-01-31T12:00:00Z' },
+      { name: 'ended-to', value: '2026-01-31T12:00:00Z', why: 'not after ended-from' },
+    ],
     [{ sort: 'up' }, { name: 'sort', value: 'up', why: 'not an order' }],
     [{ label: 'order' }, { name: 'label', value: 'order', why: 'not a label such as order:4711' }],
     [{ label: 'order=4711' }, { name: 'label', value: 'order=4711', why: 'not a label such as order:4711' }],
-    [{ label: 'or der:4711' }, { name: 'label', value: 'or der:4711', why: 'the key has other characters than letters, digits and . _ - /' }],
+    [
+      { label: 'or der:4711' },
+      { name: 'label', value: 'or der:4711', why: 'the key has other characters than letters, digits and . _ - /' },
+    ],
     [{ label: 'order:' }, { name: 'label', value: 'order:', why: 'the value is empty' }],
-    [{ label: ['order:1', 'order:2', 'order:1'] }, { name: 'label', value: 'order:2', why: 'a run has one value for order' }],
+    [
+      { label: ['order:1', 'order:2', 'order:1'] },
+      { name: 'label', value: 'order:2', why: 'a run has one value for order' },
+    ],
     [{ 'not-replayed': 'no' }, { name: 'not-replayed', value: 'no', why: 'the only value is true' }],
     [{ state: 'failed' }, { name: 'state', value: 'failed', why: 'not a filter' }],
   ])('names what cannot be used in %j', (search, invalid) => {
@@ -69,32 +140,66 @@ describe('the filter in the URL', () => {
 
 describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
-    expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
-    expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
-    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', startedByBatchId: 'b2', labels: ['order=4711', 'note=a:b, c=d'], failureGroup: 'g1' })
+    expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({
+      project: 'shop',
+      since: { seconds: 3600n, nanos: 500_000_000 },
+    })
+    expect(listRequest('shop', full, 0)).toMatchObject({
+      statuses: ['failed', 'timed_out'],
+      problems: ['NO_POLLER'],
+      text: 'order-4',
+      notReplayed: true,
+      order: 'oldest',
+    })
+    expect(countRequest('shop', full, 0)).toMatchObject({
+      parentRunId: 'p1',
+      replayOf: 'r1',
+      batchId: 'b1',
+      startedByBatchId: 'b2',
+      labels: ['order=4711', 'note=a:b, c=d'],
+      failureGroup: 'g1',
+    })
     expect(batchFilter(full, 0)).toMatchObject({ text: 'order-4', statuses: ['failed', 'timed_out'] })
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
 
   // The messages have the same conditions as a batch, which has nothing else; BatchFilter is the list of them.
-  it.each(BatchFilterSchema.fields.map((field) => field.localName))('has the condition %s in the URL and in every request', (name) => {
-    const condition = (of: object) => create(BatchFilterSchema, of)[name as keyof BatchFilter]
-    const unset = condition({})
-    const { filter } = readFilter(parseSearch(stringifySearch(writeFilter(full))))
-    expect(condition(batchFilter(filter, 0))).not.toEqual(unset)
-    for (const request of [listRequest('shop', filter, 0), countRequest('shop', filter, 0), viewQuery(filter, []), selection(filterOf(create(ViewQuerySchema, viewQuery(filter, []))), 0)]) {
-      expect(condition(request)).toEqual(condition(batchFilter(filter, 0)))
-    }
-    const parameter = new URL(exportAddress('shop', filter, 'csv', 0), 'http://localhost').searchParams.getAll(name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
-    expect(parameter.length).toBeGreaterThan(0)
-    // The condition has a chip, whose removal removes it.
-    const chips = filterChips(filter, 'utc').filter(({ without }) => JSON.stringify(condition(batchFilter({ ...filter, ...without }, 0)), plain) !== JSON.stringify(condition(batchFilter(filter, 0)), plain))
-    expect(chips).not.toEqual([])
-  })
+  it.each(BatchFilterSchema.fields.map((field) => field.localName))(
+    'has the condition %s in the URL and in every request',
+    (name) => {
+      const condition = (of: object) => create(BatchFilterSchema, of)[name as keyof BatchFilter]
+      const unset = condition({})
+      const { filter } = readFilter(parseSearch(stringifySearch(writeFilter(full))))
+      expect(condition(batchFilter(filter, 0))).not.toEqual(unset)
+      for (const request of [
+        listRequest('shop', filter, 0),
+        countRequest('shop', filter, 0),
+        viewQuery(filter, []),
+        selection(filterOf(create(ViewQuerySchema, viewQuery(filter, []))), 0),
+      ]) {
+        expect(condition(request)).toEqual(condition(batchFilter(filter, 0)))
+      }
+      const parameter = new URL(exportAddress('shop', filter, 'csv', 0), 'http://localhost').searchParams.getAll(
+        name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      )
+      expect(parameter.length).toBeGreaterThan(0)
+      // The condition has a chip, whose removal removes it.
+      const chips = filterChips(filter, 'utc').filter(
+        ({ without }) =>
+          JSON.stringify(condition(batchFilter({ ...filter, ...without }, 0)), plain) !==
+          JSON.stringify(condition(batchFilter(filter, 0)), plain),
+      )
+      expect(chips).not.toEqual([])
+    },
+  )
 
   it('is an export and a command', () => {
-    expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
-    expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe('/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f')
+    expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe(
+      '/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z',
+    )
+    expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe(
+      '/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f',
+    )
     expect(listCommand('shop', full)).toBe(
       `signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --error execution_missing --order oldest`,
     )
@@ -106,7 +211,8 @@ describe('the length of a bucket', () => {
     expect(bucketLength(1)).toBe(1000)
     expect(bucketLength(3_600_000)).toBe(30_000)
     expect(bucketLength(86_400_000)).toBe(900_000)
-    for (const period of [60_001, 5_000_000, 604_800_000, 1e11, 1e12]) expect(period / bucketLength(period)).toBeLessThanOrEqual(120)
+    for (const period of [60_001, 5_000_000, 604_800_000, 1e11, 1e12])
+      expect(period / bucketLength(period)).toBeLessThanOrEqual(120)
   })
 })
 

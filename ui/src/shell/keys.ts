@@ -5,7 +5,16 @@ import { typing } from '../app/keys'
 import { usePreferences } from '../kit'
 
 const pages: Record<string, string> = {
-  p: '/problems', r: 'runs', w: 'workflows', e: 'events', h: 'webhooks', b: 'batches', a: 'audit', d: '/dispatchers', k: '/workers', s: '/system',
+  p: '/problems',
+  r: 'runs',
+  w: 'workflows',
+  e: 'events',
+  h: 'webhooks',
+  b: 'batches',
+  a: 'audit',
+  d: '/dispatchers',
+  k: '/workers',
+  s: '/system',
 }
 
 /** useKeys handles the keys that work on every page: Ctrl-K, ?, and g followed by the first letter of a page. */

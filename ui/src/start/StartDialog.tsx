@@ -2,9 +2,41 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
-import { callError, clients, fetchRun, isObject, type Json, JsonError, milliseconds, newRequestID, printJson, readJson, useConnection } from '../api'
+import {
+  callError,
+  clients,
+  fetchRun,
+  isObject,
+  type Json,
+  JsonError,
+  milliseconds,
+  newRequestID,
+  printJson,
+  readJson,
+  useConnection,
+} from '../api'
 import { useRefusal } from '../app'
-import { type Alert, AlertSlot, Button, CallProblem, CloseButton, CodeEditor, command, CopyCommand, Dialog, ErrorView, formatBytes, Select, Skeleton, StateView, TextField, Time, toast, useDelayed, useLinkRefusal } from '../kit'
+import {
+  type Alert,
+  AlertSlot,
+  Button,
+  CallProblem,
+  CloseButton,
+  CodeEditor,
+  command,
+  CopyCommand,
+  Dialog,
+  ErrorView,
+  formatBytes,
+  Select,
+  Skeleton,
+  StateView,
+  TextField,
+  Time,
+  toast,
+  useDelayed,
+  useLinkRefusal,
+} from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { fieldErrors, problemsOf } from './check'
 import { SchemaForm } from './SchemaForm'
@@ -59,22 +91,44 @@ interface Draft {
   filled: number
 }
 
-const noDraft: Draft = { workflow: '', version: '', mode: 'form', value: undefined, text: '', touched: false, filled: 0 }
+const noDraft: Draft = {
+  workflow: '',
+  version: '',
+  mode: 'form',
+  value: undefined,
+  text: '',
+  touched: false,
+  filled: 0,
+}
 
 /** adopted returns the draft for a version: what was typed for another version of the workflow, or the defaults. */
 function adopted(before: Draft, workflow: string, version: string, schema: Json | undefined): Draft {
   const next = { ...before, workflow, version, filled: before.filled + 1 }
   if (before.touched && before.workflow === workflow) {
-    return schema === undefined && before.mode === 'form' ? { ...next, mode: 'json', text: printed(before.value) } : next
+    return schema === undefined && before.mode === 'form'
+      ? { ...next, mode: 'json', text: printed(before.value) }
+      : next
   }
   const value = schema === undefined ? undefined : initial(schema, schema, true)
-  return { ...next, touched: false, value, text: schema === undefined ? '{}' : '', mode: schema === undefined ? 'json' : 'form' }
+  return {
+    ...next,
+    touched: false,
+    value,
+    text: schema === undefined ? '{}' : '',
+    mode: schema === undefined ? 'json' : 'form',
+  }
 }
 
 const printed = (value: Json | undefined) => (value === undefined ? '' : printJson(value, 2))
 
 /** Starts a run: which workflow and version, with which input. */
-export default function StartDialog({ project, workflow: given = '', version: givenVersion = '', fixed = false, onClose }: StartDialogProps) {
+export default function StartDialog({
+  project,
+  workflow: given = '',
+  version: givenVersion = '',
+  fixed = false,
+  onClose,
+}: StartDialogProps) {
   const navigate = useNavigate()
   const offline = useLinkRefusal()
   const role = useRefusal()
@@ -93,14 +147,18 @@ export default function StartDialog({ project, workflow: given = '', version: gi
 
   const names = useQuery({
     queryKey: ['workflow-names', project],
-    queryFn: async ({ signal }) => (await clients.workflows.listWorkflows({ project, pageSize: 500 }, { signal })).workflows.map((w) => w.name),
+    queryFn: async ({ signal }) =>
+      (await clients.workflows.listWorkflows({ project, pageSize: 500 }, { signal })).workflows.map((w) => w.name),
     enabled: !fixed,
     staleTime: 30_000,
   })
   const known = fixed || (names.data?.includes(name) ?? false)
   const versions = useQuery({
     queryKey: ['version-names', project, name],
-    queryFn: async ({ signal }) => (await clients.workflows.listVersions({ project, workflow: name, pageSize: 200 }, { signal })).versions.map((v) => v.version),
+    queryFn: async ({ signal }) =>
+      (await clients.workflows.listVersions({ project, workflow: name, pageSize: 200 }, { signal })).versions.map(
+        (v) => v.version,
+      ),
     enabled: known,
     staleTime: 30_000,
   })
@@ -117,7 +175,8 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const schema = useMemo(() => readSchema(schemaText), [schemaText])
 
   const [draft, setDraft] = useState<Draft>(noDraft)
-  if (workflow !== undefined && read !== undefined && (draft.workflow !== name || draft.version !== read.version)) setDraft(adopted(draft, name, read.version, schema))
+  if (workflow !== undefined && read !== undefined && (draft.workflow !== name || draft.version !== read.version))
+    setDraft(adopted(draft, name, read.version, schema))
   const json = draft.mode === 'json' ? parsed(draft.text) : { value: draft.value, problem: undefined }
   const wrong = wrongNumbers(json.value)
   const body = json.value === undefined ? '' : printJson(json.value)
@@ -128,7 +187,15 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const content = JSON.stringify([body, labels])
 
   const start = useMutation({
-    mutationFn: () => clients.runs.startRun({ project, workflow: name, version, requestId, labels, ...(body === '' ? {} : { input: { json: body } }) }),
+    mutationFn: () =>
+      clients.runs.startRun({
+        project,
+        workflow: name,
+        version,
+        requestId,
+        labels,
+        ...(body === '' ? {} : { input: { json: body } }),
+      }),
     onSuccess: ({ run, created }) => {
       if (!created) toast('This request had started the run before; no second one was started.')
       onClose()
@@ -140,28 +207,55 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   const checked = useDelayed(content, 600)
   const check = useQuery({
     queryKey: ['start-check', project, name, version, checked],
-    queryFn: ({ signal }) => clients.runs.startRun({ project, workflow: name, version, dryRun: true, labels, ...(body === '' ? {} : { input: { json: body } }) }, { signal }),
-    enabled: (draft.touched || labelled.length > 0) && checked === content && wrongLabels === undefined && workflow !== undefined && workflow.latestVersion !== '' && offline === undefined && role('operator', project) === undefined && json.problem === undefined && wrong.length === 0 && broken.size === 0,
+    queryFn: ({ signal }) =>
+      clients.runs.startRun(
+        { project, workflow: name, version, dryRun: true, labels, ...(body === '' ? {} : { input: { json: body } }) },
+        { signal },
+      ),
+    enabled:
+      (draft.touched || labelled.length > 0) &&
+      checked === content &&
+      wrongLabels === undefined &&
+      workflow !== undefined &&
+      workflow.latestVersion !== '' &&
+      offline === undefined &&
+      role('operator', project) === undefined &&
+      json.problem === undefined &&
+      wrong.length === 0 &&
+      broken.size === 0,
     retry: false,
     gcTime: 0,
     staleTime: Infinity,
   })
   const found = checked === content && check.isError ? callError(check.error) : undefined
   const accepted = checked === content ? check.data?.run?.labels : undefined
-  const computed = Object.fromEntries(labelList(accepted ?? {}).filter(({ key }) => !Object.hasOwn(labels, key)).map(({ key, value }) => [key, value]))
+  const computed = Object.fromEntries(
+    labelList(accepted ?? {})
+      .filter(({ key }) => !Object.hasOwn(labels, key))
+      .map(({ key, value }) => [key, value]),
+  )
   const reported = (error ?? found)?.fields ?? []
   const own = schema === undefined ? undefined : problemsOf(schema, json.value, schema)
   const { errors, hidden } = fieldErrors(schema ?? true, json.value, reported)
   // What is missing is marked once a person thought to be done, and nothing is marked while a person types.
-  if (submitted !== content) for (const [pointer, message] of errors) if (message === 'Required' || checked !== content) errors.delete(pointer)
+  if (submitted !== content)
+    for (const [pointer, message] of errors) if (message === 'Required' || checked !== content) errors.delete(pointer)
   for (const pointer of wrong) errors.set(pointer, 'not a number')
   const form = draft.mode === 'form' && schema !== undefined
   // The sentence of the server repeats what is at the fields.
-  const atFields = form && !hidden && reported.length > 0 && reported.every(({ path }) => path === 'labels' || path.startsWith('labels/') || path === 'input' || path.startsWith('input/'))
+  const atFields =
+    form &&
+    !hidden &&
+    reported.length > 0 &&
+    reported.every(
+      ({ path }) => path === 'labels' || path.startsWith('labels/') || path === 'input' || path.startsWith('input/'),
+    )
 
   const last = useMutation({
     mutationFn: async () => {
-      const { runs: [newest] } = await clients.runs.listRuns({ project, workflow: name, pageSize: 1 })
+      const {
+        runs: [newest],
+      } = await clients.runs.listRuns({ project, workflow: name, pageSize: 1 })
       return newest === undefined ? undefined : fetchRun(project, newest.id)
     },
     onSuccess: (run) => {
@@ -171,20 +265,34 @@ export default function StartDialog({ project, workflow: given = '', version: gi
       }
       const { value, removed } = withoutMarks(readJson(run.input.json))
       setDraft((before) => ({ ...before, value, text: printed(value), touched: true, filled: before.filled + 1 }))
-      setNote(removed.length === 0 ? undefined : `Sensitive values of the last input are empty here: ${removed.map((p) => (p === '' ? 'the whole input' : p)).join(', ')}.`)
+      setNote(
+        removed.length === 0
+          ? undefined
+          : `Sensitive values of the last input are empty here: ${removed.map((p) => (p === '' ? 'the whole input' : p)).join(', ')}.`,
+      )
     },
   })
 
   const refused =
-    offline ?? role('operator', project) ??
-    (workflow === undefined ? (name === '' ? 'Choose a workflow' : 'The workflow has not been read')
-    : workflow.state === 'paused' ? 'The workflow is paused'
-    : workflow.latestVersion === '' ? 'Nothing is published'
-    : definition.isPlaceholderData ? 'The version is being read'
-    : json.problem !== undefined ? 'The input is not JSON'
-    : broken.size > 0 ? 'A field contains text that is not JSON'
-    : wrong.length > 0 ? 'A number is not a number'
-    : wrongLabels)
+    offline ??
+    role('operator', project) ??
+    (workflow === undefined
+      ? name === ''
+        ? 'Choose a workflow'
+        : 'The workflow has not been read'
+      : workflow.state === 'paused'
+        ? 'The workflow is paused'
+        : workflow.latestVersion === ''
+          ? 'Nothing is published'
+          : definition.isPlaceholderData
+            ? 'The version is being read'
+            : json.problem !== undefined
+              ? 'The input is not JSON'
+              : broken.size > 0
+                ? 'A field contains text that is not JSON'
+                : wrong.length > 0
+                  ? 'A number is not a number'
+                  : wrongLabels)
   const submit = () => {
     setSubmitted(content)
     setTries(tries + 1)
@@ -198,7 +306,8 @@ export default function StartDialog({ project, workflow: given = '', version: gi
   // The first field has the keyboard once it is there, unless a person is in another one.
   const begun = draft.version !== '' && form
   useEffect(() => {
-    if (begun && document.activeElement?.matches('input, select, textarea') !== true) fields.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+    if (begun && document.activeElement?.matches('input, select, textarea') !== true)
+      fields.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
   }, [begun])
   const rest = new Map<string, Json>([['workflow', name]])
   if (version !== '') rest.set('version', version)
@@ -213,16 +322,32 @@ export default function StartDialog({ project, workflow: given = '', version: gi
       onClose={onClose}
       title={fixed ? `Run ${name}` : 'Run a workflow'}
       onSubmit={submit}
-      aside={workflow === undefined || json.problem !== undefined || wrong.length > 0 || wrongLabels !== undefined ? null : (
-        <CopyCommand
-          cli={command(['run', 'start', name], { project, version, input: body, label: labelled.map(labelText), 'request-id': requestId })}
-          rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs`, body: printJson(rest) }}
-        />
-      )}
+      aside={
+        workflow === undefined || json.problem !== undefined || wrong.length > 0 || wrongLabels !== undefined ? null : (
+          <CopyCommand
+            cli={command(['run', 'start', name], {
+              project,
+              version,
+              input: body,
+              label: labelled.map(labelText),
+              'request-id': requestId,
+            })}
+            rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs`, body: printJson(rest) }}
+          />
+        )
+      }
       actions={
         <>
           <CloseButton />
-          <Button type="submit" kind="primary" icon={<Play size={14} aria-hidden />} refused={refused} busy={start.isPending}>Run</Button>
+          <Button
+            type="submit"
+            kind="primary"
+            icon={<Play size={14} aria-hidden />}
+            refused={refused}
+            busy={start.isPending}
+          >
+            Run
+          </Button>
         </>
       }
     >
@@ -237,79 +362,196 @@ export default function StartDialog({ project, workflow: given = '', version: gi
               value={name}
               autoFocus
               hint={workflow === undefined || workflow.summary === '' ? undefined : workflow.summary}
-              error={name !== '' && names.data !== undefined && !names.data.some((n) => n.startsWith(name)) ? `There is no workflow ${name} in ${project}` : undefined}
+              error={
+                name !== '' && names.data !== undefined && !names.data.some((n) => n.startsWith(name))
+                  ? `There is no workflow ${name} in ${project}`
+                  : undefined
+              }
               onChange={(event) => {
                 setName(event.target.value.trim())
                 setVersion('')
               }}
             />
-            <datalist id="start-workflows">{names.data?.map((n) => <option key={n} value={n} />)}</datalist>
+            <datalist id="start-workflows">
+              {names.data?.map((n) => (
+                <option key={n} value={n} />
+              ))}
+            </datalist>
           </>
         )}
         <Select
           label="Version"
           disabled={!known}
           value={version}
-          options={[{ value: '', label: workflow === undefined || workflow.latestVersion === '' ? 'The latest' : `The latest, ${workflow.latestVersion}` }, ...(versions.data ?? []).map((v) => ({ value: v, label: v }))]}
-          onChange={(event) => { setVersion(event.target.value) }}
+          options={[
+            {
+              value: '',
+              label:
+                workflow === undefined || workflow.latestVersion === ''
+                  ? 'The latest'
+                  : `The latest, ${workflow.latestVersion}`,
+            },
+            ...(versions.data ?? []).map((v) => ({ value: v, label: v })),
+          ]}
+          onChange={(event) => {
+            setVersion(event.target.value)
+          }}
         />
       </div>
-      {error === undefined || atFields ? null : <div className={styles.notes}><CallProblem error={start.error} except={['input', 'labels']} /></div>}
-      <StartAlerts project={project} paused={workflow?.state === 'paused' ? workflow.pauseReason : undefined} unpublished={workflow?.latestVersion === ''} />
-      {names.isError ? <ErrorView error={names.error} what="Workflows" onRetry={() => { void names.refetch() }} />
-        : names.data?.length === 0 ? <StateView kind="empty" title={`There is no workflow in ${project} yet`}>Publish one on the page Workflows.</StateView>
-        : !known ? null
-        : definition.data === undefined ? (definition.isError ? <ErrorView error={definition.error} what={name} onRetry={() => { void definition.refetch() }} /> : <Skeleton rows={6} height={28} />)
-        : workflow?.latestVersion === '' ? null
-        : (
-          <>
-            <div className={styles.bar}>
-              <div className={styles.switch} role="group" aria-label="Write the input as">
-                <button
-                  type="button"
-                  aria-pressed={draft.mode === 'form'}
-                  disabled={schema === undefined || json.problem !== undefined}
-                  onClick={() => { if (draft.mode === 'json') setDraft({ ...draft, mode: 'form', value: json.value, filled: draft.filled + 1 }) }}
-                >
-                  Form
-                </button>
-                <button type="button" aria-pressed={draft.mode === 'json'} onClick={() => { if (draft.mode === 'form') setDraft({ ...draft, mode: 'json', text: printed(draft.value) }) }}>JSON</button>
-              </div>
-              <Button busy={last.isPending} refused={offline} onClick={() => { last.mutate() }}>Last input</Button>
-              {schema === undefined ? <span className={styles.hint}>This version has no schema of its input.</span> : null}
-              {checked === content && check.isSuccess ? <span className={styles.hint} role="status">The server accepts this input</span> : null}
-              <span className={styles.size}>{json.problem !== undefined ? 'Not JSON' : body === '' ? 'No input' : formatBytes(new TextEncoder().encode(body).length)}</span>
+      {error === undefined || atFields ? null : (
+        <div className={styles.notes}>
+          <CallProblem error={start.error} except={['input', 'labels']} />
+        </div>
+      )}
+      <StartAlerts
+        project={project}
+        paused={workflow?.state === 'paused' ? workflow.pauseReason : undefined}
+        unpublished={workflow?.latestVersion === ''}
+      />
+      {names.isError ? (
+        <ErrorView
+          error={names.error}
+          what="Workflows"
+          onRetry={() => {
+            void names.refetch()
+          }}
+        />
+      ) : names.data?.length === 0 ? (
+        <StateView kind="empty" title={`There is no workflow in ${project} yet`}>
+          Publish one on the page Workflows.
+        </StateView>
+      ) : !known ? null : definition.data === undefined ? (
+        definition.isError ? (
+          <ErrorView
+            error={definition.error}
+            what={name}
+            onRetry={() => {
+              void definition.refetch()
+            }}
+          />
+        ) : (
+          <Skeleton rows={6} height={28} />
+        )
+      ) : workflow?.latestVersion === '' ? null : (
+        <>
+          <div className={styles.bar}>
+            <div className={styles.switch} role="group" aria-label="Write the input as">
+              <button
+                type="button"
+                aria-pressed={draft.mode === 'form'}
+                disabled={schema === undefined || json.problem !== undefined}
+                onClick={() => {
+                  if (draft.mode === 'json')
+                    setDraft({ ...draft, mode: 'form', value: json.value, filled: draft.filled + 1 })
+                }}
+              >
+                Form
+              </button>
+              <button
+                type="button"
+                aria-pressed={draft.mode === 'json'}
+                onClick={() => {
+                  if (draft.mode === 'form') setDraft({ ...draft, mode: 'json', text: printed(draft.value) })
+                }}
+              >
+                JSON
+              </button>
             </div>
-            {found === undefined || atFields ? null : <p className={styles.error} role="status">{found.message}</p>}
-            {note === undefined ? null : <p className={styles.hint} role="status">{note}</p>}
-            {last.isError ? <CallProblem error={last.error} /> : null}
-            {form ? (
-              <div ref={fields}><SchemaForm
+            <Button
+              busy={last.isPending}
+              refused={offline}
+              onClick={() => {
+                last.mutate()
+              }}
+            >
+              Last input
+            </Button>
+            {schema === undefined ? (
+              <span className={styles.hint}>This version has no schema of its input.</span>
+            ) : null}
+            {checked === content && check.isSuccess ? (
+              <span className={styles.hint} role="status">
+                The server accepts this input
+              </span>
+            ) : null}
+            <span className={styles.size}>
+              {json.problem !== undefined
+                ? 'Not JSON'
+                : body === ''
+                  ? 'No input'
+                  : formatBytes(new TextEncoder().encode(body).length)}
+            </span>
+          </div>
+          {found === undefined || atFields ? null : (
+            <p className={styles.error} role="status">
+              {found.message}
+            </p>
+          )}
+          {note === undefined ? null : (
+            <p className={styles.hint} role="status">
+              {note}
+            </p>
+          )}
+          {last.isError ? <CallProblem error={last.error} /> : null}
+          {form ? (
+            <div ref={fields}>
+              <SchemaForm
                 key={draft.filled}
                 schema={schema}
                 value={draft.value}
-                onChange={(value) => { setDraft((before) => ({ ...before, value, touched: true })) }}
+                onChange={(value) => {
+                  setDraft((before) => ({ ...before, value, touched: true }))
+                }}
                 errors={errors}
                 disabled={start.isPending}
                 onBroken={onBroken}
-              /></div>
-            ) : (
-              <>
-                <CodeEditor label="Input" value={draft.text} onChange={(text) => { setDraft((before) => ({ ...before, text, touched: true })) }} describedBy="start-json-problem" />
-                <p id="start-json-problem" className={styles.error} role="status">{json.problem ?? (error !== undefined || found !== undefined ? '' : [...errors].map(([pointer, message]) => `${pointer === '' ? 'The input' : pointer}: ${message}`).join('; '))}</p>
-              </>
-            )}
-            <div className={styles.labels}>
-              <LabelEditor rows={labelRows} onChange={setLabelRows} fields={(error ?? found)?.fields ?? []} computed={computed} disabled={start.isPending} />
+              />
             </div>
-          </>
-        )}
+          ) : (
+            <>
+              <CodeEditor
+                label="Input"
+                value={draft.text}
+                onChange={(text) => {
+                  setDraft((before) => ({ ...before, text, touched: true }))
+                }}
+                describedBy="start-json-problem"
+              />
+              <p id="start-json-problem" className={styles.error} role="status">
+                {json.problem ??
+                  (error !== undefined || found !== undefined
+                    ? ''
+                    : [...errors]
+                        .map(([pointer, message]) => `${pointer === '' ? 'The input' : pointer}: ${message}`)
+                        .join('; '))}
+              </p>
+            </>
+          )}
+          <div className={styles.labels}>
+            <LabelEditor
+              rows={labelRows}
+              onChange={setLabelRows}
+              fields={(error ?? found)?.fields ?? []}
+              computed={computed}
+              disabled={start.isPending}
+            />
+          </div>
+        </>
+      )}
     </Dialog>
   )
 }
 
 /** What would refuse or delay the run, before it is started. */
-function StartAlerts({ project, paused, unpublished }: { project: string; paused: string | undefined; unpublished: boolean }) {
+function StartAlerts({
+  project,
+  paused,
+  unpublished,
+}: {
+  project: string
+  paused: string | undefined
+  unpublished: boolean
+}) {
   const { data: connection } = useConnection()
   const workers = useQuery({
     queryKey: ['alive-workers', project],
@@ -318,15 +560,28 @@ function StartAlerts({ project, paused, unpublished }: { project: string; paused
     retry: false,
   })
   const alerts: Alert[] = []
-  if (paused !== undefined) alerts.push({ id: 'paused', tone: 'amber', title: 'The workflow is paused: new runs are refused', detail: paused })
-  if (unpublished) alerts.push({ id: 'unpublished', tone: 'amber', title: 'Nothing is published: there is no version to run', detail: 'Publish the draft of the workflow first.' })
+  if (paused !== undefined)
+    alerts.push({ id: 'paused', tone: 'amber', title: 'The workflow is paused: new runs are refused', detail: paused })
+  if (unpublished)
+    alerts.push({
+      id: 'unpublished',
+      tone: 'amber',
+      title: 'Nothing is published: there is no version to run',
+      detail: 'Publish the draft of the workflow first.',
+    })
   if (connection !== undefined && connection.state !== 'connected' && connection.state !== 'degraded') {
     alerts.push({
       id: 'engine',
       tone: 'red',
       title: `${connection.title}: the run will be ${connection.queuesRuns ? 'queued' : 'refused'}`,
-      since: <>since <Time at={milliseconds(connection.since)} /></>,
-      detail: connection.queuesRuns ? 'It starts when Temporal is available again.' : 'Try again when Temporal is available again.',
+      since: (
+        <>
+          since <Time at={milliseconds(connection.since)} />
+        </>
+      ),
+      detail: connection.queuesRuns
+        ? 'It starts when Temporal is available again.'
+        : 'Try again when Temporal is available again.',
     })
   }
   if (connection !== undefined && connection.mismatch !== '') {
@@ -335,5 +590,9 @@ function StartAlerts({ project, paused, unpublished }: { project: string; paused
   if (workers.data !== undefined && workers.data.workers.length === 0 && workers.data.errors.length === 0) {
     alerts.push({ id: 'worker', tone: 'amber', title: `No worker serves ${project}: the run waits until one starts` })
   }
-  return alerts.length === 0 ? null : <div className={styles.notes}><AlertSlot alerts={alerts} /></div>
+  return alerts.length === 0 ? null : (
+    <div className={styles.notes}>
+      <AlertSlot alerts={alerts} />
+    </div>
+  )
 }
