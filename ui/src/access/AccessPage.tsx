@@ -72,9 +72,7 @@ const columns = (onRevoke: (token: Token) => void, offline: string | undefined):
       <Button
         kind="quiet"
         refused={offline ?? (t.revokeTime === undefined ? undefined : 'The token is revoked.')}
-        onClick={() => {
-          onRevoke(t)
-        }}
+        onClick={() => onRevoke(t)}
       >
         Revoke…
       </Button>
@@ -111,12 +109,7 @@ export function AccessPage() {
       <PageHead
         title="Access"
         actions={
-          <Button
-            refused={refused}
-            onClick={() => {
-              setCreating(true)
-            }}
-          >
+          <Button refused={refused} onClick={() => setCreating(true)}>
             Create a token…
           </Button>
         }
@@ -153,9 +146,7 @@ export function AccessPage() {
           { id: 'sessions', label: 'Sessions' },
         ]}
         value={tab}
-        onChange={(id) => {
-          change({ tab: id === 'tokens' ? undefined : id })
-        }}
+        onChange={(id) => change({ tab: id === 'tokens' ? undefined : id })}
       >
         {tab === 'sessions' ? (
           <Sessions />
@@ -173,13 +164,7 @@ export function AccessPage() {
           />
         )}
       </Tabs>
-      {creating ? (
-        <CreateTokenDialog
-          onClose={() => {
-            setCreating(false)
-          }}
-        />
-      ) : null}
+      {creating ? <CreateTokenDialog onClose={() => setCreating(false)} /> : null}
       {revoking === undefined ? null : (
         <ActionDialog
           title={`Revoke the token of ${revoking.name}`}
@@ -194,9 +179,7 @@ export function AccessPage() {
             setRevoking(undefined)
             void queries.invalidateQueries({ queryKey: ['tokens'] })
           }}
-          onClose={() => {
-            setRevoking(undefined)
-          }}
+          onClose={() => setRevoking(undefined)}
         />
       )}
     </Page>

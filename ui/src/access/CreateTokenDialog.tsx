@@ -78,9 +78,7 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
         label="Name"
         required
         value={name}
-        onChange={(e) => {
-          setName(e.target.value)
-        }}
+        onChange={(e) => setName(e.target.value)}
         hint="The audit log has it."
         autoFocus
       />
@@ -92,9 +90,7 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
               label="Project"
               labelHidden
               value={r.project}
-              onChange={(e) => {
-                change(i, { project: e.target.value })
-              }}
+              onChange={(e) => change(i, { project: e.target.value })}
               options={[
                 { value: '*', label: 'All projects' },
                 ...(projects.data ?? []).map((p) => ({ value: p.name, label: p.name })),
@@ -104,9 +100,7 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
               label="Role"
               labelHidden
               value={r.role}
-              onChange={(e) => {
-                change(i, { role: e.target.value })
-              }}
+              onChange={(e) => change(i, { role: e.target.value })}
               options={roleOptions}
             />
             <Button
@@ -114,30 +108,19 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
               aria-label="Remove this role"
               icon={<X size={14} aria-hidden />}
               refused={roles.length === 1 ? 'A token needs a role.' : undefined}
-              onClick={() => {
-                setRoles(roles.filter((_, j) => j !== i))
-              }}
+              onClick={() => setRoles(roles.filter((_, j) => j !== i))}
             />
           </div>
         ))}
         <Button
           kind="quiet"
           icon={<Plus size={14} aria-hidden />}
-          onClick={() => {
-            setRoles([...roles, { project: '*', role: 'viewer' }])
-          }}
+          onClick={() => setRoles([...roles, { project: '*', role: 'viewer' }])}
         >
           Add a role
         </Button>
       </fieldset>
-      <Select
-        label="Expires after"
-        value={days}
-        onChange={(e) => {
-          setDays(e.target.value)
-        }}
-        options={spans}
-      />
+      <Select label="Expires after" value={days} onChange={(e) => setDays(e.target.value)} options={spans} />
     </ActionDialog>
   )
 }

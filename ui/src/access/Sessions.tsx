@@ -44,13 +44,7 @@ const columns = (onEnd: (session: Session) => void, offline: string | undefined)
     width: 80,
     align: 'end',
     cell: (s) => (
-      <Button
-        kind="quiet"
-        refused={offline}
-        onClick={() => {
-          onEnd(s)
-        }}
-      >
+      <Button kind="quiet" refused={offline} onClick={() => onEnd(s)}>
         End…
       </Button>
     ),
@@ -92,9 +86,7 @@ export function Sessions() {
             setEnding(undefined)
             void queries.invalidateQueries({ queryKey: ['sessions'] })
           }}
-          onClose={() => {
-            setEnding(undefined)
-          }}
+          onClose={() => setEnding(undefined)}
         />
       )}
     </>

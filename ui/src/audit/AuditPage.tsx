@@ -133,15 +133,11 @@ export function AuditPage() {
             items={[
               {
                 label: 'CSV',
-                onSelect: () => {
-                  download('csv')
-                },
+                onSelect: () => download('csv'),
               },
               {
                 label: 'JSON, one entry per line',
-                onSelect: () => {
-                  download('json')
-                },
+                onSelect: () => download('json'),
               },
             ]}
           />

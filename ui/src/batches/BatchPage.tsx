@@ -103,12 +103,8 @@ export function BatchPage() {
       ({ pause: clients.batches.pauseBatch, unpause: clients.batches.unpauseBatch, retry: clients.batches.retryBatch })[
         what
       ]({ project, id }),
-    onSuccess: () => {
-      void queries.invalidateQueries({ queryKey: ['batch', project, id] })
-    },
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-    },
+    onSuccess: () => void queries.invalidateQueries({ queryKey: ['batch', project, id] }),
+    onError: (error) => toast(callError(error).message, 'error'),
   })
   const denied = offline ?? refusal('operator', project)
   return (
@@ -126,22 +122,14 @@ export function BatchPage() {
           <>
             <CopyCommand cli={command(['batch', 'show', id], { project })} />
             {batch?.status === 'paused' ? (
-              <Button
-                refused={denied}
-                busy={act.isPending}
-                onClick={() => {
-                  act.mutate('unpause')
-                }}
-              >
+              <Button refused={denied} busy={act.isPending} onClick={() => act.mutate('unpause')}>
                 Go on
               </Button>
             ) : (
               <Button
                 refused={denied ?? (open && batch.status !== 'started' ? undefined : 'The batch has ended.')}
                 busy={act.isPending}
-                onClick={() => {
-                  act.mutate('pause')
-                }}
+                onClick={() => act.mutate('pause')}
               >
                 Pause
               </Button>
@@ -152,9 +140,7 @@ export function BatchPage() {
                 (batch === undefined || batch.failed + failedRuns(batch) === 0n ? 'Nothing failed.' : undefined)
               }
               busy={act.isPending}
-              onClick={() => {
-                act.mutate('retry')
-              }}
+              onClick={() => act.mutate('retry')}
             >
               Retry the failed
             </Button>
@@ -165,13 +151,7 @@ export function BatchPage() {
         <Id id={id} />
       </PageHead>
       {query.isError && batch === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Batch ${shortId(id)}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Batch ${shortId(id)}`} onRetry={() => void query.refetch()} />
       ) : batch === undefined ? (
         <Skeleton rows={10} />
       ) : (

@@ -66,9 +66,7 @@ export function BatchesPage() {
         what="batches"
         columns={columns(project)}
         rowKey={(b) => b.id}
-        onOpen={(b) => {
-          void navigate({ to: '/p/$project/batches/$id', params: { project, id: b.id } })
-        }}
+        onOpen={(b) => void navigate({ to: '/p/$project/batches/$id', params: { project, id: b.id } })}
         empty={
           <StateView kind="empty" title={`No batches in ${project} yet.`}>
             Select runs on the page{' '}

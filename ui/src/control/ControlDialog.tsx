@@ -90,9 +90,7 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
       )
       onClose()
     },
-    onError: () => {
-      void queries.invalidateQueries({ queryKey: runKey(project, id) })
-    },
+    onError: () => void queries.invalidateQueries({ queryKey: runKey(project, id) }),
   })
   const state = stateText(current)
   const differs = state !== seen
@@ -155,9 +153,7 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
           error={
             fields.find((f) => f.path === 'reason')?.message ?? (asked && missing ? 'A reason is required.' : undefined)
           }
-          onChange={(event) => {
-            setReason(event.target.value)
-          }}
+          onChange={(event) => setReason(event.target.value)}
         />
         {call.isError ? <CallProblem error={call.error} /> : null}
       </div>

@@ -185,46 +185,22 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
         <fieldset className={styles.choices}>
           <legend>Version</legend>
           <label>
-            <input
-              type="radio"
-              name="version"
-              checked={choice === 'same'}
-              onChange={() => {
-                setChoice('same')
-              }}
-            />{' '}
+            <input type="radio" name="version" checked={choice === 'same'} onChange={() => setChoice('same')} />{' '}
             {run.version}, as it ran
           </label>
           <label>
-            <input
-              type="radio"
-              name="version"
-              checked={choice === 'latest'}
-              onChange={() => {
-                setChoice('latest')
-              }}
-            />{' '}
+            <input type="radio" name="version" checked={choice === 'latest'} onChange={() => setChoice('latest')} />{' '}
             {latest === undefined ? 'latest' : latest === run.version ? 'latest, now the same' : `${latest}, latest`}
           </label>
           <label>
-            <input
-              type="radio"
-              name="version"
-              checked={choice === 'other'}
-              onChange={() => {
-                setChoice('other')
-              }}
-            />{' '}
-            other
+            <input type="radio" name="version" checked={choice === 'other'} onChange={() => setChoice('other')} /> other
           </label>
           {choice === 'other' ? (
             <Select
               label="Version"
               labelHidden
               value={other}
-              onChange={(event) => {
-                setOther(event.target.value)
-              }}
+              onChange={(event) => setOther(event.target.value)}
               error={fields.find((f) => f.path === 'version')?.message}
               options={[
                 { value: '', label: versions.isPending ? 'Reading the versions' : 'Choose a version' },
@@ -242,13 +218,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
                   Edit
                 </Button>
               ) : (
-                <Button
-                  onClick={() => {
-                    setDraft(undefined)
-                  }}
-                >
-                  Discard the edit
-                </Button>
+                <Button onClick={() => setDraft(undefined)}>Discard the edit</Button>
               )}
             </div>
             {broken === '' ? null : <p className={styles.changed}>The input cannot be edited: {broken}.</p>}
@@ -261,9 +231,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
                 value={draft.text}
                 label="Input of the new run"
                 autoFocus
-                onChange={(text) => {
-                  setDraft((d) => (d === undefined ? d : { ...d, text }))
-                }}
+                onChange={(text) => setDraft((d) => (d === undefined ? d : { ...d, text }))}
               />
             )}
             {edit === undefined || edit.syntax === '' ? null : (
@@ -302,9 +270,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
             fields.find((f) => f.path === 'reason')?.message ??
             (asked && reason.trim() === '' ? 'A reason is required.' : undefined)
           }
-          onChange={(event) => {
-            setReason(event.target.value)
-          }}
+          onChange={(event) => setReason(event.target.value)}
         />
         {asked && choice === 'other' && other === '' ? <p className={styles.wrong}>Choose a version.</p> : null}
         {!checkable || request !== content || !(check.isSuccess || check.isError) ? null : (

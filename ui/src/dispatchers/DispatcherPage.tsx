@@ -57,12 +57,7 @@ export function DispatcherPage() {
       <PageHead
         title={<>Dispatcher of {project}</>}
         actions={
-          <Button
-            refused={offline ?? refusal('admin', project)}
-            onClick={() => {
-              setHanding(true)
-            }}
-          >
+          <Button refused={offline ?? refusal('admin', project)} onClick={() => setHanding(true)}>
             Hand over…
           </Button>
         }
@@ -70,13 +65,7 @@ export function DispatcherPage() {
         {dispatcher === undefined ? null : <StatusBadge of="dispatcher" status={dispatcher.state} size="large" />}
       </PageHead>
       {query.isError && query.data === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`The dispatcher of ${project}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`The dispatcher of ${project}`} onRetry={() => void query.refetch()} />
       ) : dispatcher === undefined || query.data === undefined ? (
         <Skeleton rows={14} />
       ) : (
@@ -102,9 +91,7 @@ export function DispatcherPage() {
             setHanding(false)
             void queries.invalidateQueries({ queryKey: ['dispatcher', project] })
           }}
-          onClose={() => {
-            setHanding(false)
-          }}
+          onClose={() => setHanding(false)}
         />
       ) : null}
     </Page>

@@ -111,12 +111,7 @@ export function DispatchersPage() {
       <PageHead
         title="Dispatchers"
         actions={
-          <Button
-            refused={offline ?? refusal('admin', '*')}
-            onClick={() => {
-              setReconciling(true)
-            }}
-          >
+          <Button refused={offline ?? refusal('admin', '*')} onClick={() => setReconciling(true)}>
             Reconcile…
           </Button>
         }
@@ -139,9 +134,9 @@ export function DispatchersPage() {
         what="dispatchers"
         columns={columns}
         rowKey={({ dispatcher }) => `${dispatcher.project} ${dispatcher.taskQueue}`}
-        onOpen={({ dispatcher }) => {
+        onOpen={({ dispatcher }) =>
           void navigate({ to: '/dispatchers/$project', params: { project: dispatcher.project } })
-        }}
+        }
         filtered={filtered}
         onClear={clear}
         empty={
@@ -150,13 +145,7 @@ export function DispatchersPage() {
           </StateView>
         }
       />
-      {reconciling ? (
-        <ReconcileDialog
-          onClose={() => {
-            setReconciling(false)
-          }}
-        />
-      ) : null}
+      {reconciling ? <ReconcileDialog onClose={() => setReconciling(false)} /> : null}
     </Page>
   )
 }

@@ -43,13 +43,7 @@ export function ReconcileDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       {plan.isError ? (
-        <ErrorView
-          error={plan.error}
-          what="The plan"
-          onRetry={() => {
-            void plan.refetch()
-          }}
-        />
+        <ErrorView error={plan.error} what="The plan" onRetry={() => void plan.refetch()} />
       ) : plan.data === undefined ? (
         <Skeleton rows={4} />
       ) : (

@@ -76,9 +76,7 @@ export function EventPage() {
                     ? 'The event is not matched yet.'
                     : undefined)
             }
-            onClick={() => {
-              setRedelivering(true)
-            }}
+            onClick={() => setRedelivering(true)}
           >
             Redeliver…
           </Button>
@@ -89,13 +87,7 @@ export function EventPage() {
       {!valid ? (
         <ErrorView error={new Error(`"${position}" is not a position: it is a number from 1`)} what="The event" />
       ) : query.isError && event === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Event ${position}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Event ${position}`} onRetry={() => void query.refetch()} />
       ) : event === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -182,9 +174,7 @@ export function EventPage() {
             setRedelivering(false)
             void queries.invalidateQueries({ queryKey: ['event', project, position] })
           }}
-          onClose={() => {
-            setRedelivering(false)
-          }}
+          onClose={() => setRedelivering(false)}
         />
       ) : null}
     </Page>

@@ -146,12 +146,7 @@ export function EventsPage() {
       <PageHead
         title="Events"
         actions={
-          <Button
-            refused={offline ?? refusal('operator', project)}
-            onClick={() => {
-              setSending(true)
-            }}
-          >
+          <Button refused={offline ?? refusal('operator', project)} onClick={() => setSending(true)}>
             Send a test event…
           </Button>
         }
@@ -198,9 +193,9 @@ export function EventsPage() {
         columns={phone ? cardColumns(project) : tableColumns(project)}
         rowHeight={48}
         rowKey={(e) => String(e.position)}
-        onOpen={(e) => {
+        onOpen={(e) =>
           void navigate({ to: '/p/$project/events/$position', params: { project, position: String(e.position) } })
-        }}
+        }
         filtered={filtered}
         onClear={clear}
         empty={
@@ -209,14 +204,7 @@ export function EventsPage() {
           </StateView>
         }
       />
-      {sending ? (
-        <SendDialog
-          project={project}
-          onClose={() => {
-            setSending(false)
-          }}
-        />
-      ) : null}
+      {sending ? <SendDialog project={project} onClose={() => setSending(false)} /> : null}
     </Page>
   )
 }

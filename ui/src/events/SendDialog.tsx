@@ -101,9 +101,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
           label="Type"
           required
           value={type}
-          onChange={(e) => {
-            setType(e.target.value)
-          }}
+          onChange={(e) => setType(e.target.value)}
           error={checked ? missing.type : undefined}
           autoFocus
         />
@@ -111,18 +109,10 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
           label="Source"
           required
           value={source}
-          onChange={(e) => {
-            setSource(e.target.value)
-          }}
+          onChange={(e) => setSource(e.target.value)}
           error={checked ? missing.source : undefined}
         />
-        <TextField
-          label="Subject"
-          value={subject}
-          onChange={(e) => {
-            setSubject(e.target.value)
-          }}
-        />
+        <TextField label="Subject" value={subject} onChange={(e) => setSubject(e.target.value)} />
         <TextArea
           label="Data"
           hint="JSON; empty for none."
@@ -130,9 +120,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
           spellCheck={false}
           className="mono"
           value={data}
-          onChange={(e) => {
-            setData(e.target.value)
-          }}
+          onChange={(e) => setData(e.target.value)}
         />
         {send.isError ? <CallProblem error={send.error} /> : null}
       </div>

@@ -67,13 +67,7 @@ export default function TaskGraph({
   return (
     <div className={styles.graph}>
       <div className={styles.tools}>
-        <Button
-          kind="quiet"
-          aria-pressed={list}
-          onClick={() => {
-            setList(!list)
-          }}
-        >
+        <Button kind="quiet" aria-pressed={list} onClick={() => setList(!list)}>
           {list ? 'Show as graph' : 'Show as list'}
         </Button>
       </div>
@@ -237,9 +231,7 @@ function TaskNode({ data }: NodeProps<Node<Data>>) {
             className={`nodrag nopan ${styles.fold}`}
             aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`}
             aria-expanded={folded === 0}
-            onClick={() => {
-              onFold(node.id)
-            }}
+            onClick={() => onFold(node.id)}
           >
             {folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />}
           </button>
@@ -297,13 +289,7 @@ function Body({
   )
   if (onSelect === undefined || terminal || node.kind === 'catch') return <span className={styles.body}>{content}</span>
   return (
-    <button
-      type="button"
-      className={`nodrag nopan ${styles.body}`}
-      onClick={() => {
-        onSelect(node.id)
-      }}
-    >
+    <button type="button" className={`nodrag nopan ${styles.body}`} onClick={() => onSelect(node.id)}>
       {content}
     </button>
   )
@@ -335,9 +321,7 @@ function List({ label, drawn, states, ofRun, selected, onSelect, onFold }: Shown
                 kind="quiet"
                 aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`}
                 icon={folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />}
-                onClick={() => {
-                  onFold(node.id)
-                }}
+                onClick={() => onFold(node.id)}
               />
             ) : null}
             <Body

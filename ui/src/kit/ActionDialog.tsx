@@ -79,9 +79,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
             hint="The audit log keeps it."
             required={rule === 'required'}
             value={reason}
-            onChange={(event) => {
-              setReason(event.target.value)
-            }}
+            onChange={(event) => setReason(event.target.value)}
             error={problemOf('reason') ?? (checked && missing ? 'Say why; the audit log keeps it.' : undefined)}
             autoFocus
           />

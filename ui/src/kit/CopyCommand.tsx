@@ -31,23 +31,11 @@ export const copyCurl = (rest: Rest): void => {
 export function CopyCommand({ cli, rest }: { cli: string; rest?: Rest | undefined }) {
   return (
     <>
-      <Button
-        kind="quiet"
-        icon={<Terminal size={14} aria-hidden />}
-        title={cli}
-        onClick={() => {
-          copyCLI(cli)
-        }}
-      >
+      <Button kind="quiet" icon={<Terminal size={14} aria-hidden />} title={cli} onClick={() => copyCLI(cli)}>
         Copy CLI
       </Button>
       {rest === undefined ? null : (
-        <Button
-          kind="quiet"
-          onClick={() => {
-            copyCurl(rest)
-          }}
-        >
+        <Button kind="quiet" onClick={() => copyCurl(rest)}>
           Copy curl
         </Button>
       )}

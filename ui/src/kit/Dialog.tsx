@@ -78,9 +78,7 @@ export function Dialog({
         <Radix.Content
           ref={setContent}
           className={`${styles.dialog} ${styles[size] ?? ''}`}
-          onInteractOutside={(event) => {
-            event.preventDefault()
-          }}
+          onInteractOutside={(event) => event.preventDefault()}
           {...(description === undefined ? { 'aria-describedby': undefined } : {})}
         >
           <CloseContext value={typed.request}>
@@ -149,12 +147,8 @@ export function Drawer({
           className={styles.drawer}
           data-peek
           aria-describedby={undefined}
-          onInteractOutside={(event) => {
-            event.preventDefault()
-          }}
-          onOpenAutoFocus={(event) => {
-            event.preventDefault()
-          }}
+          onInteractOutside={(event) => event.preventDefault()}
+          onOpenAutoFocus={(event) => event.preventDefault()}
         >
           <div className={styles.head}>
             <Radix.Title className={styles.title}>{title}</Radix.Title>

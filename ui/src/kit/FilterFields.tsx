@@ -31,9 +31,7 @@ export function FilterFields({
             key={field.name}
             field={field}
             value={values[field.name] ?? ''}
-            onChange={(value) => {
-              onChange({ [field.name]: value === '' ? undefined : value })
-            }}
+            onChange={(value) => onChange({ [field.name]: value === '' ? undefined : value })}
           />
         ) : (
           <Select
@@ -42,9 +40,7 @@ export function FilterFields({
             labelHidden
             options={[{ value: '', label: `${field.label}: all` }, ...field.options]}
             value={values[field.name] ?? ''}
-            onChange={(event) => {
-              onChange({ [field.name]: event.target.value === '' ? undefined : event.target.value })
-            }}
+            onChange={(event) => onChange({ [field.name]: event.target.value === '' ? undefined : event.target.value })}
           />
         ),
       )}
@@ -52,9 +48,7 @@ export function FilterFields({
         <Button
           kind="quiet"
           icon={<X size={14} aria-hidden />}
-          onClick={() => {
-            onChange(Object.fromEntries(set.map((f) => [f.name, undefined])))
-          }}
+          onClick={() => onChange(Object.fromEntries(set.map((f) => [f.name, undefined])))}
         >
           Clear
         </Button>
@@ -85,9 +79,7 @@ function Text({ field, value, onChange }: { field: FilterField; value: string; o
       type="search"
       placeholder={field.placeholder ?? field.label}
       value={text}
-      onChange={(event) => {
-        setText(event.target.value)
-      }}
+      onChange={(event) => setText(event.target.value)}
       onKeyDown={(event) => {
         if (event.key === 'Enter') onChange(text.trim())
       }}

@@ -90,9 +90,7 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
         aria-label={`${label}. Arrow keys choose a time, with Shift a period; Enter filters by it.`}
         tabIndex={0}
         onKeyDown={keys}
-        onBlur={() => {
-          setChosen(undefined)
-        }}
+        onBlur={() => setChosen(undefined)}
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)

@@ -36,9 +36,7 @@ export function Menu(props: MenuProps) {
   return cloneElement(props.trigger, {
     'aria-haspopup': 'menu',
     'aria-expanded': false,
-    onClick: () => {
-      setUsed(true)
-    },
+    onClick: () => setUsed(true),
     onKeyDown: (event) => {
       if (event.key !== 'ArrowDown') return
       event.preventDefault()

@@ -65,12 +65,8 @@ export function useHeldRows<Row>(list: Row[], rowKey: (row: Row) => string, view
     settle,
     /** For the element around the list. React passes it also the events of dialogs and menus that were opened from a row. */
     handlers: {
-      onPointerEnter: () => {
-        setPointer(true)
-      },
-      onPointerLeave: () => {
-        setPointer(false)
-      },
+      onPointerEnter: () => setPointer(true),
+      onPointerLeave: () => setPointer(false),
       onFocus: ({ currentTarget, target }: FocusEvent) => {
         window.clearTimeout(leaving.current)
         // A row that was only clicked keeps the focus when the pointer is elsewhere.

@@ -40,14 +40,7 @@ export function LabelChips({ labels, project, onFilter, most = Infinity, copy = 
               <Text label={label} />
             </Link>
           ) : (
-            <button
-              type="button"
-              className={styles.text}
-              title={labelText(label)}
-              onClick={() => {
-                onFilter(label)
-              }}
-            >
+            <button type="button" className={styles.text} title={labelText(label)} onClick={() => onFilter(label)}>
               <Text label={label} />
             </button>
           )}

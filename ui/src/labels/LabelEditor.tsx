@@ -64,9 +64,7 @@ export function LabelEditor({
           icon={<Plus size={14} aria-hidden />}
           refused={rows.length >= mostLabels ? `A run has at most ${mostLabels} labels` : undefined}
           disabled={disabled}
-          onClick={() => {
-            add()
-          }}
+          onClick={() => add()}
         >
           Add a label
         </Button>
@@ -83,9 +81,7 @@ export function LabelEditor({
                   title={labelText(label)}
                   aria-label={keys.has(label.key) ? `${labelText(label)}, replaced` : `Replace ${labelText(label)}`}
                   disabled={disabled || keys.has(label.key)}
-                  onClick={() => {
-                    add(label.key, label.value)
-                  }}
+                  onClick={() => add(label.key, label.value)}
                 >
                   <span className={styles.key}>{label.key}=</span>
                   {label.value}
@@ -108,9 +104,7 @@ export function LabelEditor({
                 value={row.key}
                 disabled={disabled}
                 error={key === '' ? undefined : problems.get(row.id)?.key}
-                onChange={(event) => {
-                  set(row.id, { key: event.target.value })
-                }}
+                onChange={(event) => set(row.id, { key: event.target.value })}
               />
             </div>
             <div data-part="value">
@@ -122,9 +116,7 @@ export function LabelEditor({
                 disabled={disabled}
                 hint={before === undefined ? undefined : <span className={styles.hint}>Replaces {before}</span>}
                 error={(row.value.trim() === '' ? undefined : problems.get(row.id)?.value) ?? server.get(key)}
-                onChange={(event) => {
-                  set(row.id, { value: event.target.value })
-                }}
+                onChange={(event) => set(row.id, { value: event.target.value })}
                 onKeyDown={(event) => {
                   if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return
                   event.preventDefault()
@@ -137,9 +129,7 @@ export function LabelEditor({
               aria-label={key === '' ? `Remove label ${index + 1}` : `Remove label ${key}`}
               icon={<Trash2 size={14} aria-hidden />}
               disabled={disabled}
-              onClick={() => {
-                remove(row.id)
-              }}
+              onClick={() => remove(row.id)}
             />
           </div>
         )

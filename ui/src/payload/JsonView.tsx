@@ -82,30 +82,20 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
               kind="quiet"
               aria-label="Previous match"
               icon={<ChevronUp size={14} aria-hidden />}
-              onClick={() => {
-                go(-1)
-              }}
+              onClick={() => go(-1)}
             />
             <Button
               kind="quiet"
               aria-label="Next match"
               icon={<ChevronDown size={14} aria-hidden />}
-              onClick={() => {
-                go(1)
-              }}
+              onClick={() => go(1)}
             />
           </span>
         )}
         <span className={styles.size}>
           {whole === undefined ? formatBytes(size) : `${formatBytes(size)} of ${formatBytes(whole)}`}
         </span>
-        <Button
-          kind="quiet"
-          aria-pressed={mode === 'text'}
-          onClick={() => {
-            setMode(mode === 'tree' ? 'text' : 'tree')
-          }}
-        >
+        <Button kind="quiet" aria-pressed={mode === 'text'} onClick={() => setMode(mode === 'tree' ? 'text' : 'tree')}>
           {mode === 'tree' ? 'Text' : 'Tree'}
         </Button>
         <CopyButton text={json} label={`Copy ${label}`} />
@@ -139,13 +129,7 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
       {cut ? (
         <div className={styles.cut}>
           The first {formatBytes(largest)} of {formatBytes(size)}.{' '}
-          <Button
-            onClick={() => {
-              setAll(true)
-            }}
-          >
-            Show all
-          </Button>
+          <Button onClick={() => setAll(true)}>Show all</Button>
         </div>
       ) : null}
     </div>
@@ -307,9 +291,7 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
               aria-selected={item.index === at}
               className={classes.join(' ')}
               style={{ transform: `translateY(${item.start}px)`, paddingLeft: 4 + Math.min(line.depth, 24) * 14 }}
-              onClick={() => {
-                setActive(line.pointer)
-              }}
+              onClick={() => setActive(line.pointer)}
             >
               {line.size === undefined || line.size === 0 ? (
                 <span className={styles.gap} />
@@ -319,9 +301,7 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
                   tabIndex={-1}
                   className={styles.fold}
                   aria-label={line.open ? `Close ${line.name}` : `Open ${line.name}`}
-                  onClick={() => {
-                    toggle(line)
-                  }}
+                  onClick={() => toggle(line)}
                 >
                   {line.open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
                 </button>

@@ -29,9 +29,7 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   const key = { id: p.id, revision: p.revision }
   const act = useMutation({
     mutationFn: (call: () => Promise<unknown>) => call(),
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-    },
+    onError: (error) => toast(callError(error).message, 'error'),
     onSettled: () => queries.invalidateQueries({ queryKey: problemsKey }),
   })
   const refused =
@@ -41,9 +39,8 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   const snooze = (label: string, milliseconds: number) => ({
     label,
     refused,
-    onSelect: () => {
-      act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) }))
-    },
+    onSelect: () =>
+      act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })),
   })
   const count = p.count
   return (
@@ -52,9 +49,7 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
         <Button
           refused={refused}
           busy={act.isPending}
-          onClick={() => {
-            act.mutate(() => clients.problems.reopenProblem(key))
-          }}
+          onClick={() => act.mutate(() => clients.problems.reopenProblem(key))}
         >
           Reopen
         </Button>
@@ -62,9 +57,7 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
         <Button
           refused={refused}
           busy={act.isPending}
-          onClick={() => {
-            act.mutate(() => clients.problems.acknowledgeProblem(key))
-          }}
+          onClick={() => act.mutate(() => clients.problems.acknowledgeProblem(key))}
         >
           Acknowledge
         </Button>
@@ -75,9 +68,7 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
           {
             label: 'Owner and note…',
             refused,
-            onSelect: () => {
-              setDialog(true)
-            },
+            onSelect: () => setDialog(true),
           },
           { kind: 'heading', label: 'Snooze' },
           snooze('For an hour', hour),
@@ -89,21 +80,12 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
                 {
                   label: `Until there are ${String(count * 2n)}`,
                   refused,
-                  onSelect: () => {
-                    act.mutate(() => clients.problems.snoozeProblem({ ...key, untilCount: count * 2n }))
-                  },
+                  onSelect: () => act.mutate(() => clients.problems.snoozeProblem({ ...key, untilCount: count * 2n })),
                 },
               ]),
         ]}
       />
-      {dialog ? (
-        <NoteDialog
-          problem={p}
-          onClose={() => {
-            setDialog(false)
-          }}
-        />
-      ) : null}
+      {dialog ? <NoteDialog problem={p} onClose={() => setDialog(false)} /> : null}
     </span>
   )
 }
@@ -154,9 +136,7 @@ function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: (
         label="Owner"
         hint={others(owner.other) ?? 'The person or team that takes care of it.'}
         value={owner.text}
-        onChange={(e) => {
-          owner.setText(e.target.value)
-        }}
+        onChange={(e) => owner.setText(e.target.value)}
         autoFocus
       />
       <TextArea
@@ -164,9 +144,7 @@ function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: (
         rows={5}
         hint={others(note.other)}
         value={note.text}
-        onChange={(e) => {
-          note.setText(e.target.value)
-        }}
+        onChange={(e) => note.setText(e.target.value)}
       />
     </ActionDialog>
   )

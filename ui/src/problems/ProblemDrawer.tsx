@@ -104,21 +104,12 @@ export function ProblemDrawer({
         <div className={styles.line}>
           <ActionMenu problem={p} />
           {runs === undefined ? null : (
-            <Button
-              onClick={() => {
-                onRuns(runs.to, runs.search)
-              }}
-            >
+            <Button onClick={() => onRuns(runs.to, runs.search)}>
               {left > 0n ? 'Runs without a replay' : 'Its runs'}
             </Button>
           )}
           {left > 0n ? (
-            <Button
-              kind="primary"
-              onClick={() => {
-                setReplaying(true)
-              }}
-            >
+            <Button kind="primary" onClick={() => setReplaying(true)}>
               Replay {p.more ? `${formatCount(left)}+ runs` : plural(left, 'run')}…
             </Button>
           ) : null}
@@ -142,13 +133,7 @@ export function ProblemDrawer({
       </div>
       {replaying ? (
         <Suspense fallback={null}>
-          <ReplayGroup
-            project={p.project}
-            group={p.failureGroup}
-            onClose={() => {
-              setReplaying(false)
-            }}
-          />
+          <ReplayGroup project={p.project} group={p.failureGroup} onClose={() => setReplaying(false)} />
         </Suspense>
       ) : null}
     </Drawer>

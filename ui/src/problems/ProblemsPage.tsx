@@ -142,9 +142,7 @@ export function ProblemsPage() {
       <Tabs
         label="State of the problems"
         value={state}
-        onChange={(id) => {
-          view.change({ state: id === 'open' ? undefined : id, id: undefined })
-        }}
+        onChange={(id) => view.change({ state: id === 'open' ? undefined : id, id: undefined })}
         tabs={states.map((id) => ({
           id,
           label: words[id],
@@ -158,9 +156,7 @@ export function ProblemsPage() {
           {...(phone ? { rowHeight: cardHeight() } : {})}
           rowKey={(p) => p.id}
           highlighted={selected?.id}
-          onOpen={(p) => {
-            view.change({ id: p.id })
-          }}
+          onOpen={(p) => view.change({ id: p.id })}
           filtered={filtered}
           onClear={clear}
           empty={
@@ -173,12 +169,8 @@ export function ProblemsPage() {
       {selected === undefined ? null : (
         <ProblemDrawer
           problem={selected}
-          onClose={() => {
-            view.change({ id: undefined })
-          }}
-          onRuns={(to, search) => {
-            void navigate({ to, search: search as never })
-          }}
+          onClose={() => view.change({ id: undefined })}
+          onRuns={(to, search) => void navigate({ to, search: search as never })}
         />
       )}
     </Page>

@@ -65,25 +65,14 @@ export function ProjectPage() {
         }
       />
       {query.isError && project === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Project ${name}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Project ${name}`} onRetry={() => void query.refetch()} />
       ) : project === undefined ? (
         <Skeleton rows={8} />
       ) : (
         <Panel
           title="Settings"
           actions={
-            <Button
-              refused={admin}
-              onClick={() => {
-                setDialog('settings')
-              }}
-            >
+            <Button refused={admin} onClick={() => setDialog('settings')}>
               Change…
             </Button>
           }
@@ -112,13 +101,7 @@ export function ProjectPage() {
         </Panel>
       )}
       {query.isError && project === undefined ? null : quota.isError && quota.data === undefined ? (
-        <ErrorView
-          error={quota.error}
-          what={`The quota of ${name}`}
-          onRetry={() => {
-            void quota.refetch()
-          }}
-        />
+        <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => void quota.refetch()} />
       ) : quota.data === undefined ? (
         <Skeleton rows={4} />
       ) : (
@@ -126,12 +109,8 @@ export function ProjectPage() {
           quota={quota.data}
           admin={admin}
           operator={offline ?? refusal('operator', name)}
-          onSet={() => {
-            setDialog('quota')
-          }}
-          onResume={() => {
-            setDialog('resume')
-          }}
+          onSet={() => setDialog('quota')}
+          onResume={() => setDialog('resume')}
         />
       )}
       <Webhooks project={name} />
@@ -264,29 +243,19 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
       }}
       onClose={onClose}
     >
-      <TextField
-        label="Description"
-        value={description}
-        onChange={(e) => {
-          setDescription(e.target.value)
-        }}
-      />
+      <TextField label="Description" value={description} onChange={(e) => setDescription(e.target.value)} />
       <TextField
         label="Steps of one run at most"
         inputMode="numeric"
         value={steps}
-        onChange={(e) => {
-          setSteps(e.target.value)
-        }}
+        onChange={(e) => setSteps(e.target.value)}
         hint="0 means the limit of the servers, which also applies if it is lower."
       />
       <Checkbox
         label="Terminate poison runs"
         hint="Runs whose task crashes workers again and again."
         checked={endPoison}
-        onChange={(e) => {
-          setEndPoison(e.target.checked)
-        }}
+        onChange={(e) => setEndPoison(e.target.checked)}
       />
     </ActionDialog>
   )
@@ -329,27 +298,21 @@ function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQ
         label="Concurrent runs"
         inputMode="numeric"
         value={runs}
-        onChange={(e) => {
-          setRuns(e.target.value)
-        }}
+        onChange={(e) => setRuns(e.target.value)}
         hint="0 means no limit."
       />
       <TextField
         label="Steps per period"
         inputMode="numeric"
         value={steps}
-        onChange={(e) => {
-          setSteps(e.target.value)
-        }}
+        onChange={(e) => setSteps(e.target.value)}
         hint="0 means no limit."
       />
       <TextField
         label="Length of a period in seconds"
         inputMode="numeric"
         value={period}
-        onChange={(e) => {
-          setPeriod(e.target.value)
-        }}
+        onChange={(e) => setPeriod(e.target.value)}
       />
     </ActionDialog>
   )

@@ -107,12 +107,7 @@ export function ProjectsPage() {
       <PageHead
         title="Projects"
         actions={
-          <Button
-            refused={offline ?? refusal('admin', '*')}
-            onClick={() => {
-              setCreating(true)
-            }}
-          >
+          <Button refused={offline ?? refusal('admin', '*')} onClick={() => setCreating(true)}>
             Create…
           </Button>
         }
@@ -124,22 +119,14 @@ export function ProjectsPage() {
         what="projects"
         columns={columns}
         rowKey={({ project }) => project.name}
-        onOpen={({ project }) => {
-          void navigate({ to: '/projects/$name', params: { name: project.name } })
-        }}
+        onOpen={({ project }) => void navigate({ to: '/projects/$name', params: { name: project.name } })}
         empty={
           <StateView kind="empty" title="No project that you may see.">
             An administrator gives roles on the page Access.
           </StateView>
         }
       />
-      {creating ? (
-        <CreateDialog
-          onClose={() => {
-            setCreating(false)
-          }}
-        />
-      ) : null}
+      {creating ? <CreateDialog onClose={() => setCreating(false)} /> : null}
     </Page>
   )
 }
@@ -174,19 +161,11 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
         label="Name"
         required
         value={name}
-        onChange={(e) => {
-          setName(e.target.value)
-        }}
+        onChange={(e) => setName(e.target.value)}
         hint="a-z, 0-9 and -"
         autoFocus
       />
-      <TextField
-        label="Description"
-        value={description}
-        onChange={(e) => {
-          setDescription(e.target.value)
-        }}
-      />
+      <TextField label="Description" value={description} onChange={(e) => setDescription(e.target.value)} />
     </ActionDialog>
   )
 }

@@ -39,16 +39,7 @@ export function AuditTab({ run }: { run: Run }) {
     getNextPageParam: (page) => (page.nextPageToken === '' ? undefined : page.nextPageToken),
     placeholderData: (before) => before,
   })
-  if (audit.isError)
-    return (
-      <ErrorView
-        error={audit.error}
-        what="The audit log"
-        onRetry={() => {
-          void audit.refetch()
-        }}
-      />
-    )
+  if (audit.isError) return <ErrorView error={audit.error} what="The audit log" onRetry={() => void audit.refetch()} />
   if (audit.data === undefined) return <Skeleton rows={4} height={20} />
   const entries = audit.data.pages.flatMap((page) => page.entries)
   if (entries.length === 0)

@@ -49,18 +49,11 @@ export function ComparePage() {
             <Button
               icon={<ArrowLeftRight size={14} aria-hidden />}
               refused={a === '' || b === '' ? 'There are not two runs yet.' : undefined}
-              onClick={() => {
-                set({ a: b, b: a })
-              }}
+              onClick={() => set({ a: b, b: a })}
             >
               Swap
             </Button>
-            <Button
-              aria-expanded={picking}
-              onClick={() => {
-                setPicking(!picking)
-              }}
-            >
+            <Button aria-expanded={picking} onClick={() => setPicking(!picking)}>
               Pick…
             </Button>
           </>
@@ -81,15 +74,7 @@ export function ComparePage() {
         />
       ) : null}
       {a !== '' && b === '' && first.data !== undefined ? (
-        <LastGood
-          run={first.data}
-          onPick={(id) => {
-            set({ b: id })
-          }}
-          onOther={() => {
-            setPicking(true)
-          }}
-        />
+        <LastGood run={first.data} onPick={(id) => set({ b: id })} onOther={() => setPicking(true)} />
       ) : null}
       {first.data !== undefined && second.data !== undefined ? (
         <Comparison key={`${a} ${b}`} a={first.data} b={second.data} />
@@ -156,20 +141,8 @@ function Pick({ a, b, onPick }: { a: string; b: string; onPick: (ids: { a: strin
         onPick({ a: one.trim(), b: two.trim() })
       }}
     >
-      <TextField
-        label="ID of run A"
-        value={one}
-        onChange={(event) => {
-          setOne(event.target.value)
-        }}
-      />
-      <TextField
-        label="ID of run B"
-        value={two}
-        onChange={(event) => {
-          setTwo(event.target.value)
-        }}
-      />
+      <TextField label="ID of run A" value={one} onChange={(event) => setOne(event.target.value)} />
+      <TextField label="ID of run B" value={two} onChange={(event) => setTwo(event.target.value)} />
       <Button type="submit" kind="primary">
         Compare
       </Button>
@@ -190,13 +163,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
   })
   if (good.isError)
     return (
-      <ErrorView
-        error={good.error}
-        what="The completed runs of this workflow"
-        onRetry={() => {
-          void good.refetch()
-        }}
-      />
+      <ErrorView error={good.error} what="The completed runs of this workflow" onRetry={() => void good.refetch()} />
     )
   if (good.data === undefined || (run.replayOf !== '' && replayed.isPending)) return <Skeleton rows={2} />
   const found = good.data.runs.find((r) => r.id !== run.id && r.id !== run.replayOf)
@@ -213,22 +180,11 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
       title={replayed.data === undefined ? 'Compare with the last good run?' : 'Compare with the run that it replays?'}
       actions={
         <>
-          <Button
-            kind="primary"
-            onClick={() => {
-              onPick(offered.id)
-            }}
-          >
+          <Button kind="primary" onClick={() => onPick(offered.id)}>
             Compare with it
           </Button>
           {replayed.data === undefined || found === undefined ? null : (
-            <Button
-              onClick={() => {
-                onPick(found.id)
-              }}
-            >
-              With the last good run
-            </Button>
+            <Button onClick={() => onPick(found.id)}>With the last good run</Button>
           )}
           <Button onClick={onOther}>Pick another…</Button>
         </>
@@ -286,19 +242,10 @@ function Comparison({ a, b }: { a: Run; b: Run }) {
         <Checkbox
           label="Only differences"
           checked={!all}
-          onChange={(event) => {
-            set({ all: event.target.checked ? '' : '1' })
-          }}
+          onChange={(event) => set({ all: event.target.checked ? '' : '1' })}
         />
       </div>
-      <Tabs
-        tabs={tabs}
-        value={tab}
-        onChange={(id) => {
-          set({ tab: id })
-        }}
-        label="Parts of the comparison"
-      >
+      <Tabs tabs={tabs} value={tab} onChange={(id) => set({ tab: id })} label="Parts of the comparison">
         {tab === 'path' ? (
           failure !== null ? (
             <ErrorView error={failure} what="The steps" />

@@ -46,9 +46,7 @@ export function GraphTab({ run, root, steps, summary, selected, onSelect }: Prop
       <ErrorView
         error={graph.error}
         what={`The graph of ${run.workflow}@${run.version}`}
-        onRetry={() => {
-          void graph.refetch()
-        }}
+        onRetry={() => void graph.refetch()}
       />
     ) : (
       <StateView kind="empty" title="The document of an imported run is not stored here." />

@@ -63,9 +63,7 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
     label,
     danger,
     refused: refused(control),
-    onSelect: () => {
-      setOpen(control)
-    },
+    onSelect: () => setOpen(control),
   })
   const api = `/v1/projects/${encodeURIComponent(run.project)}/runs/${run.id}`
   const more: MenuItem[] = [
@@ -78,32 +76,25 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
       key: 'export',
       label: 'Export as JSON',
       refused: refused('export'),
-      onSelect: () => {
-        void download(run)
-      },
+      onSelect: () => void download(run),
     },
     {
       key: 'cli',
       label: 'Copy CLI',
-      onSelect: () => {
-        copyCLI(command(['run', 'show', run.id], { project: run.project }))
-      },
+      onSelect: () => copyCLI(command(['run', 'show', run.id], { project: run.project })),
     },
     {
       key: 'curl',
       label: 'Copy curl',
-      onSelect: () => {
-        copyCurl({ method: 'GET', path: api })
-      },
+      onSelect: () => copyCurl({ method: 'GET', path: api }),
     },
     {
       key: 'incident',
       label: 'Copy incident as Markdown',
-      onSelect: () => {
+      onSelect: () =>
         void copyText(incident(run, failed, window.location.href)).then((done) => {
           toast(done ? 'Incident copied.' : 'The browser did not allow to copy.', done ? 'normal' : 'error')
-        })
-      },
+        }),
     },
   ]
   const created = milliseconds(run.createTime)
@@ -129,20 +120,10 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
         </Link>
         <Id id={run.id} />
         <div className={styles.actions}>
-          <Button
-            refused={refused('replay')}
-            onClick={() => {
-              setOpen('replay')
-            }}
-          >
+          <Button refused={refused('replay')} onClick={() => setOpen('replay')}>
             Replay…
           </Button>
-          <Button
-            refused={refused('cancel')}
-            onClick={() => {
-              setOpen('cancel')
-            }}
-          >
+          <Button refused={refused('cancel')} onClick={() => setOpen('cancel')}>
             Cancel…
           </Button>
           <Button onClick={compare}>Compare…</Button>
@@ -255,18 +236,14 @@ function Trail({ run }: { run: Run }) {
             kind="quiet"
             refused={previous === undefined ? 'This is the first row of the list.' : undefined}
             icon={<ChevronLeft size={14} aria-hidden />}
-            onClick={() => {
-              go(previous)
-            }}
+            onClick={() => go(previous)}
           >
             Previous
           </Button>
           <Button
             kind="quiet"
             refused={next === undefined ? 'This is the last row of the list as it was loaded.' : undefined}
-            onClick={() => {
-              go(next)
-            }}
+            onClick={() => go(next)}
           >
             Next <ChevronRight size={14} aria-hidden />
           </Button>

@@ -33,13 +33,7 @@ export function RunPage() {
         <>
           <PageHead title={`Run ${shortId(id)}`} />
           {run.isError ? (
-            <ErrorView
-              error={run.error}
-              what={`Run ${id}`}
-              onRetry={() => {
-                void run.refetch()
-              }}
-            />
+            <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => void run.refetch()} />
           ) : (
             <Skeleton rows={10} height={24} gap={12} />
           )}
@@ -121,26 +115,13 @@ function Loaded({ run }: { run: Run }) {
       <RunHeader run={run} failed={failed.at(-1)} />
       <AlertSlot alerts={alerts} />
       <div className={styles.tabs}>
-        <Tabs
-          tabs={tabs}
-          value={tab}
-          onChange={(next) => {
-            set({ tab: next })
-          }}
-          label="Parts of the run"
-        >
+        <Tabs tabs={tabs} value={tab} onChange={(next) => set({ tab: next })} label="Parts of the run">
           {withSteps ? (
             <div className={styles.split}>
               <div className={styles.left}>
                 {steps.data === undefined ? (
                   steps.isError ? (
-                    <ErrorView
-                      error={steps.error}
-                      what="The steps"
-                      onRetry={() => {
-                        void steps.refetch()
-                      }}
-                    />
+                    <ErrorView error={steps.error} what="The steps" onRetry={() => void steps.refetch()} />
                   ) : (
                     <Skeleton rows={8} height={20} gap={12} />
                   )
@@ -176,14 +157,7 @@ function Loaded({ run }: { run: Run }) {
                 )}
               </div>
               {selected === undefined ? null : (
-                <StepPane
-                  key={String(selected.number)}
-                  step={selected}
-                  run={run}
-                  onClose={() => {
-                    select('')
-                  }}
-                />
+                <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => select('')} />
               )}
             </div>
           ) : null}

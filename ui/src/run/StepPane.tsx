@@ -102,23 +102,8 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
           )}
         </p>
       )}
-      <Tabs
-        tabs={tabs}
-        value={pane}
-        onChange={(id) => {
-          set({ pane: id })
-        }}
-        label="Parts of the step"
-      >
-        {read.isError ? (
-          <ErrorView
-            error={read.error}
-            what="The step"
-            onRetry={() => {
-              void read.refetch()
-            }}
-          />
-        ) : null}
+      <Tabs tabs={tabs} value={pane} onChange={(id) => set({ pane: id })} label="Parts of the step">
+        {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => void read.refetch()} /> : null}
         {loading && pane !== 'error' ? <Skeleton rows={4} /> : null}
         {pane === 'input' && !loading ? (
           <StepValue key="input" step={step} run={run} of="input" none="The step has no input." />

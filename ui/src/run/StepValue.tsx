@@ -44,24 +44,13 @@ export function StepValue({ step, run, of, none }: Props) {
         open={whole.data !== undefined}
         whole={whole.data === undefined ? Number(shortened.size) : undefined}
         more={
-          <Button
-            refused={whole.isFetching ? 'The value is being read.' : undefined}
-            onClick={() => {
-              setAsked(true)
-            }}
-          >
+          <Button refused={whole.isFetching ? 'The value is being read.' : undefined} onClick={() => setAsked(true)}>
             {whole.isFetching ? 'Reading…' : 'Show all'}
           </Button>
         }
       />
       {whole.isError ? (
-        <ErrorView
-          error={whole.error}
-          what={`The whole ${of}`}
-          onRetry={() => {
-            void whole.refetch()
-          }}
-        />
+        <ErrorView error={whole.error} what={`The whole ${of}`} onRetry={() => void whole.refetch()} />
       ) : null}
     </>
   )

@@ -93,9 +93,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
               kind="quiet"
               aria-pressed={only === value}
               className={only === value ? styles.chosen : ''}
-              onClick={() => {
-                set({ only: value })
-              }}
+              onClick={() => set({ only: value })}
             >
               {label}
             </Button>
@@ -108,9 +106,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           aria-label="Find in steps"
           title="A text in the name, path or error of a step, or in its input or output"
           value={typed}
-          onChange={(event) => {
-            set({ q: event.target.value })
-          }}
+          onChange={(event) => set({ q: event.target.value })}
         />
         {typed.trim() === '' || matches === undefined ? null : (
           <SearchState
@@ -119,9 +115,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
             of={listedSteps(run, summary)}
             done={found.complete}
             problem={search.isError && asked === typed ? callError(search.error).message : ''}
-            onRetry={() => {
-              void search.refetch()
-            }}
+            onRetry={() => void search.refetch()}
           />
         )}
         {complete ? null : (
@@ -141,9 +135,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           <span className={styles.failures}>
             <Button
               kind="quiet"
-              onClick={() => {
-                onFailure(-1)
-              }}
+              onClick={() => onFailure(-1)}
               aria-label="Previous failure"
               title="Previous failure (N)"
               icon={<ChevronUp size={14} aria-hidden />}
@@ -151,9 +143,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
             {failure < 0 ? plural(failed.length, 'failure') : `failure ${failure + 1} of ${failed.length}`}
             <Button
               kind="quiet"
-              onClick={() => {
-                onFailure(1)
-              }}
+              onClick={() => onFailure(1)}
               aria-label="Next failure"
               title="Next failure (n)"
               icon={<ChevronDown size={14} aria-hidden />}
@@ -168,9 +158,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           filtered={matches !== undefined}
           text={typed.trim()}
           complete={complete && (typed.trim() === '' || found.complete || search.isError)}
-          onClear={() => {
-            set({ only: '', q: '' })
-          }}
+          onClear={() => set({ only: '', q: '' })}
         />
       ) : (
         <Rows
@@ -179,9 +167,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           inPayload={inPayload}
           selected={selected}
           onAct={act}
-          onToggle={(row) => {
-            setToggled(flip(toggled, row.key))
-          }}
+          onToggle={(row) => setToggled(flip(toggled, row.key))}
         />
       )}
       {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
@@ -419,9 +405,7 @@ function Rows({
                   row={row}
                   around={row.step !== undefined && matches !== undefined && !matches(row.step, row.caught)}
                   inPayload={row.step !== undefined && inPayload(row.step)}
-                  onToggle={() => {
-                    onToggle(row)
-                  }}
+                  onToggle={() => onToggle(row)}
                 />
               )}
             </div>

@@ -101,25 +101,16 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
             aria-label="Zoom out"
             icon={<ZoomOut size={14} aria-hidden />}
             refused={zoom === 0 ? 'All is in view.' : undefined}
-            onClick={() => {
-              setZoom(zoom - 1)
-            }}
+            onClick={() => setZoom(zoom - 1)}
           />
           <Button
             kind="quiet"
             aria-label="Zoom in"
             icon={<ZoomIn size={14} aria-hidden />}
             refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined}
-            onClick={() => {
-              setZoom(zoom + 1)
-            }}
+            onClick={() => setZoom(zoom + 1)}
           />
-          <Button
-            kind="quiet"
-            onClick={() => {
-              setZoom(0)
-            }}
-          >
+          <Button kind="quiet" onClick={() => setZoom(0)}>
             Fit
           </Button>
         </span>
@@ -163,9 +154,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
                     row.kind === 'node' && row.step !== undefined ? row.step.number === selected?.number : undefined
                   }
                   style={{ height, transform: `translateY(${item.start}px)` }}
-                  onClick={() => {
-                    act(row)
-                  }}
+                  onClick={() => act(row)}
                 >
                   <Label row={row} />
                   <span className={styles.scale}>

@@ -119,16 +119,7 @@ function failed(run: Run, failures: Step[], onStep: (number: string) => void): A
         ]}
       />
     ),
-    actions:
-      number === undefined ? undefined : (
-        <Button
-          onClick={() => {
-            onStep(String(number))
-          }}
-        >
-          Go to step
-        </Button>
-      ),
+    actions: number === undefined ? undefined : <Button onClick={() => onStep(String(number))}>Go to step</Button>,
   }
 }
 
@@ -156,13 +147,7 @@ function Detail({ rows }: { rows: [string, string][] }) {
       {long ? (
         <>
           {' '}
-          <Button
-            kind="quiet"
-            aria-expanded={open}
-            onClick={() => {
-              setOpen(!open)
-            }}
-          >
+          <Button kind="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? 'Less' : 'Details'}
           </Button>
         </>
@@ -172,15 +157,7 @@ function Detail({ rows }: { rows: [string, string][] }) {
 }
 
 const stepButton = (wait: Wait, onStep: (number: string) => void): ReactNode =>
-  wait.step === 0n ? undefined : (
-    <Button
-      onClick={() => {
-        onStep(String(wait.step))
-      }}
-    >
-      Go to step
-    </Button>
-  )
+  wait.step === 0n ? undefined : <Button onClick={() => onStep(String(wait.step))}>Go to step</Button>
 
 function retries(run: Run, onStep: (number: string) => void): Alert[] {
   return run.waits

@@ -169,25 +169,11 @@ export function BatchDialog({
           <fieldset className={styles.scopes}>
             <legend className="hidden">Which runs</legend>
             <label className={styles.scope}>
-              <input
-                type="radio"
-                name="scope"
-                checked={!all}
-                onChange={() => {
-                  setAll(false)
-                }}
-              />{' '}
+              <input type="radio" name="scope" checked={!all} onChange={() => setAll(false)} />{' '}
               {plural(selected.length, 'selected run')}
             </label>
             <label className={styles.scope}>
-              <input
-                type="radio"
-                name="scope"
-                checked={all}
-                onChange={() => {
-                  setAll(true)
-                }}
-              />
+              <input type="radio" name="scope" checked={all} onChange={() => setAll(true)} />
               {all && total !== undefined
                 ? `All ${plural(total, 'run')} that match the filter now`
                 : 'All that match the filter'}
@@ -202,9 +188,7 @@ export function BatchDialog({
           value={reason}
           hint="The audit log records it."
           error={fieldError('reason')}
-          onChange={(event) => {
-            setReason(event.target.value)
-          }}
+          onChange={(event) => setReason(event.target.value)}
         />
         {action === 'replay' ? (
           <Select
@@ -214,9 +198,7 @@ export function BatchDialog({
               { value: '', label: "Each run's own version" },
               { value: 'latest', label: 'The latest published version' },
             ]}
-            onChange={(event) => {
-              setVersion(event.target.value)
-            }}
+            onChange={(event) => setVersion(event.target.value)}
           />
         ) : null}
         <div className={styles.rate}>
@@ -225,9 +207,7 @@ export function BatchDialog({
             inputMode="decimal"
             value={rate}
             error={fieldError('rate') ?? (rateWrong ? 'From 0.1 to 500' : undefined)}
-            onChange={(event) => {
-              setRate(event.target.value)
-            }}
+            onChange={(event) => setRate(event.target.value)}
           />
         </div>
         {start.isError ? <CallProblem error={start.error} except={['reason', 'rate']} /> : null}

@@ -39,9 +39,7 @@ export function ColumnChooser({
                 label={title}
                 checked={at >= 0}
                 disabled={name === 'run'}
-                onChange={() => {
-                  onChange(toggleColumn(columns, name))
-                }}
+                onChange={() => onChange(toggleColumn(columns, name))}
               />
               {at < 0 || cards ? null : (
                 <>
@@ -50,30 +48,21 @@ export function ColumnChooser({
                     aria-label={`Move ${title} before`}
                     disabled={at === 0}
                     icon={<ArrowUp size={14} aria-hidden />}
-                    onClick={() => {
-                      onChange(moveColumn(columns, name, -1))
-                    }}
+                    onClick={() => onChange(moveColumn(columns, name, -1))}
                   />
                   <Button
                     kind="quiet"
                     aria-label={`Move ${title} after`}
                     disabled={at === columns.length - 1}
                     icon={<ArrowDown size={14} aria-hidden />}
-                    onClick={() => {
-                      onChange(moveColumn(columns, name, 1))
-                    }}
+                    onClick={() => onChange(moveColumn(columns, name, 1))}
                   />
                 </>
               )}
             </div>
           )
         })}
-        <Button
-          kind="quiet"
-          onClick={() => {
-            onChange(cards ? standardCard : standardColumns)
-          }}
-        >
+        <Button kind="quiet" onClick={() => onChange(cards ? standardCard : standardColumns)}>
           {cards ? 'Standard card' : 'Standard columns'}
         </Button>
       </fieldset>

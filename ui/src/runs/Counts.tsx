@@ -102,9 +102,7 @@ export function RunHistogram({
           series={series}
           bars={bars}
           now={now()}
-          onPeriod={(start, end) => {
-            onPeriod(new Date(start).toISOString(), new Date(end).toISOString())
-          }}
+          onPeriod={(start, end) => onPeriod(new Date(start).toISOString(), new Date(end).toISOString())}
           marks={(share) => <AnnotationMarks list={around} share={share} now={now()} />}
           legend={<AnnotationLegend query={annotations} list={around} project={project} />}
           note={(start, end) =>
@@ -140,9 +138,7 @@ export function StatusCounts({
           type="button"
           className={styles.view}
           aria-pressed={filter.statuses.includes(status)}
-          onClick={() => {
-            onToggle(status)
-          }}
+          onClick={() => onToggle(status)}
         >
           <StatusBadge of="run" status={status} />
           <span className={styles.number} title={data === undefined ? 'The number is not known' : undefined}>

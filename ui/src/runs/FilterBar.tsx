@@ -56,27 +56,14 @@ export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: 
           key={`${name} ${value}`}
           invalid
           text={`${name}=${value}: ${why}`}
-          onRemove={() => {
-            onChange({})
-          }}
+          onRemove={() => onChange({})}
         />
       ))}
       {filterChips(filter, zone, failure).map(({ name, text, without }) => (
-        <FilterChipView
-          key={name}
-          text={text}
-          onRemove={() => {
-            onChange(without)
-          }}
-        />
+        <FilterChipView key={name} text={text} onRemove={() => onChange(without)} />
       ))}
       {isFiltered(filter) || invalid.length > 0 ? (
-        <Button
-          kind="quiet"
-          onClick={() => {
-            onChange({ ...noFilter, order: filter.order })
-          }}
-        >
+        <Button kind="quiet" onClick={() => onChange({ ...noFilter, order: filter.order })}>
           Clear
         </Button>
       ) : null}
@@ -144,9 +131,7 @@ export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (ch
           type="button"
           className={styles.view}
           aria-pressed={filter.since === since}
-          onClick={() => {
-            onChange({ since, from: '', to: '' })
-          }}
+          onClick={() => onChange({ since, from: '', to: '' })}
         >
           {since}
         </button>
@@ -155,9 +140,7 @@ export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (ch
         type="button"
         className={styles.view}
         aria-pressed={any}
-        onClick={() => {
-          onChange({ since: '', from: '', to: '' })
-        }}
+        onClick={() => onChange({ since: '', from: '', to: '' })}
       >
         Any time
       </button>
@@ -202,9 +185,7 @@ function FilterForm({
             key={status}
             label={statusWord('run', status).word}
             checked={filter.statuses.includes(status)}
-            onChange={(event) => {
-              onChange({ statuses: toggled(filter.statuses, status, event.target.checked) })
-            }}
+            onChange={(event) => onChange({ statuses: toggled(filter.statuses, status, event.target.checked) })}
           />
         ))}
       </fieldset>
@@ -213,9 +194,7 @@ function FilterForm({
         value={filter.workflow}
         options={workflows.data ?? []}
         placeholder="namespace/name"
-        onCommit={(workflow) => {
-          onChange({ workflow, version: '' })
-        }}
+        onCommit={(workflow) => onChange({ workflow, version: '' })}
       />
       <Committed
         label="Version"
@@ -223,23 +202,14 @@ function FilterForm({
         options={versions.data ?? []}
         disabled={filter.workflow === ''}
         hint={filter.workflow === '' ? 'Choose a workflow first.' : undefined}
-        onCommit={(version) => {
-          onChange({ version })
-        }}
+        onCommit={(version) => onChange({ version })}
       />
-      <LabelField
-        labels={filter.labels}
-        onChange={(labels) => {
-          onChange({ labels })
-        }}
-      />
+      <LabelField labels={filter.labels} onChange={(labels) => onChange({ labels })} />
       <Select
         label="Trigger"
         value={filter.trigger}
         options={[{ value: '', label: 'Any' }, ...triggers.map((value) => ({ value, label: triggerWord(value) }))]}
-        onChange={(event) => {
-          onChange({ trigger: event.target.value })
-        }}
+        onChange={(event) => onChange({ trigger: event.target.value })}
       />
       <Select
         label="Problem"
@@ -250,9 +220,7 @@ function FilterForm({
           ...problemCodes.map((value) => ({ value, label: statusWord('stuck', value).word })),
           ...(filter.problems.length > 1 ? [{ value: 'several', label: 'Several', disabled: true }] : []),
         ]}
-        onChange={(event) => {
-          onChange({ problems: event.target.value === '' ? [] : [event.target.value] })
-        }}
+        onChange={(event) => onChange({ problems: event.target.value === '' ? [] : [event.target.value] })}
       />
       <Committed
         label="Error"
@@ -260,16 +228,12 @@ function FilterForm({
         options={errorTypes}
         placeholder="communication"
         hint="The type of the error with which runs failed, or its last part."
-        onCommit={(error) => {
-          onChange({ error })
-        }}
+        onCommit={(error) => onChange({ error })}
       />
       <Checkbox
         label="Only runs without a replay"
         checked={filter.notReplayed}
-        onChange={(event) => {
-          onChange({ notReplayed: event.target.checked })
-        }}
+        onChange={(event) => onChange({ notReplayed: event.target.checked })}
       />
       <div className={styles.form}>
         <Periods filter={filter} onChange={onChange} />
@@ -277,34 +241,16 @@ function FilterForm({
           label="Queued from"
           value={filter.from}
           zone={zone}
-          onCommit={(from) => {
-            onChange({ from, since: '' })
-          }}
+          onCommit={(from) => onChange({ from, since: '' })}
         />
-        <Moment
-          label="Queued before"
-          value={filter.to}
-          zone={zone}
-          onCommit={(to) => {
-            onChange({ to })
-          }}
-        />
+        <Moment label="Queued before" value={filter.to} zone={zone} onCommit={(to) => onChange({ to })} />
         <Moment
           label="Ended from"
           value={filter.endedFrom}
           zone={zone}
-          onCommit={(endedFrom) => {
-            onChange({ endedFrom, endedSince: '' })
-          }}
+          onCommit={(endedFrom) => onChange({ endedFrom, endedSince: '' })}
         />
-        <Moment
-          label="Ended before"
-          value={filter.endedTo}
-          zone={zone}
-          onCommit={(endedTo) => {
-            onChange({ endedTo })
-          }}
-        />
+        <Moment label="Ended before" value={filter.endedTo} zone={zone} onCommit={(endedTo) => onChange({ endedTo })} />
       </div>
     </div>
   )
@@ -349,9 +295,7 @@ function Committed({
           setText(event.target.value)
           if (options.includes(event.target.value)) commit(event.target.value)
         }}
-        onBlur={() => {
-          commit(text)
-        }}
+        onBlur={() => commit(text)}
         onKeyDown={(event) => {
           if (event.key === 'Enter') commit(text)
         }}
@@ -440,9 +384,7 @@ function Moment({
         label={`${label} (${zone === 'utc' ? 'UTC' : 'local time'})`}
         value={text}
         hint={value === '' ? undefined : formatFullTime(Date.parse(value), 'utc')}
-        onChange={(event) => {
-          setText(event.target.value)
-        }}
+        onChange={(event) => setText(event.target.value)}
         onBlur={commit}
         onKeyDown={(event) => {
           if (event.key === 'Enter') commit()

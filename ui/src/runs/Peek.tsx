@@ -75,13 +75,7 @@ export function Peek({
     >
       {shown === undefined ? (
         run.isError ? (
-          <ErrorView
-            error={run.error}
-            what={`Run ${shortId(id)}`}
-            onRetry={() => {
-              void run.refetch()
-            }}
-          />
+          <ErrorView error={run.error} what={`Run ${shortId(id)}`} onRetry={() => void run.refetch()} />
         ) : (
           <Skeleton rows={8} />
         )
@@ -180,13 +174,7 @@ function LastSteps({ project, run }: { project: string; run: Run }) {
       ) : run.stepsTotal === 0n ? (
         <p className={styles.weak}>Nothing has run yet.</p>
       ) : steps.isError ? (
-        <ErrorView
-          error={steps.error}
-          what="Steps"
-          onRetry={() => {
-            void steps.refetch()
-          }}
-        />
+        <ErrorView error={steps.error} what="Steps" onRetry={() => void steps.refetch()} />
       ) : steps.data === undefined ? (
         <Skeleton rows={Math.min(shownSteps, Number(run.stepsTotal))} />
       ) : (

@@ -336,16 +336,12 @@ export function RunsPage() {
               items={[
                 ...(['csv', 'json'] as const).map((format) => ({
                   label: format === 'csv' ? 'CSV' : 'JSON, one run per line',
-                  onSelect: () => {
-                    download(exportAddress(project, filter, format, now()))
-                  },
+                  onSelect: () => download(exportAddress(project, filter, format, now())),
                 })),
                 { kind: 'separator', label: '' },
                 {
                   label: 'Copy the CLI command of this list',
-                  onSelect: () => {
-                    copyCLI(listCommand(project, filter))
-                  },
+                  onSelect: () => copyCLI(listCommand(project, filter)),
                 },
               ]}
             />
@@ -353,9 +349,7 @@ export function RunsPage() {
               kind="primary"
               icon={<Play size={14} aria-hidden />}
               refused={refused}
-              onClick={() => {
-                setStarting(true)
-              }}
+              onClick={() => setStarting(true)}
             >
               Run…
             </Button>
@@ -370,9 +364,7 @@ export function RunsPage() {
           view={view}
           sameColumns={saved.length === 0 || saved.join(',') === shownColumns}
           current={currentView(filter)}
-          onBuiltIn={(builtIn) => {
-            setSearch(() => writeFilter(viewFilter(builtIn, filter)))
-          }}
+          onBuiltIn={(builtIn) => setSearch(() => writeFilter(viewFilter(builtIn, filter)))}
           onView={showView}
         />
       </PageHead>
@@ -381,30 +373,23 @@ export function RunsPage() {
         project={project}
         filter={filter}
         listed={answered}
-        onPeriod={(from, to) => {
-          change({ from, to, since: '' })
-        }}
+        onPeriod={(from, to) => change({ from, to, since: '' })}
       />
       <StatusCounts
         project={project}
         filter={filter}
         listed={answered}
-        onToggle={(status) => {
+        onToggle={(status) =>
           change({
             statuses: filter.statuses.includes(status)
               ? filter.statuses.filter((s) => s !== status)
               : [...filter.statuses, status],
           })
-        }}
+        }
       />
       <div className={styles.tools}>
         <div ref={searchField} className={styles.search}>
-          <SearchField
-            value={filter.text}
-            onCommit={(text) => {
-              change({ text })
-            }}
-          />
+          <SearchField value={filter.text} onCommit={(text) => change({ text })} />
         </div>
         <FilterBar
           project={project}
@@ -430,9 +415,7 @@ export function RunsPage() {
             kind="quiet"
             aria-pressed={paused}
             icon={paused ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
-            onClick={() => {
-              setPaused(!paused)
-            }}
+            onClick={() => setPaused(!paused)}
           >
             {paused ? 'Resume' : 'Pause'}
           </Button>
@@ -450,24 +433,12 @@ export function RunsPage() {
           {matching === undefined ? null : (
             <span className={styles.number}>of {formatCount(matching.count, matching.more)} matching</span>
           )}
-          <button
-            type="button"
-            className={styles.linkButton}
-            onClick={() => {
-              setSelected(new Set())
-            }}
-          >
+          <button type="button" className={styles.linkButton} onClick={() => setSelected(new Set())}>
             Clear the selection
           </button>
           <span className={styles.end}>
             {(['replay', 'cancel', 'terminate'] as const).map((action) => (
-              <Button
-                key={action}
-                refused={refused}
-                onClick={() => {
-                  setBatch(action)
-                }}
-              >
+              <Button key={action} refused={refused} onClick={() => setBatch(action)}>
                 {action === 'replay' ? 'Replay…' : action === 'cancel' ? 'Cancel…' : 'Terminate…'}
               </Button>
             ))}
@@ -477,21 +448,11 @@ export function RunsPage() {
       <div
         ref={list}
         className={styles.list}
-        onPointerEnter={(event) => {
-          setPointer(event.pointerType === 'mouse')
-        }}
-        onPointerLeave={() => {
-          setPointer(false)
-        }}
-        onFocus={() => {
-          setFocus(true)
-        }}
-        onBlur={() => {
-          setFocus(false)
-        }}
-        onScrollCapture={(event) => {
-          setScrolled((event.target as HTMLElement).scrollTop > 0)
-        }}
+        onPointerEnter={(event) => setPointer(event.pointerType === 'mouse')}
+        onPointerLeave={() => setPointer(false)}
+        onFocus={() => setFocus(true)}
+        onBlur={() => setFocus(false)}
+        onScrollCapture={(event) => setScrolled((event.target as HTMLElement).scrollTop > 0)}
       >
         {!state.ready || waiting ? (
           state.error === undefined ? (
@@ -501,21 +462,14 @@ export function RunsPage() {
               error={state.error}
               filter={filter}
               onRetry={() => void feed.reload()}
-              onClear={() => {
-                change({ ...noFilter, order: filter.order })
-              }}
+              onClear={() => change({ ...noFilter, order: filter.order })}
             />
           )
         ) : shown.length === 0 ? (
           isFiltered(filter) ? (
             <NoMatch project={project} filter={filter} onChange={change} />
           ) : (
-            <NoRuns
-              project={project}
-              onStart={() => {
-                setStarting(true)
-              }}
-            />
+            <NoRuns project={project} onStart={() => setStarting(true)} />
           )
         ) : (
           <DataTable
@@ -524,9 +478,7 @@ export function RunsPage() {
             rows={shown}
             rowKey={(run) => run.id}
             onOpen={openRun}
-            onPeek={(run) => {
-              showPeek(run.id === peek ? '' : run.id)
-            }}
+            onPeek={(run) => showPeek(run.id === peek ? '' : run.id)}
             selected={selected}
             onSelect={select}
             faded={state.faded}
@@ -555,9 +507,7 @@ export function RunsPage() {
           id={peek}
           onLabel={addLabel}
           listed={shown[peeked]}
-          onClose={() => {
-            showPeek('')
-          }}
+          onClose={() => showPeek('')}
           onPrevious={peekAt(peeked - 1)}
           onNext={peekAt(peeked + 1)}
         />
@@ -567,9 +517,7 @@ export function RunsPage() {
           project={project}
           workflow={filter.workflow}
           version={filter.version}
-          onClose={() => {
-            setStarting(false)
-          }}
+          onClose={() => setStarting(false)}
         />
       ) : null}
       {control === undefined ? null : control.control === 'replay' ? (
@@ -585,9 +533,7 @@ export function RunsPage() {
           action={batch}
           selected={[...selected]}
           filter={filter}
-          onClose={() => {
-            setBatch(undefined)
-          }}
+          onClose={() => setBatch(undefined)}
         />
       )}
     </Page>
@@ -623,9 +569,7 @@ function SearchField({ value, onCommit }: { value: string; onCommit: (text: stri
       type="search"
       placeholder="Run ID or request ID"
       value={text}
-      onChange={(event) => {
-        setText(event.target.value)
-      }}
+      onChange={(event) => setText(event.target.value)}
     />
   )
 }
@@ -739,23 +683,12 @@ function NoMatch({
           {chips.map(({ name, text, without }, i) => {
             const found = counts[i]?.data
             return (
-              <Button
-                key={name}
-                onClick={() => {
-                  onChange(without)
-                }}
-              >
+              <Button key={name} onClick={() => onChange(without)}>
                 Without “{text}”{found ? `: ${formatCount(found.count, found.more)}` : ''}
               </Button>
             )
           })}
-          <Button
-            onClick={() => {
-              onChange({ ...noFilter, order: filter.order })
-            }}
-          >
-            Clear the filter
-          </Button>
+          <Button onClick={() => onChange({ ...noFilter, order: filter.order })}>Clear the filter</Button>
         </>
       }
     />
@@ -787,11 +720,7 @@ function ListEnd({
     return (
       <span className={styles.cut}>
         {plural(count, 'run')} are kept here.{' '}
-        <Button
-          onClick={() => {
-            onContinue(order === 'newest' ? { to: next } : { from: next, since: '' })
-          }}
-        >
+        <Button onClick={() => onContinue(order === 'newest' ? { to: next } : { from: next, since: '' })}>
           Go on from here
         </Button>
       </span>

@@ -96,9 +96,7 @@ export function ViewBar({
             type="button"
             className={styles.view}
             aria-pressed={view === undefined && current === v.id}
-            onClick={() => {
-              onBuiltIn(v)
-            }}
+            onClick={() => onBuiltIn(v)}
           >
             {v.name}
             {number(v.id) === undefined ? null : (
@@ -115,9 +113,7 @@ export function ViewBar({
               className={styles.view}
               aria-pressed={v.id === view?.id}
               title={v.shared ? `Shared by ${v.owner}` : 'Only you see it'}
-              onClick={() => {
-                onView(v.id)
-              }}
+              onClick={() => onView(v.id)}
             >
               <span className={styles.viewName}>{v.name}</span>
               {v.shared ? <span className={styles.number}>(shared)</span> : null}
@@ -143,9 +139,7 @@ export function ViewBar({
             items={others.map((v) => ({
               key: v.id,
               label: v.shared ? `${v.name} (shared)` : v.name,
-              onSelect: () => {
-                onView(v.id)
-              },
+              onSelect: () => onView(v.id),
             }))}
           />
         )}
@@ -160,9 +154,7 @@ export function ViewBar({
           kind="quiet"
           icon={<Save size={14} aria-hidden />}
           refused={offline}
-          onClick={() => {
-            setAsked({ kind: 'save' })
-          }}
+          onClick={() => setAsked({ kind: 'save' })}
         >
           Save view
         </Button>
@@ -181,56 +173,43 @@ export function ViewBar({
             {
               label: 'Save the changes…',
               refused: refused ?? (changed ? undefined : 'It is as saved'),
-              onSelect: () => {
-                setAsked({ kind: 'save', view })
-              },
+              onSelect: () => setAsked({ kind: 'save', view }),
             },
             {
               label: 'Save as a new view…',
               refused: offline,
-              onSelect: () => {
-                setAsked({ kind: 'copy' })
-              },
+              onSelect: () => setAsked({ kind: 'copy' }),
             },
             {
               label: 'Drop the changes',
               refused: changed ? undefined : 'It is as saved',
-              onSelect: () => {
-                onView(view.id)
-              },
+              onSelect: () => onView(view.id),
             },
             { kind: 'separator', label: '' },
             {
               label: 'Rename or share…',
               refused,
-              onSelect: () => {
-                setAsked({ kind: 'rename', view })
-              },
+              onSelect: () => setAsked({ kind: 'rename', view }),
             },
             {
               label: 'Delete…',
               danger: true,
               refused,
-              onSelect: () => {
-                setAsked({ kind: 'delete', view })
-              },
+              onSelect: () => setAsked({ kind: 'delete', view }),
             },
             { kind: 'separator', label: '' },
             {
               label: 'Copy the link',
-              onSelect: () => {
+              onSelect: () =>
                 void copyText(`${window.location.origin}/p/${encodeURIComponent(project)}/runs?view=${view.id}`).then(
                   (done) => {
                     toast(done ? 'Link copied.' : 'The browser did not allow to copy', done ? 'normal' : 'error')
                   },
-                )
-              },
+                ),
             },
             {
               label: 'Copy the CLI command',
-              onSelect: () => {
-                copyCLI(command(['run', 'list'], { project, view: view.id }))
-              },
+              onSelect: () => copyCLI(command(['run', 'list'], { project, view: view.id })),
             },
           ]}
         />
@@ -239,12 +218,8 @@ export function ViewBar({
         <DeleteDialog
           project={project}
           view={asked.view as View}
-          onDone={() => {
-            onView('')
-          }}
-          onClose={() => {
-            setAsked(undefined)
-          }}
+          onDone={() => onView('')}
+          onClose={() => setAsked(undefined)}
         />
       ) : (
         <SaveDialog
@@ -257,9 +232,7 @@ export function ViewBar({
           onDone={(id) => {
             if (asked.kind !== 'rename') onView(id)
           }}
-          onClose={() => {
-            setAsked(undefined)
-          }}
+          onClose={() => setAsked(undefined)}
         />
       )}
     </>
@@ -348,9 +321,7 @@ function SaveDialog({ project, kind, view: given, filter, columns, onDone, onClo
           label="Name"
           required
           value={name}
-          onChange={(event) => {
-            setName(event.target.value)
-          }}
+          onChange={(event) => setName(event.target.value)}
           error={nameError ?? (checked && missing ? 'Give the view a name.' : undefined)}
           autoFocus
         />
@@ -362,9 +333,7 @@ function SaveDialog({ project, kind, view: given, filter, columns, onDone, onClo
           }
           checked={shared}
           disabled={cannotShare !== undefined && !shared}
-          onChange={(event) => {
-            setShared(event.target.checked)
-          }}
+          onChange={(event) => setShared(event.target.checked)}
         />
         <div className={styles.preview}>
           <div>{parts.length === 0 ? 'All runs' : parts.join(' · ')}</div>

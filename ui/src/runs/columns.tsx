@@ -141,18 +141,14 @@ export function runColumns({
           className={styles.box}
           aria-label={`Select run ${shortId(run.id)}`}
           checked={selected.has(run.id)}
-          onChange={(event) => {
-            onSelect(run.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey)
-          }}
+          onChange={(event) => onSelect(run.id, event.nativeEvent instanceof MouseEvent && event.nativeEvent.shiftKey)}
         />
       </label>
     ),
   }
   const sortQueued: Column<Run>['sort'] = {
     active: order === 'newest' ? 'descending' : order === 'oldest' ? 'ascending' : undefined,
-    onSort: () => {
-      onOrder(order === 'newest' ? 'oldest' : 'newest')
-    },
+    onSort: () => onOrder(order === 'newest' ? 'oldest' : 'newest'),
   }
   const known: Column<Run>[] = [
     {
@@ -213,9 +209,7 @@ export function runColumns({
       align: 'end',
       sort: {
         active: order === 'longest' ? 'descending' : undefined,
-        onSort: () => {
-          onOrder(order === 'longest' ? 'newest' : 'longest')
-        },
+        onSort: () => onOrder(order === 'longest' ? 'newest' : 'longest'),
       },
       cell: (run) => <RunDuration run={run} />,
     },
@@ -309,30 +303,22 @@ export function runColumns({
         items={[
           {
             label: 'Open',
-            onSelect: () => {
-              onOpen(run)
-            },
+            onSelect: () => onOpen(run),
           },
           ...controlNames.map(([control, label]) => ({
             label,
             danger: control === 'terminate',
             refused: refused ?? refusalOf(run, control),
-            onSelect: () => {
-              onControl(control, run)
-            },
+            onSelect: () => onControl(control, run),
           })),
           { kind: 'separator' as const, label: '' },
           {
             label: 'Copy the ID',
-            onSelect: () => {
-              void copyText(run.id).then(copied)
-            },
+            onSelect: () => void copyText(run.id).then(copied),
           },
           {
             label: 'Copy the CLI command',
-            onSelect: () => {
-              copyCLI(command(['run', 'show', run.id], { project }))
-            },
+            onSelect: () => copyCLI(command(['run', 'show', run.id], { project })),
           },
         ]}
       />

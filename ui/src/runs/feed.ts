@@ -109,9 +109,7 @@ export class RunFeed {
       onState: (connected: boolean) => {
         this.connected = connected && !stop.signal.aborted
       },
-      onMessage: () => {
-        this.set({ refreshedAt: now() })
-      },
+      onMessage: () => this.set({ refreshedAt: now() }),
       onChange: (change: RunsChange, reset: boolean) => {
         if (stop.signal.aborted) return
         const runs = change.rows.flatMap(({ run, matches }) => (run === undefined ? [] : [{ run, matches }]))

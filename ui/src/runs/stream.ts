@@ -43,9 +43,7 @@ export function follow(
         events.onMessage()
         return false
       },
-      onBreak: () => {
-        events.onState(false)
-      },
+      onBreak: () => events.onState(false),
       // The list is polled while it is not streamed.
       poll: false,
     },

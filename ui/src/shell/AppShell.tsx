@@ -113,9 +113,7 @@ export function AppShell() {
           className={styles.burger}
           aria-label={open ? 'Close the navigation' : 'Open the navigation'}
           aria-expanded={open}
-          onClick={() => {
-            setOpen(!open)
-          }}
+          onClick={() => setOpen(!open)}
         >
           {open ? <X size={18} aria-hidden /> : <MenuIcon size={18} aria-hidden />}
         </button>
@@ -123,24 +121,14 @@ export function AppShell() {
           Signalbox
         </RouterLink>
         <ProjectSwitcher project={project} />
-        <button
-          type="button"
-          className={styles.search}
-          onClick={() => {
-            setOverlay('palette')
-          }}
-        >
+        <button type="button" className={styles.search} onClick={() => setOverlay('palette')}>
           <Search size={14} aria-hidden />
           <span className="hidden">Find: </span>
           <span className={styles.wide}>ID, request ID, label, page</span>
           <kbd className={styles.wide}>Ctrl-K</kbd>
         </button>
         <LinkState />
-        <UserMenu
-          onKeys={() => {
-            setOverlay('keys')
-          }}
-        />
+        <UserMenu onKeys={() => setOverlay('keys')} />
       </header>
       <nav className={`${styles.side} ${open ? styles.open : ''}`} aria-label="Pages">
         <NavList entries={[problemsEntry, ...(project === '' ? [] : ofProject(project))]} />
@@ -154,21 +142,8 @@ export function AppShell() {
       </main>
       <Suspense>
         {signInNeeded && location.pathname !== '/sign-in' ? <SignInOverlay /> : null}
-        {overlay === 'palette' ? (
-          <Palette
-            project={project}
-            onClose={() => {
-              setOverlay('')
-            }}
-          />
-        ) : null}
-        {overlay === 'keys' ? (
-          <Shortcuts
-            onClose={() => {
-              setOverlay('')
-            }}
-          />
-        ) : null}
+        {overlay === 'palette' ? <Palette project={project} onClose={() => setOverlay('')} /> : null}
+        {overlay === 'keys' ? <Shortcuts onClose={() => setOverlay('')} /> : null}
       </Suspense>
     </div>
   )
@@ -213,9 +188,7 @@ function ProjectSwitcher({ project }: { project: string }) {
     key: p.name,
     label: p.name,
     checked: p.name === project,
-    onSelect: () => {
-      void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` })
-    },
+    onSelect: () => void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` }),
   }))
   return (
     <Menu
@@ -308,9 +281,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
       setCSRFToken('')
       window.location.assign('/sign-in')
     },
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-    },
+    onError: (error) => toast(callError(error).message, 'error'),
   })
   const choice = <K extends 'theme' | 'zone' | 'density'>(
     key: K,
@@ -320,9 +291,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
     key: `${key}-${value}`,
     label,
     checked: preferences[key] === value,
-    onSelect: () => {
-      setPreferences({ [key]: value })
-    },
+    onSelect: () => setPreferences({ [key]: value }),
   })
   return (
     <Menu
@@ -350,9 +319,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
         {
           label: 'Shortcuts by keys',
           checked: preferences.shortcuts,
-          onSelect: () => {
-            setPreferences({ shortcuts: !preferences.shortcuts })
-          },
+          onSelect: () => setPreferences({ shortcuts: !preferences.shortcuts }),
         },
         { label: 'Show the shortcuts', onSelect: onKeys },
         ...(caller.data?.authentication === 'session'
@@ -360,9 +327,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
               { kind: 'separator' as const, label: '' },
               {
                 label: 'Sign out',
-                onSelect: () => {
-                  signOut.mutate()
-                },
+                onSelect: () => signOut.mutate(),
               },
             ]
           : []),

@@ -70,35 +70,17 @@ export default function Palette({ project, onClose }: { project: string; onClose
           {!searches ? null : (
             <Command.Group heading={`In ${project}`} forceMount>
               {uuid ? (
-                <Command.Item
-                  forceMount
-                  value={`run ${query}`}
-                  onSelect={() => {
-                    go(`${base}/runs/${query}`)
-                  }}
-                >
+                <Command.Item forceMount value={`run ${query}`} onSelect={() => go(`${base}/runs/${query}`)}>
                   Open run {query}
                 </Command.Item>
               ) : null}
               {uuid ? (
-                <Command.Item
-                  forceMount
-                  value={`batch ${query}`}
-                  onSelect={() => {
-                    go(`${base}/batches/${query}`)
-                  }}
-                >
+                <Command.Item forceMount value={`batch ${query}`} onSelect={() => go(`${base}/batches/${query}`)}>
                   Open batch {query}
                 </Command.Item>
               ) : null}
               {/^msg_[0-9a-f]+$/.test(query) ? (
-                <Command.Item
-                  forceMount
-                  value={`delivery ${query}`}
-                  onSelect={() => {
-                    goToDelivery(query)
-                  }}
-                >
+                <Command.Item forceMount value={`delivery ${query}`} onSelect={() => goToDelivery(query)}>
                   Open delivery {query}
                 </Command.Item>
               ) : null}
@@ -106,37 +88,21 @@ export default function Palette({ project, onClose }: { project: string; onClose
                 <Command.Item
                   forceMount
                   value={`label ${query}`}
-                  onSelect={() => {
-                    go(`${base}/runs`, { label: labelParameter(label) })
-                  }}
+                  onSelect={() => go(`${base}/runs`, { label: labelParameter(label) })}
                 >
                   Find runs with the label {labelText(label)}
                 </Command.Item>
               )}
-              <Command.Item
-                forceMount
-                value={`search ${query}`}
-                onSelect={() => {
-                  go(`${base}/runs`, { q: query })
-                }}
-              >
+              <Command.Item forceMount value={`search ${query}`} onSelect={() => go(`${base}/runs`, { q: query })}>
                 Find runs with “{query}”
               </Command.Item>
-              <Command.Item
-                forceMount
-                value={`event ${query}`}
-                onSelect={() => {
-                  go(`${base}/events`, { id: query })
-                }}
-              >
+              <Command.Item forceMount value={`event ${query}`} onSelect={() => go(`${base}/events`, { id: query })}>
                 Find events with the ID “{query}”
               </Command.Item>
               <Command.Item
                 forceMount
                 value={`workflow ${query}`}
-                onSelect={() => {
-                  go(`${base}/workflows`, { q: query })
-                }}
+                onSelect={() => go(`${base}/workflows`, { q: query })}
               >
                 Find workflows with “{query}”
               </Command.Item>
@@ -144,13 +110,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
           )}
           <Command.Group heading="Pages">
             {pages.map(([name, to]) => (
-              <Command.Item
-                key={to}
-                value={name}
-                onSelect={() => {
-                  go(to)
-                }}
-              >
+              <Command.Item key={to} value={name} onSelect={() => go(to)}>
                 {name}
               </Command.Item>
             ))}
@@ -161,9 +121,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
                 <Command.Item
                   key={v.id}
                   value={`view ${v.name} ${v.id}`}
-                  onSelect={() => {
-                    go(`${base}/runs`, { view: v.id })
-                  }}
+                  onSelect={() => go(`${base}/runs`, { view: v.id })}
                 >
                   {v.name}
                   {v.shared ? ` (shared by ${v.owner})` : ''}
@@ -176,9 +134,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
               <Command.Item
                 key={p.name}
                 value={`project ${p.name}`}
-                onSelect={() => {
-                  go(`/p/${encodeURIComponent(p.name)}/runs`)
-                }}
+                onSelect={() => go(`/p/${encodeURIComponent(p.name)}/runs`)}
               >
                 {p.name}
               </Command.Item>

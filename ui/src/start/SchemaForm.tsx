@@ -63,9 +63,7 @@ function FieldView(props: FieldViewProps) {
         label={label}
         checked
         disabled={disabled}
-        onChange={() => {
-          onChange(initial(schema, root, required))
-        }}
+        onChange={() => onChange(initial(schema, root, required))}
       />
     )
   }
@@ -74,14 +72,7 @@ function FieldView(props: FieldViewProps) {
   return (
     <div className={styles.nullable}>
       {control}
-      <NullSwitch
-        label={label}
-        checked={false}
-        disabled={disabled}
-        onChange={() => {
-          onChange(null)
-        }}
-      />
+      <NullSwitch label={label} checked={false} disabled={disabled} onChange={() => onChange(null)} />
     </div>
   )
 }
@@ -150,9 +141,9 @@ function Control(props: ControlProps) {
             { value: '', label: required ? 'Choose' : 'Not set' },
             ...field.values.map((v, i) => ({ value: String(i), label: typeof v === 'string' ? v : printJson(v) })),
           ]}
-          onChange={(event) => {
+          onChange={(event) =>
             onChange(event.target.value === '' ? undefined : field.values[Number(event.target.value)])
-          }}
+          }
         />
       )
     case 'boolean':
@@ -165,9 +156,7 @@ function Control(props: ControlProps) {
             { value: 'true', label: 'true' },
             { value: 'false', label: 'false' },
           ]}
-          onChange={(event) => {
-            onChange(event.target.value === '' ? undefined : event.target.value === 'true')
-          }}
+          onChange={(event) => onChange(event.target.value === '' ? undefined : event.target.value === 'true')}
         />
       )
     case 'number':
@@ -176,9 +165,9 @@ function Control(props: ControlProps) {
           {...around}
           inputMode={field.integer ? 'numeric' : 'decimal'}
           value={value instanceof JsonNumber ? value.text : ''}
-          onChange={(event) => {
+          onChange={(event) =>
             onChange(event.target.value.trim() === '' ? undefined : new JsonNumber(event.target.value.trim()))
-          }}
+          }
         />
       )
     case 'text':
@@ -203,23 +192,11 @@ function StringField({ field, value, around, onChange }: ControlProps & { field:
         type="password"
         autoComplete="new-password"
         value={shown}
-        onChange={(event) => {
-          change(event.target.value)
-        }}
+        onChange={(event) => change(event.target.value)}
       />
     )
   if (field.long || shown.includes('\n'))
-    return (
-      <TextArea
-        {...around}
-        hint={hint}
-        rows={4}
-        value={shown}
-        onChange={(event) => {
-          change(event.target.value)
-        }}
-      />
-    )
+    return <TextArea {...around} hint={hint} rows={4} value={shown} onChange={(event) => change(event.target.value)} />
   // The browser's field for dates shows nothing for a text that is no date.
   const date = field.format === 'date' && (shown === '' || dateText.test(shown))
   const modes = { email: 'email', uri: 'url' } as const
@@ -230,9 +207,7 @@ function StringField({ field, value, around, onChange }: ControlProps & { field:
       type={date ? 'date' : 'text'}
       inputMode={field.format in modes ? modes[field.format as keyof typeof modes] : undefined}
       value={shown}
-      onChange={(event) => {
-        change(event.target.value)
-      }}
+      onChange={(event) => change(event.target.value)}
     />
   )
 }
@@ -288,9 +263,7 @@ function ObjectField({
         <Add
           label={`Add ${around.label}`}
           disabled={around.disabled}
-          onAdd={() => {
-            onChange(initial(schema, root, true))
-          }}
+          onAdd={() => onChange(initial(schema, root, true))}
         />
       </Group>
     )
@@ -310,9 +283,7 @@ function ObjectField({
           value={value.get(member.name)}
           pointer={`${pointer}/${escapePointer(member.name)}`}
           required={member.required}
-          onChange={(next) => {
-            set(member.name, next)
-          }}
+          onChange={(next) => set(member.name, next)}
         />
       ))}
       {further.length === 0 && field.more === undefined ? null : (
@@ -344,13 +315,7 @@ function ObjectField({
       around={around}
       tools={
         required ? undefined : (
-          <Remove
-            label={`Remove ${around.label}`}
-            disabled={around.disabled}
-            onRemove={() => {
-              onChange(undefined)
-            }}
-          />
+          <Remove label={`Remove ${around.label}`} disabled={around.disabled} onRemove={() => onChange(undefined)} />
         )
       }
     >
@@ -403,14 +368,7 @@ function FurtherMembers({
     <div className={styles.fields}>
       {names.map((name, index) => (
         <div key={index} className={styles.pair}>
-          <MemberName
-            name={name}
-            object={object}
-            disabled={around.disabled}
-            onRename={(to) => {
-              rename(name, to)
-            }}
-          />
+          <MemberName name={name} object={object} disabled={around.disabled} onRename={(to) => rename(name, to)} />
           <FieldView
             unmarked
             name={`Value of ${name}`}
@@ -418,16 +376,12 @@ function FurtherMembers({
             value={object.get(name)}
             pointer={`${pointer}/${escapePointer(name)}`}
             required
-            onChange={(next) => {
-              onChange(new Map(object).set(name, next ?? blank(schema, root)))
-            }}
+            onChange={(next) => onChange(new Map(object).set(name, next ?? blank(schema, root)))}
           />
           <Remove
             label={`Remove ${name}`}
             disabled={around.disabled}
-            onRemove={() => {
-              onChange(new Map([...object].filter(([key]) => key !== name)))
-            }}
+            onRemove={() => onChange(new Map([...object].filter(([key]) => key !== name)))}
           />
         </div>
       ))}
@@ -438,9 +392,7 @@ function FurtherMembers({
             value={added}
             disabled={around.disabled}
             error={taken ? 'There is a member with this name' : undefined}
-            onChange={(event) => {
-              setAdded(event.target.value)
-            }}
+            onChange={(event) => setAdded(event.target.value)}
             onKeyDown={(event) => {
               if (event.key === 'Enter' && !event.ctrlKey && !event.metaKey) {
                 event.preventDefault()
@@ -481,9 +433,7 @@ function MemberName({
       value={text}
       disabled={disabled}
       error={taken ? 'There is a member with this name' : undefined}
-      onChange={(event) => {
-        setText(event.target.value)
-      }}
+      onChange={(event) => setText(event.target.value)}
       onBlur={() => {
         if (text !== name && !taken) onRename(text)
       }}
@@ -517,19 +467,11 @@ function ArrayField({
             <Add
               label="Add an item"
               disabled={around.disabled}
-              onAdd={() => {
-                set([...items, blank(schemaOf(items.length), root)])
-              }}
+              onAdd={() => set([...items, blank(schemaOf(items.length), root)])}
             />
           ) : null}
           {!required && value !== undefined ? (
-            <Remove
-              label={`Remove ${around.label}`}
-              disabled={around.disabled}
-              onRemove={() => {
-                onChange(undefined)
-              }}
-            />
+            <Remove label={`Remove ${around.label}`} disabled={around.disabled} onRemove={() => onChange(undefined)} />
           ) : null}
         </>
       }
@@ -544,9 +486,9 @@ function ArrayField({
             value={item}
             pointer={`${pointer}/${index}`}
             required
-            onChange={(next) => {
+            onChange={(next) =>
               set(items.map((old, i) => (i === index ? (next ?? blank(schemaOf(index), root)) : old)))
-            }}
+            }
           />
           <div className={styles.itemTools}>
             <Button
@@ -554,25 +496,19 @@ function ArrayField({
               aria-label={`Move item ${index} up`}
               icon={<ArrowUp size={14} aria-hidden />}
               refused={index === 0 ? 'It is the first item' : undefined}
-              onClick={() => {
-                swap(index, index - 1)
-              }}
+              onClick={() => swap(index, index - 1)}
             />
             <Button
               kind="quiet"
               aria-label={`Move item ${index} down`}
               icon={<ArrowDown size={14} aria-hidden />}
               refused={index === items.length - 1 ? 'It is the last item' : undefined}
-              onClick={() => {
-                swap(index, index + 1)
-              }}
+              onClick={() => swap(index, index + 1)}
             />
             <Remove
               label={`Remove item ${index}`}
               disabled={around.disabled}
-              onRemove={() => {
-                set(items.filter((_, i) => i !== index))
-              }}
+              onRemove={() => set(items.filter((_, i) => i !== index))}
             />
           </div>
         </div>
@@ -624,9 +560,7 @@ function ChoiceField({
           value={value}
           pointer={pointer}
           required
-          onChange={(next) => {
-            onChange(next ?? (required ? undefined : blank(option.schema, root)))
-          }}
+          onChange={(next) => onChange(next ?? (required ? undefined : blank(option.schema, root)))}
         />
       )}
     </Group>
@@ -662,9 +596,7 @@ function JsonField({ value, around, pointer, onChange }: FieldViewProps & { arou
       error={problem ?? around.error}
       rows={Math.min(12, text.split('\n').length + 1)}
       value={text}
-      onChange={(event) => {
-        change(event.target.value)
-      }}
+      onChange={(event) => change(event.target.value)}
     />
   )
 }

@@ -393,9 +393,7 @@ export default function StartDialog({
             },
             ...(versions.data ?? []).map((v) => ({ value: v, label: v })),
           ]}
-          onChange={(event) => {
-            setVersion(event.target.value)
-          }}
+          onChange={(event) => setVersion(event.target.value)}
         />
       </div>
       {error === undefined || atFields ? null : (
@@ -409,26 +407,14 @@ export default function StartDialog({
         unpublished={workflow?.latestVersion === ''}
       />
       {names.isError ? (
-        <ErrorView
-          error={names.error}
-          what="Workflows"
-          onRetry={() => {
-            void names.refetch()
-          }}
-        />
+        <ErrorView error={names.error} what="Workflows" onRetry={() => void names.refetch()} />
       ) : names.data?.length === 0 ? (
         <StateView kind="empty" title={`There is no workflow in ${project} yet`}>
           Publish one on the page Workflows.
         </StateView>
       ) : !known ? null : definition.data === undefined ? (
         definition.isError ? (
-          <ErrorView
-            error={definition.error}
-            what={name}
-            onRetry={() => {
-              void definition.refetch()
-            }}
-          />
+          <ErrorView error={definition.error} what={name} onRetry={() => void definition.refetch()} />
         ) : (
           <Skeleton rows={6} height={28} />
         )
@@ -457,13 +443,7 @@ export default function StartDialog({
                 JSON
               </button>
             </div>
-            <Button
-              busy={last.isPending}
-              refused={offline}
-              onClick={() => {
-                last.mutate()
-              }}
-            >
+            <Button busy={last.isPending} refused={offline} onClick={() => last.mutate()}>
               Last input
             </Button>
             {schema === undefined ? (
@@ -499,9 +479,7 @@ export default function StartDialog({
                 key={draft.filled}
                 schema={schema}
                 value={draft.value}
-                onChange={(value) => {
-                  setDraft((before) => ({ ...before, value, touched: true }))
-                }}
+                onChange={(value) => setDraft((before) => ({ ...before, value, touched: true }))}
                 errors={errors}
                 disabled={start.isPending}
                 onBroken={onBroken}
@@ -512,9 +490,7 @@ export default function StartDialog({
               <CodeEditor
                 label="Input"
                 value={draft.text}
-                onChange={(text) => {
-                  setDraft((before) => ({ ...before, text, touched: true }))
-                }}
+                onChange={(text) => setDraft((before) => ({ ...before, text, touched: true }))}
                 describedBy="start-json-problem"
               />
               <p id="start-json-problem" className={styles.error} role="status">

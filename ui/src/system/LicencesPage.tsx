@@ -11,13 +11,7 @@ export function LicencesPage() {
         <a href="/licences.txt">As a text file</a>
       </PageHead>
       {query.isError ? (
-        <ErrorView
-          error={query.error}
-          what="The licences"
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what="The licences" onRetry={() => void query.refetch()} />
       ) : query.data === undefined ? (
         <Skeleton rows={12} />
       ) : (

@@ -31,22 +31,14 @@ export function MaintenancePanel({ refused }: { refused: string | undefined }) {
       actions={
         <Button
           refused={refused ?? (state === undefined ? 'The state is not known.' : undefined)}
-          onClick={() => {
-            setAsking(true)
-          }}
+          onClick={() => setAsking(true)}
         >
           {active ? 'End the maintenance…' : 'Begin maintenance…'}
         </Button>
       }
     >
       {query.isError && state === undefined ? (
-        <ErrorView
-          error={query.error}
-          what="The maintenance mode"
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what="The maintenance mode" onRetry={() => void query.refetch()} />
       ) : state === undefined ? (
         <Skeleton rows={1} />
       ) : (

@@ -42,13 +42,7 @@ export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       {plan.isError ? (
-        <ErrorView
-          error={plan.error}
-          what="The plan"
-          onRetry={() => {
-            void plan.refetch()
-          }}
-        />
+        <ErrorView error={plan.error} what="The plan" onRetry={() => void plan.refetch()} />
       ) : data === undefined ? (
         <Skeleton rows={4} />
       ) : (

@@ -45,18 +45,11 @@ export function RestorePage() {
           <>
             <Button
               refused={refused ?? (query.isFetching ? 'The check is in progress.' : undefined)}
-              onClick={() => {
-                void query.refetch()
-              }}
+              onClick={() => void query.refetch()}
             >
               Check again
             </Button>
-            <Button
-              refused={refused}
-              onClick={() => {
-                setCorrecting(true)
-              }}
-            >
+            <Button refused={refused} onClick={() => setCorrecting(true)}>
               Reconcile runs…
             </Button>
           </>
@@ -71,13 +64,7 @@ export function RestorePage() {
       {refused !== undefined && check === undefined ? (
         <Panel title="Comparison">Unknown: {refused}</Panel>
       ) : query.isError && check === undefined ? (
-        <ErrorView
-          error={query.error}
-          what="The check"
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what="The check" onRetry={() => void query.refetch()} />
       ) : check === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -92,13 +79,7 @@ export function RestorePage() {
         </>
       )}
       <MaintenancePanel refused={refused} />
-      {correcting ? (
-        <ReconcileRunsDialog
-          onClose={() => {
-            setCorrecting(false)
-          }}
-        />
-      ) : null}
+      {correcting ? <ReconcileRunsDialog onClose={() => setCorrecting(false)} /> : null}
     </Page>
   )
 }

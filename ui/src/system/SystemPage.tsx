@@ -56,12 +56,7 @@ export function SystemPage() {
         actions={
           <>
             <Link to="/system/restore">Restore check</Link>
-            <Button
-              refused={offline ?? refusal('admin', '*')}
-              onClick={() => {
-                setDialog('reconcile')
-              }}
-            >
+            <Button refused={offline ?? refusal('admin', '*')} onClick={() => setDialog('reconcile')}>
               Reconcile runs…
             </Button>
           </>
@@ -76,13 +71,7 @@ export function SystemPage() {
       {unreadable !== undefined ? (
         <Panel title="Status">Unknown: {unreadable}</Panel>
       ) : query.isError && status === undefined ? (
-        <ErrorView
-          error={query.error}
-          what="The state of the system"
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what="The state of the system" onRetry={() => void query.refetch()} />
       ) : status === undefined ? (
         <Skeleton rows={16} />
       ) : (
@@ -90,9 +79,7 @@ export function SystemPage() {
           <AlertSlot alerts={alerts(status)} />
           <Temporal
             connection={status.connection}
-            onReset={() => {
-              setDialog('breaker')
-            }}
+            onReset={() => setDialog('breaker')}
             refused={offline ?? refusal('admin', '*')}
           />
           <MaintenancePanel refused={offline ?? refusal('admin', '*')} />

@@ -65,9 +65,7 @@ export function DeliveryPage() {
                 refusal('operator', project) ??
                 (delivery === undefined ? 'The delivery is not loaded yet.' : undefined)
               }
-              onClick={() => {
-                setAgain(true)
-              }}
+              onClick={() => setAgain(true)}
             >
               Redeliver…
             </Button>
@@ -77,13 +75,7 @@ export function DeliveryPage() {
         {delivery === undefined ? null : <StatusBadge of="webhookDelivery" status={delivery.status} size="large" />}
       </PageHead>
       {query.isError && delivery === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Delivery ${id}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Delivery ${id}`} onRetry={() => void query.refetch()} />
       ) : delivery === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -145,13 +137,7 @@ export function DeliveryPage() {
         </>
       )}
       {again && delivery !== undefined ? (
-        <RedeliverDialog
-          project={project}
-          delivery={delivery}
-          onClose={() => {
-            setAgain(false)
-          }}
-        />
+        <RedeliverDialog project={project} delivery={delivery} onClose={() => setAgain(false)} />
       ) : null}
     </Page>
   )

@@ -106,9 +106,7 @@ export function EditDialog({
                 label="Name"
                 required
                 value={name}
-                onChange={(e) => {
-                  setName(e.target.value)
-                }}
+                onChange={(e) => setName(e.target.value)}
                 hint="a-z, 0-9 and -"
                 error={problemOf('name')}
                 autoFocus
@@ -116,9 +114,7 @@ export function EditDialog({
               <Select
                 label="Format"
                 value={format}
-                onChange={(e) => {
-                  setFormat(e.target.value)
-                }}
+                onChange={(e) => setFormat(e.target.value)}
                 options={Object.entries(formats).map(([value, label]) => ({ value, label }))}
                 error={problemOf('format')}
               />
@@ -129,9 +125,7 @@ export function EditDialog({
             type="url"
             required={webhook === undefined && format !== 'pagerduty'}
             value={url}
-            onChange={(e) => {
-              setURL(e.target.value)
-            }}
+            onChange={(e) => setURL(e.target.value)}
             hint={
               webhook !== undefined
                 ? `Empty keeps ${webhook.url}`
@@ -147,9 +141,7 @@ export function EditDialog({
               type="password"
               required={webhook === undefined}
               value={key}
-              onChange={(e) => {
-                setKey(e.target.value)
-              }}
+              onChange={(e) => setKey(e.target.value)}
               hint={webhook === undefined ? undefined : 'Empty keeps the key.'}
               error={problemOf('routing_key')}
             />
@@ -161,9 +153,7 @@ export function EditDialog({
             className="mono"
             spellCheck={false}
             value={types}
-            onChange={(e) => {
-              setTypes(e.target.value)
-            }}
+            onChange={(e) => setTypes(e.target.value)}
             hint="One in a line. An * at the end matches all types that begin so: io.signalbox.*"
             error={problemOf('filter.types')}
           />
@@ -173,9 +163,7 @@ export function EditDialog({
             className="mono"
             spellCheck={false}
             value={condition}
-            onChange={(e) => {
-              setCondition(e.target.value)
-            }}
+            onChange={(e) => setCondition(e.target.value)}
             hint={
               'JSON, as the with of a listen task; empty for none: {"source": "/orders", "data": "${ .cents > 10000 }"}'
             }

@@ -59,9 +59,7 @@ export function WebhookPage() {
   const unpause = useMutation({
     mutationFn: () => clients.webhooks.unpauseWebhook({ project, name }),
     onSuccess: renew,
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-    },
+    onError: (error) => toast(callError(error).message, 'error'),
   })
   const test = useMutation({
     mutationFn: () => clients.webhooks.testWebhook({ project, name }),
@@ -71,9 +69,7 @@ export function WebhookPage() {
         toast(`The receiver did not accept the test event: ${delivery?.reason ?? 'the reason is not known'}`, 'error')
       renew()
     },
-    onError: (error) => {
-      toast(callError(error).message, 'error')
-    },
+    onError: (error) => toast(callError(error).message, 'error'),
   })
   const loading = webhook === undefined ? 'The webhook is not loaded yet.' : undefined
   const admin = offline ?? refusal('admin', project) ?? loading
@@ -98,37 +94,19 @@ export function WebhookPage() {
             <Button
               refused={operator ?? (webhook?.status === 'paused' ? 'The webhook is paused.' : undefined)}
               busy={test.isPending}
-              onClick={() => {
-                test.mutate()
-              }}
+              onClick={() => test.mutate()}
             >
               Send a test event
             </Button>
-            <Button
-              refused={admin}
-              onClick={() => {
-                setDialog('edit')
-              }}
-            >
+            <Button refused={admin} onClick={() => setDialog('edit')}>
               Change…
             </Button>
             {webhook?.status === 'paused' ? (
-              <Button
-                refused={admin}
-                busy={unpause.isPending}
-                onClick={() => {
-                  unpause.mutate()
-                }}
-              >
+              <Button refused={admin} busy={unpause.isPending} onClick={() => unpause.mutate()}>
                 Unpause
               </Button>
             ) : (
-              <Button
-                refused={admin}
-                onClick={() => {
-                  setDialog('pause')
-                }}
-              >
+              <Button refused={admin} onClick={() => setDialog('pause')}>
                 Pause…
               </Button>
             )}
@@ -138,17 +116,13 @@ export function WebhookPage() {
                 {
                   label: 'Rotate the secret…',
                   refused: admin,
-                  onSelect: () => {
-                    setDialog('rotate')
-                  },
+                  onSelect: () => setDialog('rotate'),
                 },
                 {
                   label: 'Delete…',
                   danger: true,
                   refused: admin,
-                  onSelect: () => {
-                    setDialog('delete')
-                  },
+                  onSelect: () => setDialog('delete'),
                 },
               ]}
             />
@@ -158,13 +132,7 @@ export function WebhookPage() {
         {webhook === undefined ? null : <StatusBadge of="webhook" status={webhook.status} size="large" />}
       </PageHead>
       {query.isError && webhook === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Webhook ${name}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Webhook ${name}`} onRetry={() => void query.refetch()} />
       ) : webhook === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -193,9 +161,7 @@ export function WebhookPage() {
         <DeleteDialog
           project={project}
           name={name}
-          onDone={() => {
-            void navigate({ to: '/p/$project/webhooks', params: { project } })
-          }}
+          onDone={() => void navigate({ to: '/p/$project/webhooks', params: { project } })}
           onClose={close}
         />
       ) : null}
@@ -204,9 +170,7 @@ export function WebhookPage() {
           title={`The new secret of ${name}`}
           what="the secret"
           secret={secret}
-          onClose={() => {
-            setSecret('')
-          }}
+          onClose={() => setSecret('')}
         />
       )}
     </Page>
@@ -358,13 +322,7 @@ const columns = (
     width: 88,
     align: 'end',
     cell: (d) => (
-      <Button
-        kind="quiet"
-        refused={refused}
-        onClick={() => {
-          onRedeliver(d)
-        }}
-      >
+      <Button kind="quiet" refused={refused} onClick={() => onRedeliver(d)}>
         Redeliver…
       </Button>
     ),
@@ -410,9 +368,9 @@ function Deliveries({ project, name, refused }: { project: string; name: string;
         what="deliveries"
         columns={columns(project, refused, setAgain)}
         rowKey={(d) => d.id}
-        onOpen={(d) => {
+        onOpen={(d) =>
           void navigate({ to: '/p/$project/webhooks/$name/deliveries/$id', params: { project, name, id: d.id } })
-        }}
+        }
         filtered={filtered}
         onClear={clear}
         empty={
@@ -423,13 +381,7 @@ function Deliveries({ project, name, refused }: { project: string; name: string;
         }
       />
       {again === undefined ? null : (
-        <RedeliverDialog
-          project={project}
-          delivery={again}
-          onClose={() => {
-            setAgain(undefined)
-          }}
-        />
+        <RedeliverDialog project={project} delivery={again} onClose={() => setAgain(undefined)} />
       )}
     </>
   )

@@ -79,12 +79,7 @@ export function WebhooksPage() {
     void navigate({ to: '/p/$project/webhooks/$name', params: { project, name } })
   }
   const create = (
-    <Button
-      refused={offline ?? refusal('admin', project)}
-      onClick={() => {
-        setCreating(true)
-      }}
-    >
+    <Button refused={offline ?? refusal('admin', project)} onClick={() => setCreating(true)}>
       Create…
     </Button>
   )
@@ -98,9 +93,7 @@ export function WebhooksPage() {
         what="webhooks"
         columns={columns(project)}
         rowKey={(w) => w.name}
-        onOpen={(w) => {
-          open(w.name)
-        }}
+        onOpen={(w) => open(w.name)}
         empty={
           <StateView kind="empty" title={`No webhooks in ${project} yet.`} actions={create}>
             <code>
@@ -116,9 +109,7 @@ export function WebhooksPage() {
             setCreating(false)
             setCreated({ name, secret })
           }}
-          onClose={() => {
-            setCreating(false)
-          }}
+          onClose={() => setCreating(false)}
         />
       ) : null}
       {created === undefined ? null : (
@@ -126,9 +117,7 @@ export function WebhooksPage() {
           title={`The secret of ${created.name}`}
           what="the secret"
           secret={created.secret}
-          onClose={() => {
-            open(created.name)
-          }}
+          onClose={() => open(created.name)}
         />
       )}
     </Page>

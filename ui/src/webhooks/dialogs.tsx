@@ -104,9 +104,7 @@ export function RotateDialog({ project, name, onDone, onClose }: Props & { onDon
       <Select
         label="The previous secret stays valid"
         value={keep}
-        onChange={(e) => {
-          setKeep(e.target.value)
-        }}
+        onChange={(e) => setKeep(e.target.value)}
         options={keeps}
       />
     </ActionDialog>

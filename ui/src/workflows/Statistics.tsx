@@ -101,15 +101,7 @@ export function Grid({ project, name, version }: { project: string; name: string
     refetchInterval: 15_000,
   })
   if (query.isError && query.data === undefined)
-    return (
-      <ErrorView
-        error={query.error}
-        what="The grid"
-        onRetry={() => {
-          void query.refetch()
-        }}
-      />
-    )
+    return <ErrorView error={query.error} what="The grid" onRetry={() => void query.refetch()} />
   if (query.data === undefined) return <Skeleton rows={6} />
   if (query.data.runs.length === 0) return <StateView kind="empty" title="No run yet." />
   return (

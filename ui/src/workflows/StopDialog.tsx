@@ -103,13 +103,7 @@ export function StopDialog({
           {preview.isError ? (
             <p className={styles.red} role="alert">
               What the stop touches is not known: {callError(preview.error).message}{' '}
-              <Button
-                onClick={() => {
-                  void preview.refetch()
-                }}
-              >
-                Retry
-              </Button>
+              <Button onClick={() => void preview.refetch()}>Retry</Button>
             </p>
           ) : null}
           {preview.data === undefined ? (
@@ -125,9 +119,7 @@ export function StopDialog({
             value={reason}
             hint="The audit log, the pause and each run keep it."
             error={reasonError}
-            onChange={(event) => {
-              setReason(event.target.value)
-            }}
+            onChange={(event) => setReason(event.target.value)}
             autoFocus
           />
           {error === undefined ? null : (

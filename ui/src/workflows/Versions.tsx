@@ -69,18 +69,14 @@ export function Versions({
                 labelHidden
                 options={[{ value: '', label: 'From version' }, ...options]}
                 value={from}
-                onChange={(e) => {
-                  onCompare(e.target.value, to)
-                }}
+                onChange={(e) => onCompare(e.target.value, to)}
               />
               <Select
                 label="To"
                 labelHidden
                 options={[{ value: '', label: 'To version' }, ...options]}
                 value={to}
-                onChange={(e) => {
-                  onCompare(from, e.target.value)
-                }}
+                onChange={(e) => onCompare(from, e.target.value)}
               />
             </div>
           }
@@ -128,12 +124,7 @@ function Row({
         {before === undefined ? (
           'the first one'
         ) : (
-          <Button
-            kind="quiet"
-            onClick={() => {
-              onCompare(before.version, v.version)
-            }}
-          >
+          <Button kind="quiet" onClick={() => onCompare(before.version, v.version)}>
             with {before.version}
           </Button>
         )}
@@ -151,16 +142,7 @@ function Difference({ project, name, from, to }: { project: string; name: string
     staleTime: Number.POSITIVE_INFINITY,
   })
   if (!ready) return <StateView kind="no-match" title="Choose two versions." />
-  if (query.isError)
-    return (
-      <ErrorView
-        error={query.error}
-        what="The difference"
-        onRetry={() => {
-          void query.refetch()
-        }}
-      />
-    )
+  if (query.isError) return <ErrorView error={query.error} what="The difference" onRetry={() => void query.refetch()} />
   if (query.data === undefined)
     return (
       <div className={styles.more}>

@@ -74,13 +74,7 @@ export function WorkflowPage() {
         )}
       </PageHead>
       {query.isError && data === undefined ? (
-        <ErrorView
-          error={query.error}
-          what={`Workflow ${name}`}
-          onRetry={() => {
-            void query.refetch()
-          }}
-        />
+        <ErrorView error={query.error} what={`Workflow ${name}`} onRetry={() => void query.refetch()} />
       ) : data === undefined || workflow === undefined ? (
         <Skeleton rows={12} />
       ) : (
@@ -89,9 +83,7 @@ export function WorkflowPage() {
           <Tabs
             label="Parts of the workflow"
             value={tab}
-            onChange={(id) => {
-              change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined })
-            }}
+            onChange={(id) => change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined })}
             tabs={[
               { id: 'overview', label: 'Overview' },
               { id: 'source', label: 'Source' },
@@ -108,9 +100,7 @@ export function WorkflowPage() {
                 latest={workflow.latestVersion}
                 from={values.from ?? ''}
                 to={values.to ?? ''}
-                onCompare={(from, to) => {
-                  change({ from, to })
-                }}
+                onCompare={(from, to) => change({ from, to })}
               />
             ) : tab === 'triggers' ? (
               <Triggers data={data} />
@@ -126,27 +116,12 @@ export function WorkflowPage() {
           project={project}
           workflow={workflow.name}
           version={values.version ?? ''}
-          onClose={() => {
-            setDialog('')
-          }}
+          onClose={() => setDialog('')}
         />
       ) : dialog === 'stop' ? (
-        <Stop
-          project={project}
-          workflow={workflow}
-          onClose={() => {
-            setDialog('')
-          }}
-        />
+        <Stop project={project} workflow={workflow} onClose={() => setDialog('')} />
       ) : (
-        <ControlDialog
-          kind={dialog}
-          project={project}
-          workflow={workflow}
-          onClose={() => {
-            setDialog('')
-          }}
-        />
+        <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => setDialog('')} />
       )}
     </Page>
   )
@@ -185,32 +160,24 @@ function Actions({
       <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>
         Runs
       </Link>
-      <Button
-        kind="primary"
-        refused={offline ?? refusal('operator', project)}
-        onClick={() => {
-          onDialog('start')
-        }}
-      >
+      <Button kind="primary" refused={offline ?? refusal('operator', project)} onClick={() => onDialog('start')}>
         Run…
       </Button>
       {w.state === 'paused' ? (
         <Button
           refused={publisher}
-          onClick={() => {
+          onClick={() =>
             unpause().catch((error: unknown) => {
               toast(error instanceof Error ? error.message : 'failed', 'error')
             })
-          }}
+          }
         >
           Unpause
         </Button>
       ) : (
         <Button
           refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)}
-          onClick={() => {
-            onDialog('pause')
-          }}
+          onClick={() => onDialog('pause')}
         >
           Pause…
         </Button>
@@ -220,9 +187,7 @@ function Actions({
         refused={
           offline ?? stopRefusal(refusal, project) ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)
         }
-        onClick={() => {
-          onDialog('stop')
-        }}
+        onClick={() => onDialog('stop')}
       >
         Stop…
       </Button>
@@ -233,9 +198,7 @@ function Actions({
             label: 'Delete…',
             danger: true,
             refused: publisher,
-            onSelect: () => {
-              onDialog('delete')
-            },
+            onSelect: () => onDialog('delete'),
           },
         ]}
       />
@@ -284,9 +247,7 @@ function ControlDialog({
         rest={(reason) =>
           restCall('POST', '/v1/projects/{project}/workflows/{workflow}:pause', { project, workflow: w.name, reason })
         }
-        onDone={() => {
-          done(`${w.name} is paused.`)
-        }}
+        onDone={() => done(`${w.name} is paused.`)}
         onClose={onClose}
       />
     )

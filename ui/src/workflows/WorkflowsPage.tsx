@@ -151,9 +151,9 @@ export function WorkflowsPage() {
         what="workflows"
         columns={columns(project)}
         rowKey={(w) => w.name}
-        onOpen={(w) => {
+        onOpen={(w) =>
           void navigate({ to: '/p/$project/workflows/$namespace/$name', params: workflowParams(project, w.name) })
-        }}
+        }
         filtered={filtered}
         onClear={clear}
         empty={
@@ -183,9 +183,9 @@ export function AllWorkflowsPage() {
         what="workflows"
         columns={allColumns}
         rowKey={(w) => `${w.project} ${w.name}`}
-        onOpen={(w) => {
+        onOpen={(w) =>
           void navigate({ to: '/p/$project/workflows/$namespace/$name', params: workflowParams(w.project, w.name) })
-        }}
+        }
         filtered={filtered}
         onClear={clear}
         empty={
