@@ -86,6 +86,23 @@ export function moveColumn(columns: readonly string[], name: string, by: -1 | 1)
   return moved
 }
 
+/** shownColumns returns the first list that names any column: that of the URL, of the view, of this browser, or the standard one. */
+export const shownColumns = (...lists: readonly string[][]): string[] => lists.find((list) => list.length > 0) ?? []
+
+/**
+ * chosenColumns returns where a choice of columns is kept. Those of a view are changed in the URL, where the view can take them; without a view
+ * they are a preference of this browser, and `own` is that preference. What the view or the standard has anyway is not kept.
+ */
+export function chosenColumns(
+  columns: readonly string[],
+  saved: readonly string[],
+  standard: readonly string[],
+): { url: string | undefined; own?: string } {
+  const text = columns.join(',')
+  if (saved.length > 0) return { url: text === saved.join(',') ? undefined : text }
+  return { url: undefined, own: text === standard.join(',') ? '' : text }
+}
+
 /** periodText writes a length of time as the URL and the CLI do: 24h, 7d. */
 export function periodText(seconds: number): string {
   for (const [unit, length] of [
