@@ -1,14 +1,7 @@
 import { create } from '@bufbuild/protobuf'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { BatchSchema } from '../gen/signalbox/v1/batch_pb'
-
-vi.stubGlobal('window', {
-  localStorage: { getItem: () => null },
-  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
-  location: { origin: 'http://localhost' },
-})
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { outcomeWords, progressWords, shownStatus } = await import('./outcomes')
+import { outcomeWords, progressWords, shownStatus } from './outcomes'
 
 it('says what became of the runs that a batch started', () => {
   const open = create(BatchSchema, {

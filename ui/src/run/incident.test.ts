@@ -1,14 +1,7 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
-
-vi.stubGlobal('window', {
-  localStorage: { getItem: () => null },
-  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
-  location: { origin: 'http://localhost' },
-})
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { incident } = await import('./incident')
+import { incident } from './incident'
 
 describe('an incident as Markdown', () => {
   const run = create(RunSchema, {

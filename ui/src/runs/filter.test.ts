@@ -1,16 +1,9 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type BatchFilter, BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
 import { ViewQuerySchema } from '../gen/signalbox/v1/view_pb'
-
-vi.stubGlobal('window', {
-  localStorage: { getItem: () => null },
-  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
-  location: { origin: 'http://localhost' },
-})
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { parseSearch, stringifySearch } = await import('../app/search')
-const {
+import { parseSearch, stringifySearch } from '../app/search'
+import {
   batchFilter,
   bucketLength,
   countRequest,
@@ -27,8 +20,8 @@ const {
   views,
   withLabel,
   writeFilter,
-} = await import('./filter')
-const { filterOf, viewQuery } = await import('./view')
+} from './filter'
+import { filterOf, viewQuery } from './view'
 
 const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 

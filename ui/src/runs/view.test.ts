@@ -1,14 +1,7 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type View, ViewQuerySchema, ViewSchema } from '../gen/signalbox/v1/view_pb'
-
-vi.stubGlobal('window', {
-  localStorage: { getItem: () => null },
-  matchMedia: () => ({ matches: false, addEventListener: () => undefined }),
-  location: { origin: 'http://localhost' },
-})
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const {
+import {
   changeShown,
   columnTitles,
   filterOf,
@@ -21,8 +14,8 @@ const {
   standardColumns,
   toggleColumn,
   viewQuery,
-} = await import('./view')
-const { noFilter, writeFilter } = await import('./filter')
+} from './view'
+import { noFilter, writeFilter } from './filter'
 
 const full = {
   ...noFilter,

@@ -1,8 +1,6 @@
-import { describe, expect, it, vi } from 'vitest'
-
-vi.stubGlobal('window', { location: { origin: 'http://localhost' } })
-const { readJson } = await import('../api')
-const { fieldErrors, problemsOf } = await import('./check')
+import { describe, expect, it } from 'vitest'
+import { readJson } from '../api'
+import { fieldErrors, problemsOf } from './check'
 
 const problems = (schema: string, value: string) => [...problemsOf(readJson(schema), readJson(value), readJson(schema))]
 

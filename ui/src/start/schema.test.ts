@@ -1,9 +1,6 @@
-import { describe, expect, it, vi } from 'vitest'
-
-vi.stubGlobal('window', { location: { origin: 'http://localhost' } })
-const { isObject, printJson, readJson } = await import('../api')
-const { at, blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } =
-  await import('./schema')
+import { describe, expect, it } from 'vitest'
+import { isObject, printJson, readJson } from '../api'
+import { at, blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } from './schema'
 
 const field = (schema: string) => {
   const root = readJson(schema)
