@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type View, ViewQuerySchema, ViewSchema } from '../gen/signalbox/v1/view_pb'
 import {
   changeShown,
+  chosenColumns,
   columnTitles,
   filterOf,
   moveColumn,
@@ -11,6 +12,7 @@ import {
   readShown,
   sameFilter,
   saveCommand,
+  shownColumns,
   standardColumns,
   toggleColumn,
   viewQuery,
@@ -148,5 +150,28 @@ describe('columns', () => {
     expect(toggleColumn(['status', 'run'], 'status')).toEqual(['run'])
     expect(moveColumn(['status', 'run'], 'run', -1)).toEqual(['run', 'status'])
     expect(moveColumn(['status', 'run'], 'run', 1)).toEqual(['status', 'run'])
+  })
+})
+
+describe('the columns of the list', () => {
+  it('are those of the URL, of the view, of the browser, or the standard ones', () => {
+    expect(shownColumns(['run'], ['status'], [], standardColumns)).toEqual(['run'])
+    expect(shownColumns([], ['status'], ['run'], standardColumns)).toEqual(['status'])
+    expect(shownColumns([], [], ['run'], standardColumns)).toEqual(['run'])
+    expect(shownColumns([], [], [], standardColumns)).toEqual(standardColumns)
+  })
+
+  it('that are chosen are kept in the URL while a view has its own', () => {
+    expect(chosenColumns(['run', 'status'], ['run'], standardColumns)).toEqual({ url: 'run,status' })
+    expect(chosenColumns(['run'], ['run'], standardColumns)).toEqual({ url: undefined })
+    expect(chosenColumns(standardColumns, ['run'], standardColumns)).toEqual({ url: standardColumns.join(',') })
+  })
+
+  it('that are chosen without a view are a preference, and the standard ones are none', () => {
+    expect(chosenColumns(['run'], [], standardColumns)).toEqual({ url: undefined, own: 'run' })
+    expect(chosenColumns(standardColumns, [], standardColumns)).toEqual({ url: undefined, own: '' })
+    expect(chosenColumns(standardColumns.toReversed(), [], standardColumns).own).toBe(
+      standardColumns.toReversed().join(','),
+    )
   })
 })
