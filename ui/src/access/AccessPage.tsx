@@ -25,14 +25,16 @@ import {
 import { CreateTokenDialog } from './CreateTokenDialog'
 import { Sessions } from './Sessions'
 
-function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
+/** state returns whether a token can be used. */
+export function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
   if (token.revokeTime !== undefined) return { word: 'Revoked', tone: 'slate' }
   const expires = milliseconds(token.expireTime)
   if (expires !== undefined && expires <= now()) return { word: 'Expired', tone: 'amber' }
   return { word: 'Valid', tone: 'green' }
 }
 
-const roles = (map: Record<string, string>): string =>
+/** roles prints the roles of a token by project. */
+export const roles = (map: Record<string, string>): string =>
   Object.entries(map)
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([project, role]) => `${project === '*' ? 'all projects' : project}: ${role}`)

@@ -100,7 +100,8 @@ export function DispatcherPage() {
 
 const sound = new Set(['routing', 'parked'])
 
-function alerts(d: Dispatcher): Alert[] {
+/** alerts returns why events may not be delivered. */
+export function alerts(d: Dispatcher): Alert[] {
   const list: Alert[] = []
   if (!sound.has(d.state))
     list.push({

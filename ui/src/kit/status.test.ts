@@ -28,7 +28,7 @@ describe('the words of a status', () => {
     }
   })
 
-  it('are never told apart by colour alone', () => {
+  it('have an icon beside their colour', () => {
     for (const [name, words] of Object.entries(vocabularies)) {
       for (const status of Object.keys(words)) expect(statusWord(name as Vocabulary, status).icon).toBeDefined()
     }

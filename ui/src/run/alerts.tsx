@@ -5,17 +5,27 @@ import { type Alert, Ago, Button, Countdown, formatCount, Id, Marked, Since, sta
 import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { GetConnectionResponse } from '../gen/signalbox/v1/system_pb'
 
-/** useRunAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
+/** useRunAlerts returns the alerts of a run, with the connection as the server reports it. */
 export function useRunAlerts(
   run: Run,
   failures: Step[],
   onStep: (number: string) => void,
   onWaits: () => void,
 ): Alert[] {
+  return runAlerts(run, useConnection().data, failures, onStep, onWaits)
+}
+
+/** runAlerts returns what a person must know of a run, the most important first. All of it, and all times, are the server's. */
+export function runAlerts(
+  run: Run,
+  connection: GetConnectionResponse | undefined,
+  failures: Step[],
+  onStep: (number: string) => void,
+  onWaits: () => void,
+): Alert[] {
   const open = !hasEnded(run.status)
-  const connection = useConnection()
   const alerts: (Alert | undefined)[] = [
-    open ? temporalDown(connection.data) : undefined,
+    open ? temporalDown(connection) : undefined,
     stuck(run),
     failed(run, failures, onStep),
     ...(open ? retries(run, onStep) : []),

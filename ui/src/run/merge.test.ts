@@ -59,3 +59,74 @@ describe('changes of a watch', () => {
     expect(merged?.tasks.map((t) => `${t.pointer} ${t.count}`)).toEqual(['/do/0 1', '/do/1 9'])
   })
 })
+
+describe('a run that a watch sends again', () => {
+  const known = create(RunSchema, {
+    id: 'r',
+    sequence: 5n,
+    status: 'waiting',
+    waitingKind: 'quota',
+    output: { json: '1' },
+    replays: ['x'],
+    replayOf: 'o',
+    parentRunId: 'p',
+    parentPath: '/do/0/run',
+    depth: 2,
+    quota: {},
+    controlStates: [{ control: 'cancel', effect: 'yes' }],
+    failedStep: { number: 3n },
+    stepSummary: { steps: 9n },
+  })
+
+  it('keeps every part that a watch does not send', () => {
+    const next = mergeRun(known, create(RunSchema, { id: 'r', sequence: 6n, waitingKind: 'quota' }))
+    expect(next).toMatchObject({
+      output: { json: '1' },
+      replays: ['x'],
+      replayOf: 'o',
+      parentRunId: 'p',
+      parentPath: '/do/0/run',
+      depth: 2,
+      controlStates: [{ control: 'cancel', effect: 'yes' }],
+      failedStep: { number: 3n },
+      stepSummary: { steps: 9n },
+    })
+    expect(next.quota).toBeDefined()
+  })
+
+  it('has the parts that it sends', () => {
+    const next = mergeRun(
+      known,
+      create(RunSchema, {
+        id: 'r',
+        sequence: 6n,
+        output: { json: '2' },
+        replays: ['x', 'y'],
+        depth: 3,
+        waits: [{ what: 'event' }],
+        failedStep: { number: 4n },
+      }),
+    )
+    expect(next).toMatchObject({ output: { json: '2' }, replays: ['x', 'y'], depth: 3, failedStep: { number: 4n } })
+    expect(next.waits.map(({ what }) => what)).toEqual(['event'])
+  })
+
+  it('has no quota once it does not wait for it', () => {
+    expect(mergeRun(known, create(RunSchema, { id: 'r', sequence: 6n, waitingKind: 'timer' })).quota).toBeUndefined()
+  })
+
+  it('is not mixed with another run', () => {
+    const other = create(RunSchema, { id: 's', sequence: 1n })
+    expect(mergeRun(known, other)).toBe(other)
+    expect(mergeRun(undefined, known)).toBe(known)
+  })
+})
+
+describe('a summary that a watch sends', () => {
+  it('is the first one, and stays without a change', () => {
+    const summary = create(StepSummarySchema, { steps: 2n })
+    expect(mergeSummary(undefined, summary)).toBe(summary)
+    expect(mergeSummary(summary, undefined)).toBe(summary)
+    expect(mergeSummary(undefined, undefined)).toBeUndefined()
+  })
+})

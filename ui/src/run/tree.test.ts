@@ -1,7 +1,17 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { type Step, StepSchema } from '../gen/signalbox/v1/run_pb'
-import { buildTree, countMatches, countsText, failures, flatten, stepMatches, sumCounts, type View } from './tree'
+import {
+  buildTree,
+  countMatches,
+  countsText,
+  failures,
+  flatten,
+  statusGroup,
+  stepMatches,
+  sumCounts,
+  type View,
+} from './tree'
 
 const step = (number: number, path: string, status = 'completed', more: Partial<Step> = {}): Step =>
   create(StepSchema, {
@@ -162,5 +172,126 @@ describe('the tree of steps', () => {
     const began = performance.now()
     expect(shown(steps).length).toBeLessThan(20)
     expect(performance.now() - began).toBeLessThan(1000)
+  })
+})
+
+describe('the counts of a tree', () => {
+  it('are those of the steps below and of the step itself', () => {
+    const root = buildTree([
+      step(1, '/do/0/pay', 'failed'),
+      step(2, '/do/0/pay/do/0/a', 'failed', { caught: true }),
+      step(3, '/do/0/pay/do/1/b', 'waiting'),
+      step(4, '/do/1/done', 'skipped'),
+      step(5, '/do/2/last', 'canceled'),
+    ])
+    expect(root.counts).toEqual({ failed: 1, caught: 1, open: 1, completed: 0, skipped: 1, canceled: 1 })
+    expect(root.children[0]?.counts).toEqual({ failed: 1, caught: 1, open: 1, completed: 0, skipped: 0, canceled: 0 })
+    expect(countsText(root.counts)).toBe('1 failed, 1 open, 1 caught, 1 canceled, 1 skipped')
+  })
+
+  it.each([
+    ['failed', 'failed'],
+    ['completed', 'completed'],
+    ['skipped', 'skipped'],
+    ['canceled', 'canceled'],
+    ['running', 'open'],
+    ['waiting', 'open'],
+    ['timed_out', 'open'],
+  ])('have %s as %s', (status, group) => {
+    expect(statusGroup(status)).toBe(group)
+  })
+
+  it('of folded nodes are of their worst steps', () => {
+    const root = buildTree([
+      step(1, '/do/0/a', 'failed'),
+      step(2, '/do/0/a/do/0/x', 'running'),
+      step(3, '/do/1/b', 'running'),
+      step(4, '/do/2/c', 'canceled'),
+      step(5, '/do/3/d', 'completed'),
+      step(6, '/do/4/e', 'skipped'),
+      step(7, '/do/5/f', 'completed'),
+    ])
+    expect(sumCounts(root.children)).toEqual({ failed: 1, open: 1, caught: 0, canceled: 1, completed: 2, skipped: 1 })
+  })
+})
+
+describe('what failed', () => {
+  it('is the innermost step, in order of entry', () => {
+    const root = buildTree([
+      step(1, '/do/0/b', 'failed'),
+      step(2, '/do/0/b/do/0/inner', 'failed'),
+      step(3, '/do/1/c', 'failed'),
+      step(4, '/do/0/b/do/1/other', 'failed'),
+    ])
+    expect(failures(root).map((s) => s.task)).toEqual(['inner', 'c', 'other'])
+  })
+
+  it('does not include what was caught, but what failed below it', () => {
+    const root = buildTree([
+      step(1, '/do/0/try', 'failed', { caught: true }),
+      step(2, '/do/0/try/do/0/x', 'failed', { caught: true }),
+      step(3, '/do/1/y', 'failed'),
+    ])
+    expect(failures(root).map((s) => s.task)).toEqual(['y'])
+  })
+})
+
+describe('the filter of the steps', () => {
+  const failed = step(7, '/do/0/charge', 'failed', {
+    kind: 'call',
+    error: { title: 'Card declined', detail: 'code 51' } as never,
+  })
+  const check = (only: string, q: string, of = failed, caught = false, found = new Set<bigint>()) =>
+    stepMatches(only, q, found)?.(of, caught)
+
+  it('is none without a parameter', () => {
+    expect(stepMatches('', '  ')).toBeUndefined()
+  })
+
+  it.each([
+    ['charge', true],
+    ['CHARGE', true],
+    ['/do/0', true],
+    ['call', true],
+    ['7', true],
+    ['declined', true],
+    ['code 51', true],
+    ['refund', false],
+  ])('finds the text %j: %s', (q, expected) => {
+    expect(check('', q)).toBe(expected)
+  })
+
+  it('has what the server found', () => {
+    expect(check('', 'refund', failed, false, new Set([7n]))).toBe(true)
+    expect(check('open', 'refund', failed, false, new Set([7n]))).toBe(false)
+  })
+
+  it.each([
+    ['failed', 'failed', false, true],
+    ['failed', 'failed', true, false],
+    ['failed', 'completed', false, false],
+    ['caught', 'failed', true, true],
+    ['caught', 'failed', false, false],
+    ['open', 'running', false, true],
+    ['open', 'waiting', false, true],
+    ['open', 'completed', false, false],
+  ])('only %s: a step that is %s, caught %s, is shown: %s', (only, status, caught, expected) => {
+    expect(check(only, '', step(1, '/do/0/a', status), caught)).toBe(expected)
+  })
+
+  it('counts what it shows', () => {
+    const root = buildTree([step(1, '/do/0/a', 'failed'), step(2, '/do/1/b'), step(3, '/do/1/b/do/0/c', 'failed')])
+    const matches = stepMatches('failed', '')
+    expect(matches === undefined ? 0 : countMatches(root, matches)).toBe(2)
+  })
+
+  it('keeps the steps around', () => {
+    const steps = [
+      step(1, '/do/0/a'),
+      step(2, '/do/0/a/do/0/b', 'failed'),
+      step(3, '/do/0/a/do/1/c'),
+      step(4, '/do/1/d'),
+    ]
+    expect(shown(steps, { matches: stepMatches('failed', '') })).toEqual(['a', '  b'])
   })
 })

@@ -5,6 +5,7 @@ import { ViewQuerySchema } from '../gen/signalbox/v1/view_pb'
 import { parseSearch, stringifySearch } from '../app/search'
 import {
   batchFilter,
+  bounds,
   bucketLength,
   countRequest,
   currentView,
@@ -14,8 +15,11 @@ import {
   listCommand,
   listRequest,
   noFilter,
+  periodMilliseconds,
   readFilter,
+  type RunFilter,
   selection,
+  triggerWord,
   viewFilter,
   views,
   withLabel,
@@ -224,5 +228,148 @@ describe('parts of the filter', () => {
     for (const view of views) expect(currentView(viewFilter(view, { ...full, version: '' }))).toBe(view.id)
     expect(currentView(full)).toBe('')
     expect(currentView(noFilter)).toBe('all')
+  })
+})
+
+describe('the parameters of the URL that cannot be used', () => {
+  const read = (search: string) => {
+    const { filter, invalid } = readFilter(parseSearch(search))
+    return { filter, refused: invalid.map(({ name, value, why }) => `${name} ${value}: ${why}`) }
+  }
+
+  it.each([
+    ['?status=failed,lost', ['status lost: not a status']],
+    ['?status=,failed', []],
+    ['?problem=NO_POLLER&problem=NONE', ['problem NONE: not a code of a problem']],
+    ['?problem=any', []],
+    ['?version=1.0.0', ['version 1.0.0: a version needs a workflow']],
+    ['?version=1.0.0&workflow=shop/order', []],
+    ['?trigger=moon', ['trigger moon: not a trigger']],
+    ['?not-replayed=yes', ['not-replayed yes: the only value is true']],
+    ['?since=24', ['since 24: not a length of time such as 24h']],
+    ['?since=0h', ['since 0h: not a length of time such as 24h']],
+    ['?since=1w', ['since 1w: not a length of time such as 24h']],
+    ['?ended-since=x', ['ended-since x: not a length of time such as 24h']],
+    ['?from=yesterday', ['from yesterday: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?from=2026-13-31T12:00:00Z', ['from 2026-13-31T12:00:00Z: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?from=2026-01-31', ['from 2026-01-31: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?ended-to=12:00', ['ended-to 12:00: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?sort=random', ['sort random: not an order']],
+    ['?label=order', ['label order: not a label such as order:4711']],
+    ['?label=order:1&label=order:2', ['label order:2: a run has one value for order']],
+    ['?label=order:1&label=order:1', []],
+    ['?colour=red', ['colour red: not a filter']],
+    ['?peek=r1&view=v1&columns=run', []],
+  ])('of %s are %j', (search, expected) => {
+    expect(read(search).refused).toEqual(expected)
+  })
+
+  it('are left out of the filter', () => {
+    const { filter } = read('?status=lost,failed&version=1&trigger=moon&since=24&from=x&sort=y&label=z&not-replayed=1')
+    expect(filter).toEqual({ ...noFilter, statuses: ['failed'] })
+  })
+
+  it('give way to a moment, and an end before its beginning goes', () => {
+    const from = '2026-01-31T12:00:00Z'
+    expect(read(`?since=24h&from=${from}`)).toEqual({
+      filter: { ...noFilter, from },
+      refused: ['since 24h: replaced by from'],
+    })
+    expect(read(`?from=${from}&to=2026-01-31T11:00:00Z`)).toEqual({
+      filter: { ...noFilter, from },
+      refused: ['to 2026-01-31T11:00:00Z: not after from'],
+    })
+    expect(read(`?ended-since=24h&ended-from=${from}&ended-to=${from}`)).toEqual({
+      filter: { ...noFilter, endedFrom: from },
+      refused: ['ended-since 24h: replaced by ended-from', `ended-to ${from}: not after ended-from`],
+    })
+  })
+})
+
+describe('the chips of a filter', () => {
+  const id = '0198c0de-0000-7000-8000-00000000abcd'
+
+  it.each([
+    [{ statuses: ['failed', 'timed_out'] }, ['Status: Failed, Timed out']],
+    [{ problems: ['NO_POLLER', 'BACKLOG'] }, ['Problem: No worker, Backlog']],
+    [{ problems: ['any', 'BACKLOG'] }, ['With a problem']],
+    [{ workflow: 'shop/order', version: '1.0.0' }, ['Workflow: shop/order', 'Version: 1.0.0']],
+    [{ trigger: 'api' }, ['Trigger: API']],
+    [{ trigger: 'schedule' }, ['Trigger: Schedule']],
+    [{ text: 'abc' }, ['ID begins with: abc']],
+    [{ group: 'g1' }, ['Failure: failures of one cause']],
+    [{ parent: id }, ['Started by run 0198c0de…abcd']],
+    [{ replayOf: id }, ['Replays of 0198c0de…abcd']],
+    [{ batch: id }, ['Of batch 0198c0de…abcd']],
+    [{ startedBy: id }, ['Started by batch 0198c0de…abcd']],
+    [{ labels: ['a=1', 'b=2'] }, ['Label: a=1', 'Label: b=2']],
+    [{ notReplayed: true }, ['Without a replay']],
+    [{ since: '24h' }, ['Queued in the last 24h']],
+    [{ from: '2026-01-31T12:00:00Z' }, ['Queued from 2026-01-31 12:00:00 UTC']],
+    [{ to: '2026-01-31T12:00:00Z' }, ['Queued before 2026-01-31 12:00:00 UTC']],
+    [{ error: 'execution_missing' }, ['Error: execution_missing']],
+    [{ endedSince: '7d' }, ['Ended in the last 7d']],
+    [{ endedFrom: '2026-01-31T12:00:00Z' }, ['Ended from 2026-01-31 12:00:00 UTC']],
+    [{ endedTo: '2026-01-31T12:00:00Z' }, ['Ended before 2026-01-31 12:00:00 UTC']],
+    [{ order: 'oldest' as const }, []],
+  ])('%o are %j', (part, expected) => {
+    expect(filterChips({ ...noFilter, ...part }, 'utc').map(({ text }) => text)).toEqual(expected)
+  })
+
+  it('each take away what they name, and all of them everything', () => {
+    const chips = filterChips(full, 'utc')
+    for (const { name, without } of chips) {
+      const left = filterChips({ ...full, ...without }, 'utc').map((chip) => chip.name)
+      expect(left, name).not.toContain(name)
+      expect(left.length, name).toBe(chips.length - (name === 'workflow' ? 2 : 1))
+    }
+    const none = chips.reduce<RunFilter>(
+      (filter, { name }) => ({ ...filter, ...filterChips(filter, 'utc').find((chip) => chip.name === name)?.without }),
+      full,
+    )
+    expect(none).toEqual({ ...noFilter, order: full.order })
+  })
+
+  it('name the group of failures once it is known', () => {
+    expect(filterChips({ ...noFilter, group: 'g1' }, 'utc', 'timeout in pay')[0]?.text).toBe('Failure: timeout in pay')
+  })
+})
+
+describe('the period of a filter', () => {
+  const now = Date.UTC(2026, 1, 1)
+
+  it.each([
+    [{}, undefined, undefined],
+    [{ since: '24h' }, now - 86_400_000, undefined],
+    [{ since: '90s' }, now - 90_000, undefined],
+    [{ from: '2026-01-31T00:00:00Z' }, Date.UTC(2026, 0, 31), undefined],
+    [{ to: '2026-01-31T01:00:00+01:00' }, undefined, Date.UTC(2026, 0, 31)],
+    [{ from: '2026-01-01T00:00:00Z', to: '2026-01-31T00:00:00Z' }, Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 31)],
+  ])('%o is from %s until %s', (part, since, until) => {
+    expect(bounds({ ...noFilter, ...part }, now)).toEqual({ since, until })
+  })
+
+  it.each([
+    ['1s', 1000],
+    ['15m', 900_000],
+    ['24h', 86_400_000],
+    ['7d', 604_800_000],
+    ['', undefined],
+    ['h', undefined],
+    ['01h', undefined],
+    ['1.5h', undefined],
+    ['1000000000s', undefined],
+  ])('the length %j has %s milliseconds', (text, expected) => {
+    expect(periodMilliseconds(text)).toBe(expected)
+  })
+})
+
+describe('what starts a run', () => {
+  it.each([
+    ['api', 'API'],
+    ['event', 'Event'],
+    ['parent', 'Parent'],
+  ])('%s is %s in words', (trigger, word) => {
+    expect(triggerWord(trigger)).toBe(word)
   })
 })

@@ -85,7 +85,7 @@ export function RestorePage() {
 }
 
 /** The result in one line. */
-function verdict(check: CheckRestoreResponse): Alert {
+export function verdict(check: CheckRestoreResponse): Alert {
   if (!check.complete) {
     return {
       id: 'result',

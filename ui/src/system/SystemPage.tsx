@@ -113,7 +113,8 @@ export function SystemPage() {
   )
 }
 
-function alerts(status: GetStatusResponse): Alert[] {
+/** alerts returns what of the installation does not work. */
+export function alerts(status: GetStatusResponse): Alert[] {
   const list: Alert[] = []
   const c = status.connection
   if (c !== undefined && c.state !== 'connected') {

@@ -177,7 +177,8 @@ export function WebhookPage() {
   )
 }
 
-function alertsOf(w: Webhook): Alert[] {
+/** alertsOf returns why nothing is delivered. */
+export function alertsOf(w: Webhook): Alert[] {
   if (w.status === 'paused') {
     return [
       {
