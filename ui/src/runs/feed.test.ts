@@ -46,7 +46,6 @@ vi.mock('../api/transport', async () => {
         },
       })
       service(WatchService, {
-        // eslint-disable-next-line require-yield
         async *watch() {
           throw new ConnectError('no streams here', Code.PermissionDenied)
         },

@@ -24,7 +24,7 @@ async function signIn(page: Page, token: string): Promise<void> {
 
 /** The addresses of all pages, as the router has them, with values in place of parameters. */
 function addresses(): string[] {
-  const source = readFileSync(join(import.meta.dirname, '../../../src/app/router.tsx'), 'utf8')
+  const source = readFileSync(join(import.meta.dirname, '../../../src/shell/router.tsx'), 'utf8')
   const found = [...source.matchAll(/\b(page|top)\('([^']+)'/g)].map(([, kind, path]) =>
     kind === 'page' ? `/p/default${path ?? ''}` : (path ?? ''),
   )
