@@ -85,7 +85,7 @@ func TestRestartsUnderLoad(t *testing.T) {
 	x.waitForOwner(t)
 	x.load.Stop()
 	v := x.traffic.verify(t, x.environment)
-	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Others: []string{x.traffic.starts, x.traffic.collects}, Server: x.Server, Temporal: x.client, Limit: patience})
+	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Others: []string{x.traffic.starts, x.traffic.collects}, Server: x.Server, Temporal: x.client, Limit: soon})
 	line := x.executions(t)
 	require.Len(t, succession.Open(line), 1)
 	for _, w := range x.workers {

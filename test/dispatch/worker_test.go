@@ -111,7 +111,7 @@ func TestCrashedWorkersAreEvicted(t *testing.T) {
 		victim := others[0]
 		x.forget(victim)
 		victim.Kill()
-		took = append(took, x.waitForRegistered(t, patience))
+		took = append(took, x.waitForRegistered(t, soon))
 		others[0] = x.join(t, 1)[0]
 		x.waitForRegistered(t, soon)
 	}
@@ -136,7 +136,7 @@ func TestParkedDispatcherEvictsWorkers(t *testing.T) {
 			waitFor(t, time.Second)
 		}
 	}
-	x.waitForRegistered(t, patience)
+	x.waitForRegistered(t, soon)
 	x.waitForParked(t)
 	platform.Eventually(t, soon, func() string {
 		if n := timers(t, x.client, dispatcherID); n > 0 {
@@ -253,7 +253,7 @@ func TestDispatcherMetricNames(t *testing.T) {
 	counted := []string{
 		"dispatcher_terminations_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total", "dispatcher_takeovers_total", "dispatcher_deliveries_total",
 	}
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		var missing []string
 		for _, name := range names {
 			if sum, series, err := counter.Metric(t.Context(), left.Server, name); err != nil || series == 0 || sum == 0 && slices.Contains(counted, name) {
@@ -361,7 +361,7 @@ func awaitOnlyWorker(t *testing.T, s *platform.Server, projects []string) {
 	t.Helper()
 	id := s.ID(t)
 	for _, name := range projects {
-		platform.Eventually(t, patience, func() string {
+		platform.Eventually(t, soon, func() string {
 			res, err := s.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: name}))
 			if err != nil {
 				return err.Error()

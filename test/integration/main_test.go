@@ -15,7 +15,7 @@ import (
 )
 
 // soon bounds what takes milliseconds on an idle machine.
-const soon = time.Minute
+const soon = platform.Patience
 
 // Servers that tests share if they do not break them, one per database.
 var sqliteServer, postgresServer *platform.Shared[*platform.Server]

@@ -15,7 +15,7 @@ import (
 )
 
 // soon is enough for a process to start on a busy machine.
-const soon = time.Minute
+const soon = platform.Patience
 
 func read(t *testing.T, path string) string {
 	t.Helper()
