@@ -15,6 +15,7 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // server runs `signalbox server` to its end, which must be soon.
