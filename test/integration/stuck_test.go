@@ -175,9 +175,14 @@ func TestWaitingRunIsNotStuck(t *testing.T) {
 	platform.Throughout(t, 7*time.Second, func() string {
 		return s.Run(t, long).GetStuck().GetCode() + s.Run(t, listens).GetStuck().GetCode()
 	})
-	_, metrics, err := s.Get(t.Context(), "/metrics")
-	require.NoError(t, err)
-	require.Contains(t, metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`, "it has run a diagnosis")
+	platform.Eventually(t, soon, func() string {
+		_, metrics, err := s.Get(t.Context(), "/metrics")
+		require.NoError(t, err)
+		if !strings.Contains(metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`) {
+			return "it has run no diagnosis"
+		}
+		return ""
+	})
 }
 
 func TestRunsThatWorkersDoNotComplete(t *testing.T) {
