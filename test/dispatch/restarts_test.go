@@ -61,8 +61,8 @@ type crash struct {
 
 // Processes restart hundreds of times under load, in random order and ways. Every run that was accepted ends once, every event takes effect
 // once and in order, and there is never more than one dispatcher.
+// It runs alone, because it loads the machine and the Temporal that all tests share.
 func TestRestartsUnderLoad(t *testing.T) {
-	t.Parallel()
 	seed, count := promise.Seed(t), promise.Trials(4, 500)
 	t.Logf("%s=%d repeats this schedule", promise.SeedVariable, seed)
 	x := &fleet{environment: build(t, 3), cycles: map[string]float64{}}

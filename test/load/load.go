@@ -61,7 +61,7 @@ type Load struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	flying   sync.WaitGroup
-	open     atomic.Int64 // runs that Temporal has and has not ended, by the newest count
+	open     atomic.Int64 // runs that wait for nothing and have not ended, by the newest count
 	sent     atomic.Int64 // requests without an answer
 
 	mu       sync.Mutex
@@ -120,14 +120,14 @@ func (l *Load) gauge(ctx context.Context) {
 		}
 		limit, cancel := context.WithTimeout(ctx, answerLimit)
 		res, err := l.server.Load().Runs.CountRuns(limit, connect.NewRequest(&signalboxv1.CountRunsRequest{
-			Project: platform.DefaultProject, Workflow: l.workflow, Statuses: []string{"running"},
+			Project: platform.DefaultProject, Workflow: l.workflow, Statuses: []string{"running", "queued"},
 		}))
 		cancel()
 		if err != nil {
 			l.open.Store(0)
 			continue
 		}
-		l.open.Store(res.Msg.GetStatuses()["running"])
+		l.open.Store(res.Msg.GetStatuses()["running"] + res.Msg.GetStatuses()["queued"])
 	}
 }
 

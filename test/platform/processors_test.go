@@ -36,6 +36,9 @@ func TestProcessorsAreLimited(t *testing.T) {
 	}
 	require.Zero(t, code, output)
 
+	output, code = run("1", "sh", "-c", "kill -INT $$; echo survived")
+	require.Equal(t, 130, code, "a command can be interrupted: %s", output)
+
 	// The command leaves a process that would run on, and its own exit code.
 	output, code = run("0.25", "sh", "-c", "cat /proc/self/cgroup; for f in /sys/fs/cgroup/cpu/signalbox-processors-$PPID/cpu.cfs_quota_us /sys/fs/cgroup/signalbox-processors-$PPID/cpu.max; do [ ! -e $f ] || cat $f; done; sleep 1000 >/dev/null 2>&1 & exit 7")
 	require.Equal(t, 7, code, output)
