@@ -181,7 +181,12 @@ func (c *processGroup) publish(t *testing.T, m *member, name dispatch.Name, firs
 		wake = c.inbox.Publish(name, "lane", n) || wake
 	}
 	if wake {
-		require.NoError(t, m.Ring(t.Context(), name))
+		platform.Eventually(t, soon, func() string {
+			if err := m.Ring(t.Context(), name); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
 	}
 }
 

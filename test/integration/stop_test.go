@@ -40,7 +40,7 @@ func TestStopOfWorkflow(t *testing.T) {
 	done, err := stop(&signalboxv1.StopWorkflowRequest{Reason: "wrong prices", RequestId: "stop-1", ExpectedOpen: new(dry.GetBatch().GetTotal())})
 	require.NoError(t, err)
 	require.True(t, done.GetPaused())
-	b := awaitBatch(t, s, done.GetBatch().GetId(), time.Minute, batchEnded)
+	b := awaitBatch(t, s, done.GetBatch().GetId(), soon, batchEnded)
 	require.EqualValues(t, 3, b.GetSucceeded())
 	for _, id := range ids {
 		s.Await(t, id, soon, "canceled")

@@ -23,11 +23,13 @@ import (
 )
 
 const (
-	// stuckAfter is the time without progress after which these tests' runs are stuck, and stuckWithin the limit until that is reported.
-	stuckAfter  = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
-	stuckWithin = 15 * time.Second
-	noPoller    = "NO_POLLER"
+	// stuckAfter is the time without progress after which these tests' runs are stuck.
+	stuckAfter = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
+	noPoller   = "NO_POLLER"
 )
+
+// stuckWithin is the limit until a stuck run is reported.
+var stuckWithin = promise.Limit(15 * time.Second)
 
 // awaitStuck waits until a run has a diagnosis with this code.
 func awaitStuck(t *testing.T, s *platform.Server, id, code string, limit time.Duration) *signalboxv1.Stuck {
