@@ -155,9 +155,9 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
 	@$(if $(RUN),,$(MAKE) race)
-	@$(if $(RUN),,$(MAKE) steady)
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@$(if $(RUN),,$(MAKE) alerts)
+	@$(if $(RUN),,$(MAKE) steady)
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts
