@@ -135,6 +135,12 @@ compose-test: build ## Run deploy/compose in containers, from images built here 
 race: setup ## Run the tests that link the Temporal SDK or SQLite with the race detector, which make test leaves to this; takes 15 minutes
 	@scripts/services.sh with env GOWORK=off CGO_ENABLED=1 GOFLAGS=-trimpath go test -race -count=1 -timeout 1h $$(scripts/race-packages.sh rest)
 
+.PHONY: steady
+steady: setup build $(TOOLS)/testreport ## Run the suites (SUITES=packages: some) STEADY_RUNS (5) times with a quarter, half and two processors, as root; list what failed; takes a day
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" SUITES="$(SUITES)" STEADY_RUNS="$(STEADY_RUNS)" STEADY_SHARES="$(STEADY_SHARES)" \
+		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/steady.sh
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
@@ -151,6 +157,7 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 	@$(if $(RUN),,$(MAKE) race)
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@$(if $(RUN),,$(MAKE) alerts)
+	@$(if $(RUN),,$(MAKE) steady)
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts

@@ -19,6 +19,10 @@ const (
 	clusterName = "active"
 )
 
+// joinLimit is half of the time in which Temporal's services must start; with static hosts it limits nothing else. With the default, 15 s in all,
+// the process ended on a busy machine, before it was ready.
+const joinLimit = 5 * time.Minute
+
 // The settings of the queue of timers.
 const (
 	timerPolls   = "history.timerProcessorMaxPollRPS"
@@ -43,6 +47,7 @@ func (s *Server) config(p portSet) *config.Config {
 		public = config.PublicClient{}
 	}
 	return &config.Config{
+		Global: config.Global{Membership: config.Membership{MaxJoinDuration: joinLimit}},
 		Persistence: config.Persistence{
 			DefaultStore: store, VisibilityStore: store, NumHistoryShards: 1,
 			DataStores: map[string]config.DataStore{store: {SQL: s.database()}},

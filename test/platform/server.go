@@ -21,7 +21,7 @@ import (
 )
 
 // startLimit is how long a process may take to be ready on a busy machine. Tests of their own measure the times that users are promised.
-const startLimit = 2 * time.Minute
+const startLimit = Patience
 
 // AllowLoopback lets workflows call the tests' substitute services.
 const AllowLoopback = "SIGNALBOX_CALLS_ALLOW_PRIVATE=127.0.0.0/8"
