@@ -25,6 +25,9 @@ const (
 	timerReaders = "history.timerQueueMaxReaderCount"
 )
 
+// maxStates is how many states of workflows are cached. Each takes about 40 kB of memory.
+const maxStates = 2000
+
 func (s *Server) config(p portSet) *config.Config {
 	disabled := config.Archival{
 		History:    config.HistoryArchival{State: config.ArchivalDisabled},
@@ -115,6 +118,9 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one gets only the polls that
 		// the first one leaves: as long as it leaves none, the timers of the range do not fire. One reader has no such neighbor.
 		dynamicconfig.MakeKey(timerReaders): 1,
+		// The states of workflows stay in this cache for an hour, also of those that have ended, and the default is 128,000 of them. A limit in
+		// bytes would count less than a twentieth of what they take in memory.
+		dynamicconfig.MakeKey("history.hostLevelCacheMaxSize"): maxStates,
 		// With the default, a timer of a millisecond takes a second.
 		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,
 		// The polls of a stopping worker end at once instead of receiving a task.
