@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/collector"
+	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -447,19 +448,16 @@ func TestLatenessOfTimersIsMeasuredOnce(t *testing.T) {
 	o := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
 	s := platform.StartServer(t, o)
 	measured := func(suffix string) float64 {
-		_, page, err := s.Get(t.Context(), "/metrics")
+		sum, _, err := counter.Metric(t.Context(), s, "signalbox_timer_lateness_seconds_"+suffix)
 		require.NoError(t, err)
-		for name, value := range series(page) {
-			if strings.HasPrefix(name, "signalbox_timer_lateness_seconds_"+suffix+"{") {
-				return value
-			}
-		}
-		return -1
+		return sum
 	}
 	const due, missed = time.Second, 2 * time.Second
 	id := s.Start(t, s.Publish(t, platform.Document("twice", "  - first: {wait: {seconds: 1}}\n  - second: {wait: {seconds: 5}}\n")), "").GetId()
 	began := s.Await(t, id, soon, "waiting").GetStartTime().AsTime()
-	require.Zero(t, measured("count"), "the series exists before the first timer")
+	_, exists, err := counter.Metric(t.Context(), s, "signalbox_timer_lateness_seconds_count")
+	require.NoError(t, err)
+	require.NotZero(t, exists, "the series exists before the first timer")
 	s.Kill()
 	platform.Eventually(t, soon, func() string {
 		if time.Since(began) < due+missed {
