@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,16 +22,16 @@ type usage struct {
 	servers  []*platform.Server
 	temporal *platform.Process
 	samples  map[string][]float64 // by what is used
+	stuck    float64              // the most runs that were stuck at a time
 }
 
 func newUsage(servers []*platform.Server, temporal *platform.Process) *usage {
 	return &usage{servers: servers, temporal: temporal, samples: map[string][]float64{}}
 }
 
-// sample takes samples until ctx ends. strict reports runs that are stuck.
-func (u *usage) sample(ctx context.Context, t *testing.T, strict bool) {
+// sample takes samples until ctx ends.
+func (u *usage) sample(ctx context.Context, t *testing.T) {
 	t.Helper()
-	began := time.Now()
 	every(ctx, sampleEvery, func() {
 		u.add("MB of Temporal", u.temporal.Memory(t))
 		for i, s := range u.servers {
@@ -49,9 +48,7 @@ func (u *usage) sample(ctx context.Context, t *testing.T, strict bool) {
 			}
 			stuck, _, err := counter.Sum(page, "signalbox_runs_stuck")
 			assert.NoError(t, err)
-			if strict {
-				assert.Zero(t, stuck, "stuck runs after %s, by server %d", time.Since(began).Round(time.Second), i)
-			}
+			u.stuck = max(u.stuck, stuck)
 		}
 	})
 }
