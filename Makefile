@@ -122,6 +122,12 @@ chaos: setup build ## Inject random faults and restore older backups for CHAOS_M
 	@SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		$(GO) test ./dsl/interp -run '^TestSimulatedListening$$' -count=1 -v -timeout 24h
 
+.PHONY: soak
+soak: setup build ## Run a mix of everything for SOAK_MINUTES (60): nothing late, stuck, lost or doubled, flat memory
+	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_SOAK_MINUTES="$(or $(SOAK_MINUTES),60)" \
+		../scripts/services.sh with env $(GO) test ./soak -trimpath -count=1 -v -timeout 24h
+
 .PHONY: restarts
 restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md
 	@SIGNALBOX_CHAOS_SEED="$(SEED)" $(MAKE) prove RUN='^TestRestartsUnderLoad$$'
@@ -150,8 +156,8 @@ fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are 
 prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
 	@mkdir -p .build && rm -f .build/promises.jsonl && touch .build/promises.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
-		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos) || status=$$?; \
+		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_SOAK_MINUTES="$(or $(SOAK_MINUTES),60)" \
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos ./soak) || status=$$?; \
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
 	@$(if $(RUN),,$(MAKE) race)

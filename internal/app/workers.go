@@ -38,6 +38,7 @@ func newWorkers(c *components) *workers {
 			schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
 		},
 		Served:          c.events.serve,
+		Timers:          c.telemetry.Runs.Fired,
 		Projects:        c.cfg.Projects,
 		WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
 		Activities:      cfg.MaxConcurrentActivities,

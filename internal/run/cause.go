@@ -14,6 +14,7 @@ const (
 	ExecutionMissing   = "EXECUTION_MISSING"   // Temporal does not have the run
 	ExecutionClosed    = "EXECUTION_CLOSED"    // the run has ended in Temporal
 	Poison             = "POISON"              // workers fail the run's workflow task, for a cause inside the run
+	TimerLate          = "TIMER_LATE"          // Temporal has not fired the run's timer
 	Unknown            = "UNKNOWN"             // none of these, and no progress
 )
 
@@ -51,6 +52,6 @@ func InRun(cause string, twoBuilds bool) bool {
 func Codes() []string {
 	return []string{
 		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
-		ExecutionMissing, ExecutionClosed, Unknown,
+		ExecutionMissing, ExecutionClosed, TimerLate, Unknown,
 	}
 }

@@ -1492,7 +1492,7 @@ func (x *RowsBehind) GetProblem() string {
 type Stuck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// IN_ANOTHER_TEMPORAL, ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING,
-	// NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
+	// NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED, TIMER_LATE or UNKNOWN.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Time since which the run makes no progress.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`

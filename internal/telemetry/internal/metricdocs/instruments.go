@@ -142,6 +142,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	ended, err2 := tel.Connections("127.0.0.1:7233", "default")
 	ended.Outage(ctx, "127.0.0.1:7233", "default", time.Second)
 	tel.Runs.Count(ctx, project, "completed")
+	tel.Runs.Fired(ctx, project, time.Second)
 	tel.Runs.Corrected(ctx, "finished")
 	tel.Runs.Rebuilt(ctx, "rebuilt", 1)
 	tel.Retention.Deleted(ctx, "runs", 1)

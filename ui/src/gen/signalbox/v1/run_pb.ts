@@ -958,7 +958,7 @@ export const RowsBehindSchema: GenMessage<RowsBehind> = /*@__PURE__*/
 export type Stuck = Message<"signalbox.v1.Stuck"> & {
   /**
    * IN_ANOTHER_TEMPORAL, ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING,
-   * NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
+   * NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED, TIMER_LATE or UNKNOWN.
    *
    * @generated from field: string code = 1;
    */
