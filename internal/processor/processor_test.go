@@ -130,6 +130,9 @@ func TestShortage(t *testing.T) {
 			require.Equal(t, tt.waited == nil, s.Waiting == nil)
 		})
 	}
+	none, waited := time.Duration(0), time.Second
+	s := processor.Between(processor.Sample{At: at, Used: &none}, processor.Sample{At: at.Add(20 * time.Millisecond), Used: &none}, &waited)
+	require.Equal(t, processor.State{}, s, "a moment shows nothing")
 	require.Equal(t, "1.5 processors", processor.Amount(1.5))
 }
 
@@ -158,7 +161,7 @@ func TestMonitorReportsTheLastMinute(t *testing.T) {
 		m := &machine{}
 		count := func(periods, throttled, waited int) {
 			m.set(map[string]string{
-				"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "25000 100000\n",
+				"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "20000 100000\n",
 				"sys/fs/cgroup/cpu.stat":     fmt.Sprintf("nr_periods %d\nnr_throttled %d\nthrottled_usec 7\n", periods, throttled),
 				"proc/self/stat":             fmt.Sprintf("7 (a) S 1 7 7 0 -1 4194304 9 9 9 9 %d 0 0 0 20 0 9 0 1\n", periods*5/2),
 				"proc/self/task/7/schedstat": fmt.Sprintf("1 %d 1\n", waited),
@@ -173,6 +176,7 @@ func TestMonitorReportsTheLastMinute(t *testing.T) {
 		require.Contains(t, log.String(), "less processor time than it requires")
 		require.False(t, monitor.State().Short(), "what was before the start does not count")
 		synctest.Wait()
+		require.NotContains(t, log.String(), "is short")
 		count(1050, 1050, int(time.Hour+9*time.Second))
 		<-time.After(6 * time.Second)
 		synctest.Wait()

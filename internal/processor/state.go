@@ -7,9 +7,11 @@ import (
 )
 
 // Minimum is the number of processors that a process requires, from docs/sizing.md. With less it works, and is slow.
-const Minimum = 0.5
+const Minimum = 0.25
 
 const (
+	// shortest is the least time between two samples that shows anything: the start of a process uses all that it gets.
+	shortest = time.Second
 	// throttledMuch is the share of the periods from which on a process is short of processor time. It is that of the alert ProcessorThrottled.
 	throttledMuch = 0.25
 	// waitingMuch is how many threads wait for a processor, on average, in a process that is short of processor time because of others. They also
@@ -37,7 +39,7 @@ func Between(from, to Sample, waited *time.Duration) (s State) {
 		limit := to.Group.Limit
 		s.Limit = &limit
 	}
-	if took <= 0 {
+	if took < shortest {
 		return s
 	}
 	ran := took

@@ -203,10 +203,10 @@ func TestSystemStatus(t *testing.T) {
 		"workers": [{
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
 			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true,
-			"processor": {"limit": 0, "waiting": 0, "required": 0.5}
+			"processor": {"limit": 0, "waiting": 0, "required": 0.25}
 		}],
 		"processor": {
-			"limit": 0.25, "used": 0.24, "throttled": 0.93, "required": 0.5,
+			"limit": 0.25, "used": 0.24, "throttled": 0.93, "required": 0.25,
 			"shortage": "it gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"
 		},
 		"dependencies": [{"name": "leases", "state": "down", "title": "No Redis", "error": "redis does not answer"}, {"name": "store", "state": "up"}],

@@ -20,6 +20,9 @@ func TestThrottledServerKnowsIt(t *testing.T) {
 	}
 	s := platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Binary: program})
 	require.Contains(t, s.Stderr.String(), "allows the process less processor time than it requires")
+	// It computes for minutes, and yields after each item.
+	compute := s.Start(t, s.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
+		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n")), "{}").GetId()
 	status := func(parts ...string) {
 		t.Helper()
 		platform.Eventually(t, 2*time.Minute, func() string {
@@ -32,7 +35,7 @@ func TestThrottledServerKnowsIt(t *testing.T) {
 			return ""
 		})
 	}
-	status("limit 0.15", "allows 0.15 processors, and it requires 0.50", "this server is short of processor time: it gets 1", "of 0.15, too little")
+	status("limit 0.15", "allows 0.15 processors, and it requires 0.25", "this server is short of processor time: it gets 1", "of 0.15, too little")
 	for _, name := range []string{"signalbox_processor_limit", "signalbox_processor_periods_total", "signalbox_processor_throttled_periods_total"} {
 		value, series, err := counter.Metric(t.Context(), s, name)
 		require.NoError(t, err)
@@ -40,6 +43,7 @@ func TestThrottledServerKnowsIt(t *testing.T) {
 		require.Positive(t, value, name)
 	}
 
+	require.Zero(t, s.CLI(t, "run", "terminate", compute, "--reason", "seen").Code)
 	change(2)
 	status("limit 2.00")
 	platform.Eventually(t, 2*time.Minute, func() string {

@@ -65,8 +65,9 @@ func serverIncidents() map[string]incident {
 				name: "MemoryNearLimit", severity: "ticket", sees: []string{"signalbox_memory_used_bytes"}, verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
 			}},
 		},
-		"a server with a twentieth of a processor": {
-			breaks:  func(t *testing.T, w *watched) { w.limitProcessor(t, 0.05) },
+		"a server that computes with a fifth of a processor": {
+			parts:   parts{workers: 1},
+			breaks:  func(t *testing.T, w *watched) { w.limitProcessor(t, 0.2) },
 			repairs: func(_ *testing.T, w *watched) { w.undo() },
 			alerts: []expected{{
 				name: "ProcessorThrottled", severity: "ticket", sees: []string{"too little", "signalbox_processor_throttled_periods_total"},
@@ -133,7 +134,8 @@ func (w *watched) moreMemory(t *testing.T) {
 	w.restart(t, 0, "--memory-limit", "2GiB")
 }
 
-// limitProcessor starts a worker again in a control group that gets so many processors. It uses them up without any load.
+// limitProcessor starts a worker again in a control group that gets so many processors, and a run that computes
+// for minutes.
 func (w *watched) limitProcessor(t *testing.T, processors float64) {
 	t.Helper()
 	program, change, reason := platform.InProcessorGroup(t, platform.ServerBinary(t), 1)
@@ -149,6 +151,8 @@ func (w *watched) limitProcessor(t *testing.T, processors float64) {
 	w.names["SERVER:8080"] = s.Address
 	w.faulted = time.Now()
 	change(processors)
+	w.Start(t, w.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
+		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n")), "")
 }
 
 // certify makes the frontend require client certificates, and gives one to the servers.
