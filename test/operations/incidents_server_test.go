@@ -134,8 +134,8 @@ func (w *watched) moreMemory(t *testing.T) {
 	w.restart(t, 0, "--memory-limit", "2GiB")
 }
 
-// limitProcessor starts a worker again in a control group that gets so many processors, and a run that computes
-// for minutes.
+// limitProcessor starts a worker again in a control group that gets so many processors, and runs that compute for
+// longer than the alert takes.
 func (w *watched) limitProcessor(t *testing.T, processors float64) {
 	t.Helper()
 	program, change, reason := platform.InProcessorGroup(t, platform.ServerBinary(t), 1)
@@ -151,8 +151,11 @@ func (w *watched) limitProcessor(t *testing.T, processors float64) {
 	w.names["SERVER:8080"] = s.Address
 	w.faulted = time.Now()
 	change(processors)
-	w.Start(t, w.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
-		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n")), "")
+	computes := w.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
+		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n"))
+	for range 40 { // each uses some 20 s of a processor
+		w.Start(t, computes, "")
+	}
 }
 
 // certify makes the frontend require client certificates, and gives one to the servers.
