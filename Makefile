@@ -160,10 +160,19 @@ prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures o
 		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos ./soak) || status=$$?; \
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
+	@$(if $(RUN),,$(MAKE) throttled)
 	@$(if $(RUN),,$(MAKE) race)
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@$(if $(RUN),,$(MAKE) alerts)
 	@$(if $(RUN),,$(MAKE) steady)
+
+# Each server has a control group of its own, as in a container. The suites end without a test, and with the reason, where none can be made.
+.PHONY: throttled
+throttled: setup build ## Run the language, integration and bounded suites with servers that get a quarter and half of a processor (PROCESSORS=n: n), as root on Linux
+	@cd test && for processors in $(or $(PROCESSORS),0.25 0.5); do \
+		echo "Servers get $$processors of a processor."; \
+		SIGNALBOX_PROCESSORS=$$processors SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+			../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -timeout 2h ./language ./integration ./bounded || exit 1; done
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts

@@ -45,7 +45,9 @@ func newWorkers(c *components) *workers {
 		LocalActivities: cfg.MaxConcurrentLocalActivities,
 		StopTimeout:     cfg.StopTimeout,
 	})
-	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint, executes.Busy)
+	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, worker.Sources{
+		Fingerprint: c.connection.fingerprint, Busy: executes.Busy, Processor: c.processor.State,
+	})
 	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
 	return &workers{
 		Workers:   executes,

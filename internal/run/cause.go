@@ -22,6 +22,7 @@ const (
 const (
 	PayloadTooLarge     = "PAYLOAD_TOO_LARGE"    // a value, or a task's answer, exceeds a limit of Temporal
 	Deadlock            = "DEADLOCK"             // the task used the processor for a second without yielding
+	ProcessorShortage   = "PROCESSOR_SHORTAGE"   // the same, on a worker that gets too little processor time
 	Panic               = "PANIC"                // the worker's code panicked
 	UnknownType         = "UNKNOWN_TYPE"         // a Signalbox worker has no workflow of that type
 	NonDeterminism      = "NON_DETERMINISM"      // the history does not match what the worker's code does
@@ -37,8 +38,8 @@ const (
 // Causes returns all causes, in the order of docs/stuck.md.
 func Causes() []string {
 	return []string{
-		PayloadTooLarge, Deadlock, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker, DocumentUnavailable,
-		PayloadMissing, NoAnswer, Other,
+		PayloadTooLarge, Deadlock, ProcessorShortage, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker,
+		DocumentUnavailable, PayloadMissing, NoAnswer, Other,
 	}
 }
 

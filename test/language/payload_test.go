@@ -166,3 +166,25 @@ func TestLargeValuesAreReplayed(t *testing.T) {
 	run := s.Await(t, replayed.GetId(), soon, "completed")
 	require.JSONEq(t, `{"n":3000000}`, run.GetOutput().GetJson())
 }
+
+// The answers of parallel calls arrive in one workflow task, which decodes them all, on a server that gets only a part of a processor.
+func TestLargeAnswersArriveTogether(t *testing.T) {
+	t.Parallel()
+	if !platform.Throttled() {
+		t.Skip("`make throttled` runs it on slow servers")
+	}
+	s := newLargeValueStack(t)
+	o := origin.New(t)
+	const size, branches = 15 << 20, 8
+	o.Answer("POST /large", 200, `{"v":"`+strings.Repeat("b", size)+`"}`)
+	tasks := "  - all:\n      fork:\n        branches:\n"
+	var lengths []string
+	for i := range branches {
+		name := fmt.Sprintf("b%d", i)
+		tasks += "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " + o.URL + "/large}\n" +
+			"              output: {as: '${ {n: (.v | length)} }'}\n"
+		lengths = append(lengths, fmt.Sprintf(`{"n":%d}`, size))
+	}
+	id := s.Start(t, s.Publish(t, platform.Document("together", tasks)), "{}").GetId()
+	require.JSONEq(t, "["+strings.Join(lengths, ",")+"]", s.Await(t, id, 5*time.Minute, "completed").GetOutput().GetJson())
+}

@@ -203,7 +203,9 @@ func LaunchServer(t T, o ServerOptions) *Server {
 	if binary == "" {
 		binary = ServerBinary(t)
 	}
-	s := newServer(StartProcess(t, "server", binary, env, args), Address(o.Port))
+	process := StartProcess(t, "server", throttled(t, binary), env, args)
+	requireNoDeadlock(t, process)
+	s := newServer(process, Address(o.Port))
 	s.roles = o.Roles
 	return s
 }

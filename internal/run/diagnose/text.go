@@ -94,6 +94,9 @@ func (f diagnosis) backlog() string {
 	if p.Backlog > 0 {
 		text += fmt.Sprintf(": about %d, the oldest for %s", p.Backlog, p.Age.Round(time.Second))
 	}
+	if f.Queue.Shortage != "" {
+		text += "; " + f.Queue.Shortage
+	}
 	return text
 }
 
