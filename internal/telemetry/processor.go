@@ -19,9 +19,9 @@ func (t *Telemetry) ObserveProcessor(read func() processor.Totals) error {
 	periods, err2 := meter.Int64ObservableCounter("signalbox.processor.periods",
 		metric.WithDescription("Scheduling periods in which the control group of this process ran, since the group exists. Absent where it has no limit."))
 	throttled, err3 := meter.Int64ObservableCounter("signalbox.processor.throttled_periods",
-		metric.WithDescription("Those of the periods in which the control group had used up its limit, and stood still for the rest."))
+		metric.WithDescription("Those of the periods in which the control group had used up its limit, and stood still for the rest. Absent where it has no limit."))
 	stood, err4 := meter.Float64ObservableCounter("signalbox.processor.throttled", metric.WithUnit("s"),
-		metric.WithDescription("How long processors stood still for the control group of this process because it had used up its limit, all together."))
+		metric.WithDescription("How long processors stood still for the control group of this process because it had used up its limit, all together. Absent where it has no limit."))
 	waited, err5 := meter.Float64ObservableCounter("signalbox.processor.wait", metric.WithUnit("s"),
 		metric.WithDescription("How long threads of this process were ready and waited for a processor, all together. Absent where it cannot be read."))
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
