@@ -93,7 +93,7 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 		m.fail(f, problem)
 		return
 	}
-	e.setFilters(m.consumption(b), main, until)
+	e.setFilters(b.To, main, until)
 	spec, err := filterset.Spec(e.main, e.until)
 	if problem = expressionError(err, f.task.Pointer); problem != nil {
 		m.fail(f, problem)
@@ -143,14 +143,6 @@ func (e *listener) setFilters(to dsl.Consumption, main, until filterset.State) {
 	if to.UntilEvents != nil {
 		e.until = filterset.New(*to.UntilEvents, until)
 	}
-}
-
-// consumption returns the consumption of a task. In runs before BoundedSince no text of a filter is a pattern.
-func (m *Machine) consumption(b *dsl.Listen) dsl.Consumption {
-	if m.bounded() {
-		return b.To
-	}
-	return b.To.WithoutPatterns()
 }
 
 // Deliver passes an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed
@@ -233,12 +225,12 @@ func (m *Machine) awaitNext(f *frame) {
 }
 
 func (m *Machine) consumes(f *frame, s *filterset.Set, event delivered) bool {
-	taken, fuel := s.Consume(event.event, f.listener.keys, m.prices())
+	taken, fuel := s.Consume(event.event, f.listener.keys)
 	m.spend(fuel)
 	if taken {
 		m.taken.add(event.position)
 	}
-	if taken && s.All() && m.bounded() {
+	if taken && s.All() {
 		f.listener.noteTaken(m.now)
 		f.step.taken = f.listener.taken
 		m.recorder.markDirty(f.step)

@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,14 +20,13 @@ var ErrInFlight = errors.New("calls are in flight")
 // state is a snapshot: data only. Values are indices into Values, each of which is stored once however often it occurs.
 // Tasks are pointers into the document, which the snapshot identifies by its hash.
 type state struct {
-	Format   int       `json:"format"`
-	Document string    `json:"document"`
-	RunID    string    `json:"runId"`
-	At       time.Time `json:"at"`
-	Source   string    `json:"source,omitempty"`
-	Runtime  [2]string `json:"runtime"`
-	// Interpreter is absent in snapshots of the versions before BoundedSince.
-	Interpreter int `json:"interpreter,omitempty"`
+	Format      int       `json:"format"`
+	Document    string    `json:"document"`
+	RunID       string    `json:"runId"`
+	At          time.Time `json:"at"`
+	Source      string    `json:"source,omitempty"`
+	Runtime     [2]string `json:"runtime"`
+	Interpreter int       `json:"interpreter"`
 
 	Input   int           `json:"input"`
 	Context int           `json:"context"`
@@ -257,7 +255,7 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
 		start: Start{
 			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
-			Interpreter: cmp.Or(s.Interpreter, BoundedSince-1),
+			Interpreter: s.Interpreter,
 		},
 		taken:  restoreTaken(s.Taken, s.TakenAfter),
 		lastID: s.LastID, begun: s.Begun, recorder: recorder{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
